@@ -1,0 +1,86 @@
+"""Every setting, its default and its meaning: the one source for `[pgtrickle]` in Airflow's
+configuration, for the keyword options of `PgTrickle(...)`, and for the reference in the docs.
+
+A value is looked up in this order: the keyword, the environment (`PGTRICKLE_<NAME>`),
+Airflow's configuration where Airflow runs, the default.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from airflow_provider_pgtrickle.errors import UsageError
+
+
+def _setting(default: Any, description: str) -> Any:
+    return field(default=default, metadata={"description": description})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One frozen value, passed down whole."""
+
+    min_schedule_seconds: int = _setting(60, "Shortest schedule a stream table may have, in seconds.")
+    max_consecutive_errors: int = _setting(3, "Failed refreshes in a row after which a stream table is suspended.")
+    differential_max_change_ratio: float = _setting(
+        0.15, "Changed rows / rows of a source above which a refresh runs FULL. 0.0 never falls back."
+    )
+    change_buffer_warning_rows: int = _setting(
+        1_000_000, "Pending rows in a change buffer above which buffer_growth_warning is sent."
+    )
+    refresh_history_days: int = _setting(30, "Days a row of the refresh history is kept.")
+    jdbc_jar: str = _setting("", "Path of the PostgreSQL JDBC driver; found by itself when empty.")
+    spark_master: str = _setting("local[*]", "Master of the Spark session started when none is given.")
+    spark_shuffle_partitions: int = _setting(2, "Shuffle partitions of a small refresh.")
+    pushdown_max_rows: int = _setting(
+        100_000,
+        "Changed rows up to which a delta is pushed to PostgreSQL whole; above it Spark joins and aggregates.",
+    )
+    collect_max_rows: int = _setting(
+        50_000, "Changed rows up to which a result comes to the driver; above it executors COPY it themselves."
+    )
+    read_partition_rows: int = _setting(250_000, "Rows of one JDBC partition of a full table read.")
+    max_read_partitions: int = _setting(16, "Most JDBC partitions of one table read.")
+    lock_timeout_seconds: int = _setting(30, "Longest wait for a lock while declaring or applying.")
+    retry_attempts: int = _setting(5, "Tries of a refresh that fails for a transient reason.")
+    retry_base_seconds: float = _setting(1.0, "First back-off of a retry; doubles each time, with jitter.")
+    retry_max_seconds: float = _setting(60.0, "Longest back-off of a retry.")
+    lease_seconds: int = _setting(3600, "Time after which a run's lease may be taken by another run.")
+
+    @classmethod
+    def load(cls, **overrides: Any) -> Settings:
+        """The effective settings; a wrong name or value is a `UsageError`."""
+        known = {f.name: f for f in fields(cls)}
+        unknown = sorted(set(overrides) - set(known))
+        if unknown:
+            raise UsageError(f"There is no setting named {unknown[0]!r}", remedy=f"Known: {', '.join(known)}.")
+        values = {}
+        for name, spec in known.items():
+            raw = overrides.get(name)
+            if raw is None:
+                raw = os.environ.get(f"PGTRICKLE_{name.upper()}")
+            if raw is None:
+                raw = _from_airflow(name)
+            if raw is not None:
+                values[name] = _convert(name, raw, type(spec.default))
+        return cls(**values)
+
+
+def _from_airflow(name: str) -> str | None:
+    """Airflow's value, without importing Airflow into a process that has not."""
+    import sys
+
+    if "airflow.configuration" not in sys.modules:
+        return None
+    from airflow.configuration import conf
+
+    return conf.get("pgtrickle", name, fallback=None)
+
+
+def _convert(name: str, raw: Any, kind: type) -> Any:
+    try:
+        return kind(raw)
+    except (TypeError, ValueError):
+        raise UsageError(f"Setting {name} must be a {kind.__name__}, not {raw!r}") from None
