@@ -1,0 +1,118 @@
+"""Where cases are fought out: one database, and one rolled-back transaction a case.
+
+Nothing of a case is ever committed, so set-up costs milliseconds and cases can't see each other. Transaction ids,
+which a real refresh takes from the server, are counted by hand: the buffers' `xid` defaults to the setting
+`oracle.xid`, and a snapshot is `n:n:`, which sees exactly the cycles before n. Everything else is PostgreSQL's own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import psycopg
+from psycopg import sql
+
+from tests.oracle.buffers import Buffer, track
+
+FIRST_XID = 100
+_SESSION = {
+    "TimeZone": "UTC",
+    "DateStyle": "ISO",
+    "IntervalStyle": "postgres",
+    "extra_float_digits": "1",
+    "jit": "off",
+    "synchronous_commit": "off",
+    "max_parallel_workers_per_gather": "0",
+    "statement_timeout": "60s",
+    "client_min_messages": "error",
+}
+
+
+@dataclass
+class Case:
+    """One schema of tables, its capture, and the cycles that passed."""
+
+    conn: psycopg.Connection
+    schema: str
+    xid: int = FIRST_XID
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+
+    def execute(self, statement: str) -> psycopg.Cursor:
+        # psycopg types its queries as literals, so that nobody builds them: building them is what a generator does.
+        return self.conn.execute(statement)  # type: ignore[arg-type]
+
+    def rows(self, statement: str) -> list[tuple]:
+        return self.execute(statement).fetchall()
+
+    def capture(self) -> None:
+        """Buffers and triggers for every table there is and that has none yet."""
+        found = self.conn.execute(
+            "SELECT c.oid::text, n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+            " WHERE n.nspname = %s AND c.relkind IN ('r', 'p') AND NOT c.relispartition"
+            " AND c.relname !~ '^(changes_|st_)' ORDER BY c.oid",
+            (self.schema,),
+        ).fetchall()
+        for key, schema, name in found:
+            if key not in self.buffers:
+                self.buffers[key] = track(self.conn, key, schema, name)
+
+    @property
+    def snapshot(self) -> str:
+        """Sees every change made so far."""
+        return f"{self.xid + 1}:{self.xid + 1}:"
+
+    def change(self, *statements: str) -> int:
+        """Run DML as one more transaction; a statement PostgreSQL refuses changes nothing. How many were accepted."""
+        self.xid += 1
+        self.conn.execute("SELECT set_config('oracle.xid', %s, true)", (str(self.xid),))
+        accepted = 0
+        for statement in statements:
+            with tolerated(self.conn):
+                self.execute(statement)
+                accepted += 1
+        return accepted
+
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        """What happens inside did not happen."""
+        before = self.xid
+        with self.conn.transaction(force_rollback=True):
+            yield
+        self.xid = before
+
+
+@contextmanager
+def tolerated(conn: psycopg.Connection) -> Iterator[None]:
+    """A statement the server refuses leaves the transaction as it was."""
+    try:
+        with conn.transaction():
+            yield
+    except psycopg.Error:
+        pass
+
+
+@contextmanager
+def case(conn: psycopg.Connection, ddl: Sequence[str] = ()) -> Iterator[Case]:
+    """A fresh schema, gone afterwards whatever happens."""
+    schema = f"case_{os.getpid()}"
+    with conn.transaction(force_rollback=True):
+        conn.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+        conn.execute(sql.SQL("SET LOCAL search_path = {}, public").format(sql.Identifier(schema)))
+        conn.execute("SELECT set_config('oracle.xid', %s, true)", (str(FIRST_XID),))
+        made = Case(conn, schema)
+        for statement in ddl:
+            made.execute(statement)
+        made.capture()
+        yield made
+
+
+def connect(dsn: str) -> psycopg.Connection:
+    conn = psycopg.connect(dsn, autocommit=True)
+    for name, value in _SESSION.items():
+        conn.execute("SELECT set_config(%s, %s, false)", (name, value))
+    # Statements of a generator never come twice: preparing them only fills the server's memory.
+    conn.prepare_threshold = None
+    return conn

@@ -1,0 +1,113 @@
+"""What a query is to PostgreSQL: canonical text, output columns, and the relations behind it.
+
+A small declaration of the oracle's own: it asks the server the same questions as `catalog.probe`, by other words.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+import psycopg
+from psycopg import sql
+
+from airflow_provider_pgtrickle.dvm.schema import Schema, Source, SourceColumn
+
+
+@dataclass(frozen=True)
+class Declared:
+    canonical: str
+    columns: tuple[tuple[str, str, int], ...]
+    """Name, type and collation of each output column."""
+    schema: Schema
+
+
+_COLUMNS = """
+SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.atttypid, a.attcollation::int8
+FROM pg_attribute a WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
+_KEYS = """
+SELECT i.indisprimary, array_agg(a.attname::text ORDER BY k.position), bool_and(a.attnotnull)
+FROM pg_index i, unnest(i.indkey) WITH ORDINALITY k(attnum, position), pg_attribute a
+WHERE i.indrelid = %s AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL
+  AND k.position <= i.indnkeyatts AND a.attrelid = i.indrelid AND a.attnum = k.attnum
+GROUP BY i.indexrelid, i.indisprimary"""
+_VOLATILITY = """
+SELECT proname, CASE max(CASE provolatile WHEN 'i' THEN 0 WHEN 's' THEN 1 ELSE 2 END)
+                WHEN 0 THEN 'i' WHEN 1 THEN 's' ELSE 'v' END
+FROM pg_proc WHERE proname = ANY (%s) GROUP BY proname"""
+
+
+def declare(conn: psycopg.Connection, schema_name: str, query: str) -> Declared:
+    """The query, taken through a view that is gone again."""
+    probe = sql.Identifier(schema_name, "st_probe")
+    with conn.transaction(force_rollback=True):
+        conn.execute(sql.SQL("CREATE VIEW {} AS {}").format(probe, sql.SQL(query)))
+        relid = conn.execute("SELECT %s::regclass::oid::int8", (probe.as_string(conn),)).fetchone()[0]
+        columns = conn.execute(_COLUMNS, (relid,)).fetchall()
+        conn.execute("SET LOCAL search_path = pg_catalog")
+        canonical = _view_text(conn, relid)
+    relations = conn.execute(
+        "SELECT c.oid::int8, c.relname, c.relkind, c.reltuples FROM pg_class c JOIN pg_namespace n"
+        " ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relkind IN ('r', 'p', 'v', 'm')"
+        " AND c.relname !~ '^(changes_|st_)'",
+        (schema_name,),
+    ).fetchall()
+    sources, views, view_columns = {}, {}, {}
+    for oid, name, kind, estimate in relations:
+        if kind == "v":
+            with conn.transaction(force_rollback=True):
+                conn.execute("SET LOCAL search_path = pg_catalog")
+                views[schema_name, name] = _view_text(conn, oid)
+            view_columns[schema_name, name] = tuple(row[0] for row in conn.execute(_COLUMNS, (oid,)))
+        else:
+            sources[schema_name, name] = _source(conn, schema_name, oid, name, kind, estimate)
+    words = sorted(set(re.findall(r"[a-z_][a-z_0-9]*(?=\()", " ".join([canonical, *views.values()]).lower())))
+    functions = dict(conn.execute(_VOLATILITY, (words,)).fetchall())
+    return Declared(
+        canonical,
+        tuple((name, kind, collation) for name, kind, _, _, collation in columns),
+        Schema(sources=sources, views=views, functions=functions, view_columns=view_columns),
+    )
+
+
+def _view_text(conn: psycopg.Connection, oid: int) -> str:
+    return conn.execute("SELECT pg_get_viewdef(%s::int8::oid)", (oid,)).fetchone()[0].strip().rstrip(";")
+
+
+def _source(conn: psycopg.Connection, schema: str, oid: int, name: str, kind: str, estimate: float) -> Source:
+    columns = tuple(
+        SourceColumn(column, type_name, not_null, _has_equality(conn, type_oid))
+        for column, type_name, not_null, type_oid, _ in conn.execute(_COLUMNS, (oid,)).fetchall()
+    )
+    keys = conn.execute(_KEYS, (oid,)).fetchall()
+    return Source(
+        key=str(oid),
+        schema=schema,
+        name=name,
+        columns=columns,
+        primary_key=next((tuple(names) for primary, names, _ in keys if primary), ()),
+        unique_keys=tuple(tuple(names) for primary, names, not_null in keys if not primary and not_null),
+        kind="MATVIEW" if kind == "m" else "TABLE",
+        relid=oid,
+        estimated_rows=estimate,
+    )
+
+
+def _has_equality(conn: psycopg.Connection, type_oid: int) -> bool:
+    return _equality(conn, type_oid) if type_oid < 16384 else _try_equality(conn, type_oid)
+
+
+@cache
+def _equality(conn: psycopg.Connection, type_oid: int) -> bool:
+    return _try_equality(conn, type_oid)
+
+
+def _try_equality(conn: psycopg.Connection, type_oid: int) -> bool:
+    kind = conn.execute("SELECT format_type(%s::int8::oid, NULL)", (type_oid,)).fetchone()[0]
+    try:
+        with conn.transaction():
+            conn.execute(sql.SQL("SELECT NULL::{0} GROUP BY NULL::{0}").format(sql.SQL(kind)))
+        return True
+    except psycopg.errors.UndefinedFunction:
+        return False

@@ -1,0 +1,214 @@
+"""The oracle: a stream table kept by deltas alone, held against its query after every cycle.
+
+    with case(conn, ddl) as c:
+        st = Maintained.create(c, "SELECT g, sum(v) AS s FROM t GROUP BY g")
+        c.change("DELETE FROM t WHERE v = 1")
+        assert st.refresh() == "DIFFERENTIAL"          # and by then its content has been verified
+
+`dvm` is driven directly, without Spark and without the refresh protocol; what stands in for the sink is the plainest
+one possible: rows are text images with weights, added up. A weight below zero is a row taken that was never there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import sql
+
+from airflow_provider_pgtrickle import dvm
+from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding, Window
+from tests.oracle.arena import Case
+from tests.oracle.declare import Declared, declare
+
+
+class Contradiction(AssertionError):
+    """The stream table is not what its query says, or a delta took away what wasn't there."""
+
+
+class Undefined(Exception):
+    """PostgreSQL itself refuses the query on the present data: there is nothing to be equal to."""
+
+
+@dataclass
+class Maintained:
+    case: Case
+    name: str
+    query: str
+    declared: Declared
+    view: dvm.View
+    storage: tuple[tuple[str, str], ...]
+    """Name and type of each stored column, hidden ones included."""
+    frontier: int
+    exact_images: bool
+    """Whether equal values must also look equal (1.0 is not 1.00)."""
+
+    @classmethod
+    def create(cls, case: Case, query: str, *, name: str = "st_0", exact_images: bool = True) -> Maintained:
+        """Declare the query, insist on its being differentiable, and populate it once."""
+        declared = declare(case.conn, case.schema, query)
+        view = dvm.analyze(declared.canonical, declared.schema)
+        if view.refusal is not None and view.topk is None:
+            raise Contradiction(f"not differentiable: {view.refusal.message}\n{query}")
+        table = sql.Identifier(case.schema, name)
+        case.conn.execute(sql.SQL("CREATE TABLE {} AS {} WITH NO DATA").format(table, sql.SQL(view.storage_query())))
+        storage = case.conn.execute(
+            "SELECT attname, format_type(atttypid, atttypmod), attcollation::int8 FROM pg_attribute"
+            " WHERE attrelid = %s::regclass AND attnum > 0 ORDER BY attnum",
+            (table.as_string(case.conn),),
+        ).fetchall()
+        made = cls(case, name, query, declared, view, tuple((n, t) for n, t, _ in storage), case.xid, exact_images)
+        made._expect_types(storage)
+        made.refresh(full=True)
+        return made
+
+    # -- one cycle -----------------------------------------------------------------------------------------------
+
+    def refresh(self, *, full: bool = False) -> str:
+        """Bring the table to the present, by its delta unless told otherwise; the action that was taken."""
+        self._expect_defined()
+        binding = self.binding()
+        truncated = any(
+            buffer.truncated(self.case.conn, self.frontier)
+            for key, buffer in self.case.buffers.items()
+            if key in self.view.sources
+        )
+        if full or truncated:
+            action, text = "FULL", self.view.full(binding)
+        elif self.view.topk is not None:
+            action, text = "TOPK", self.view.full(binding)
+        else:
+            action, text = "DIFFERENTIAL", self.view.delta(binding)
+        self.frontier = self.case.xid
+        if action != "DIFFERENTIAL":
+            self.case.conn.execute(sql.SQL("DELETE FROM {}").format(self._table))
+            text = f"SELECT 1 AS __pgt_w, full_content.* FROM ({text}) AS full_content"
+        if text is not None:
+            self._apply(text)
+        self.verify()
+        return action
+
+    def binding(self) -> Binding:
+        """What changed since the frontier, source by source."""
+        old = f"{self.frontier + 1}:{self.frontier + 1}:"
+        sources = {}
+        for key in self.view.sources:
+            buffer = self.case.buffers[key]
+            sources[key] = SourceBinding(
+                changed=buffer.changed(self.case.conn, self.frontier),
+                window=Window(buffer=(buffer.schema, buffer.name), old=old, new=self.case.snapshot, also=()),
+                pending=None,
+            )
+        return Binding(sources=sources, stored=(self.case.schema, self.name))
+
+    def _apply(self, delta: str) -> None:
+        """Add the weighted rows to the stored bag; they travel as text, as they do from Spark to the sink."""
+        conn, table = self.case.conn, self._table
+        columns = sql.SQL(", ").join(sql.Identifier(name) for name, _ in self.storage)
+        as_stored = sql.SQL(", ").join(
+            sql.SQL("{0}::text::{1} AS {0}").format(sql.Identifier(name), sql.SQL(kind)) for name, kind in self.storage
+        )
+        try:
+            conn.execute("DROP TABLE IF EXISTS pg_temp.stage, pg_temp.bag")
+            conn.execute(
+                sql.SQL("CREATE TEMP TABLE stage AS SELECT __pgt_w, {} FROM ({}) AS delta").format(
+                    as_stored, sql.SQL(delta)
+                )
+            )
+        except psycopg.Error as error:
+            raise Contradiction(
+                f"the delta fails where the query does not: {error}\n{self.query}\n--\n{delta}"
+            ) from error
+        image = sql.SQL("bag::text") if self.exact_images else columns
+        conn.execute(
+            sql.SQL(
+                "CREATE TEMP TABLE bag AS SELECT (array_agg(bag::{table}))[1] AS stored, sum(w) AS w FROM ("
+                " SELECT stored AS bag, 1 AS w FROM {table} AS stored"
+                " UNION ALL SELECT ROW({columns})::{table}, __pgt_w FROM stage"
+                ") AS rows {unpacked} GROUP BY {image} HAVING sum(w) <> 0"
+            ).format(
+                table=table,
+                columns=columns,
+                image=image,
+                unpacked=sql.SQL("")
+                if self.exact_images
+                else sql.SQL("CROSS JOIN LATERAL (SELECT (bag).*) AS unpacked"),
+            )
+        )
+        missing = conn.execute("SELECT w, stored::text FROM bag WHERE w < 0 LIMIT 5").fetchall()
+        if missing:
+            raise Contradiction(f"the delta takes rows that were never stored: {missing}\n{self.query}\n--\n{delta}")
+        conn.execute(sql.SQL("DELETE FROM {}").format(table))
+        conn.execute(sql.SQL("INSERT INTO {} SELECT (stored).* FROM bag, generate_series(1, w)").format(table))
+
+    # -- what must hold ------------------------------------------------------------------------------------------
+
+    def verify(self) -> None:
+        """Visible content equals the query, stored content equals the storage query, keys are unique."""
+        visible = sql.SQL(", ").join(sql.Identifier(name) for name, _, _ in self.declared.columns)
+        self._expect_equal("content", visible, sql.SQL(self.query))
+        everything = sql.SQL(", ").join(sql.Identifier(name) for name, _ in self.storage)
+        self._expect_equal("hidden state", everything, sql.SQL(self.view.storage_query()))
+        if self.view.keyed:
+            self._expect_unique_identity()
+
+    def rows(self, order_by: str = "1") -> list[tuple]:
+        """The visible rows."""
+        names = sql.SQL(", ").join(sql.Identifier(name) for name, _, _ in self.declared.columns)
+        query = sql.SQL("SELECT {} FROM {} ORDER BY {}").format(names, self._table, sql.SQL(order_by))
+        return self.case.conn.execute(query).fetchall()
+
+    def stored_images(self) -> list[str]:
+        query = sql.SQL("SELECT s::text FROM {} AS s ORDER BY 1").format(self._table)
+        return [image for (image,) in self.case.conn.execute(query)]
+
+    @property
+    def _table(self) -> sql.Identifier:
+        return sql.Identifier(self.case.schema, self.name)
+
+    def _expect_equal(self, what: str, columns: sql.Composable, query: sql.Composable) -> None:
+        image = sql.SQL("x::text") if self.exact_images else sql.SQL("x.*")
+        stored = sql.SQL("SELECT {} FROM (SELECT {} FROM {}) AS x").format(image, columns, self._table)
+        wanted = sql.SQL("SELECT {} FROM ({}) AS x").format(image, query)
+        for words, left, right in (("too many", stored, wanted), ("missing", wanted, stored)):
+            rows = self.case.conn.execute(sql.SQL("({}) EXCEPT ALL ({}) LIMIT 5").format(left, right)).fetchall()
+            if rows:
+                raise Contradiction(
+                    f"{what}: {words}: {rows}\n{self.query}\n-- delta:\n{self.view.delta(self.binding())}"
+                )
+
+    def _expect_unique_identity(self) -> None:
+        if not self.view.identity:
+            query = sql.SQL("SELECT count(*) FROM {} HAVING count(*) > 1").format(self._table)
+        else:
+            identity = sql.SQL(", ").join(sql.Identifier(name) for name in self.view.identity)
+            query = sql.SQL("SELECT {0} FROM {1} GROUP BY {0} HAVING count(*) > 1").format(identity, self._table)
+        twice = self.case.conn.execute(query).fetchall()
+        if twice:
+            raise Contradiction(f"the identity {self.view.identity} is not one: {twice[:5]}\n{self.query}")
+
+    def _expect_types(self, storage: Iterable[tuple[str, str, int]]) -> None:
+        """The stored visible columns are, name by name and type by type, what the query yields."""
+        visible = {name for name, _, _ in self.declared.columns}
+        stored = [row for row in storage if row[0] in visible]
+        if sorted(stored) != sorted(self.declared.columns):
+            raise Contradiction(f"types differ: {stored} is not {self.declared.columns}\n{self.query}")
+
+    def _expect_defined(self) -> None:
+        try:
+            with self.case.conn.transaction():
+                self.case.execute(f"SELECT count(x::text) FROM ({self.query}) AS x")
+        except psycopg.Error as error:
+            raise Undefined(str(error)) from error
+
+
+def maintain(case: Case, query: str, *cycles: Sequence[str], exact_images: bool = True) -> Maintained:
+    """Create the stream table, then refresh it after each cycle of DML, always by its delta."""
+    st = Maintained.create(case, query, exact_images=exact_images)
+    for statements in cycles:
+        accepted = case.change(*statements)
+        assert accepted == len(statements), f"PostgreSQL refused some of {statements}"
+        action = st.refresh()
+        assert action == "DIFFERENTIAL", action
+    return st
