@@ -1,0 +1,70 @@
+"""Diamonds: a source that reaches one table by two paths with no table in common between them.
+
+A table that reads a source directly and through a stream table counts too: it could show two instants as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from airflow_provider_pgtrickle.graph.closures import Closures
+from airflow_provider_pgtrickle.graph.node import Node
+
+
+@dataclass(frozen=True)
+class Diamond:
+    """`shared` fans out into `branches`, which meet again in `convergence`."""
+
+    convergence: str
+    branches: tuple[str, ...]
+    shared: tuple[str, ...]
+
+    @property
+    def members(self) -> frozenset[str]:
+        """The tables that must show one instant. The shared sources may be older than they: all read the same."""
+        return frozenset(self.branches) | {self.convergence}
+
+
+def diamond_at(name: str, nodes: Mapping[str, Node], closures: Closures) -> Diamond | None:
+    """The diamond that closes in this table, over every pair of its sources."""
+    branches: set[str] = set()
+    shared_mask = 0
+    for left, right in combinations(sorted(nodes[name].sources), 2):
+        shared = closures.of(left) & closures.of(right)
+        if shared:
+            shared_mask |= _nearest(left, right, shared, nodes, closures)
+            branches |= _branch(left, shared, nodes, closures)
+            branches |= _branch(right, shared, nodes, closures)
+    if not branches:
+        return None
+    return Diamond(name, tuple(sorted(branches)), tuple(sorted(closures.names(shared_mask))))
+
+
+def _branch(tip: str, shared: int, nodes: Mapping[str, Node], closures: Closures) -> set[str]:
+    """The stream tables between a shared source and `tip`, which no other path uses."""
+    found: set[str] = set()
+    pending = [tip]
+    while pending:
+        name = pending.pop()
+        if name in found or name not in nodes:
+            continue
+        if closures.holds(shared, name) or not closures.above(name) & shared:
+            continue
+        found.add(name)
+        pending.extend(nodes[name].sources)
+    return found
+
+
+def _nearest(left: str, right: str, shared: int, nodes: Mapping[str, Node], closures: Closures) -> int:
+    """The shared sources at which the two paths part: those that a branch, or the table itself, reads directly."""
+    mask = 0
+    for tip in (left, right):
+        if closures.holds(shared, tip):
+            mask |= closures.of(tip) & ~closures.above(tip)
+        for name in _branch(tip, shared, nodes, closures):
+            for source in nodes[name].sources:
+                if closures.holds(shared, source):
+                    mask |= closures.of(source) & ~closures.above(source)
+    return mask

@@ -1,0 +1,47 @@
+"""Refresh units: the partition of the tables into sets that share one snapshot and one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import networkx as nx
+from networkx.utils import UnionFind
+
+
+def units(tables: nx.DiGraph, order: Sequence[str], groups: Iterable[frozenset[str]]) -> list[tuple[str, ...]]:
+    """Groups that overlap are one unit; so are groups that would wait for each other.
+
+    Members stand in refresh order, units in an order that depends on nothing but the graph.
+    """
+    union = UnionFind(order)
+    for group in groups:
+        union.union(*sorted(group))
+    position = {name: i for i, name in enumerate(order)}
+    leader = _leaders(union, order)
+    if len(set(leader.values())) == len(order):
+        return [(name,) for name in order]
+    contracted = nx.DiGraph()
+    contracted.add_nodes_from(leader.values())
+    contracted.add_edges_from((leader[a], leader[b]) for a, b in tables.edges if leader[a] != leader[b])
+    # Contracting two overlapping-in-time groups can close a circle: then they have to move together.
+    for circle in nx.strongly_connected_components(contracted):
+        union.union(*sorted(circle))
+    return _ordered(tables, order, _leaders(union, order), position)
+
+
+def _leaders(union: UnionFind, order: Sequence[str]) -> dict[str, str]:
+    """Each table's unit, named by its first member in refresh order."""
+    first: dict[str, str] = {}
+    return {name: first.setdefault(union[name], name) for name in order}
+
+
+def _ordered(
+    tables: nx.DiGraph, order: Sequence[str], leader: Mapping[str, str], position: Mapping[str, int]
+) -> list[tuple[str, ...]]:
+    members: dict[str, list[str]] = {}
+    for name in order:
+        members.setdefault(leader[name], []).append(name)
+    contracted = nx.DiGraph()
+    contracted.add_nodes_from(members)
+    contracted.add_edges_from((leader[a], leader[b]) for a, b in tables.edges if leader[a] != leader[b])
+    return [tuple(members[name]) for name in nx.lexicographical_topological_sort(contracted, key=position.__getitem__)]
