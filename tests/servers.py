@@ -14,7 +14,7 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.embedded import PostgresServer
 
-DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
+POSTGRES_15 = Path(os.environ.get("PGTRICKLE_TEST_PG15_BIN", "/usr/lib/postgresql/15/bin"))
 _FOLDERS = Path(tempfile.gettempdir())
 _PREFIX = "pgtrickle-tests"
 
@@ -94,7 +94,7 @@ def _server(version: int, folder: Path) -> PostgresServer:
         # A linguistic collation, as most users have; with a code point order, wrong orderings go unseen.
         # The wheel's 18 is built without ICU: the two servers cover one each.
         locale = ("--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US")
-        return PostgresServer(folder, binaries=DEBIAN_15, options=OPTIONS, locale=locale)
+        return PostgresServer(folder, binaries=POSTGRES_15, options=OPTIONS, locale=locale)
     return PostgresServer(folder, options=OPTIONS)
 
 

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# Bring what is missing: the virtual environment, Java, the PostgreSQL JDBC driver and, with --tests,
+# PostgreSQL 15's programs. What is there is left alone, so a second run needs no network.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+JDBC_FOLDER=/usr/share/java
+POSTGRES15=${PGTRICKLE_TEST_PG15_BIN:-/usr/lib/postgresql/15/bin}
+NO_CLUSTER=/etc/postgresql-common/createcluster.d/pgtrickle.conf
+
+say() { printf '==> %s\n' "$*"; }
+fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+
+java_version() {
+    local java=java
+    [[ -n ${JAVA_HOME:-} ]] && java=$JAVA_HOME/bin/java
+    { "$java" -version 2>&1 || true; } | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1
+}
+
+has_java() { local version; version=$(java_version); [[ -n $version && $version -ge 17 ]]; }
+
+has_jdbc() {
+    if [[ -n ${PGTRICKLE_JDBC_JAR:-} ]]; then
+        [[ -f $PGTRICKLE_JDBC_JAR ]] || fail "PGTRICKLE_JDBC_JAR names $PGTRICKLE_JDBC_JAR, which is no file."
+        return 0
+    fi
+    compgen -G "$JDBC_FOLDER/postgresql*.jar" > /dev/null
+}
+
+has_postgres15() { [[ -x $POSTGRES15/initdb && -x $POSTGRES15/postgres ]]; }
+
+as_root() {
+    if [[ $(id -u) -eq 0 ]]; then
+        "$@"
+    elif command -v sudo > /dev/null; then
+        sudo "$@"
+    else
+        return 1
+    fi
+}
+
+apt_install() {
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 "$@" > /dev/null
+}
+
+# The package would start a server of its own on port 5432; nobody asked for one.
+apt_install_postgres15() {
+    local result=0
+    as_root mkdir -p "$(dirname "$NO_CLUSTER")"
+    as_root sh -c "echo 'create_main_cluster = false' > $NO_CLUSTER"
+    apt_install postgresql-15 || result=$?
+    as_root rm -f "$NO_CLUSTER"
+    return "$result"
+}
+
+# install PACKAGE WHAT HINT: one package through apt-get, or one sentence that says what to do.
+updated=no
+install() {
+    local package=$1 what=$2 hint=$3 result=0
+    command -v apt-get > /dev/null || fail "$what is missing. $hint"
+    [[ $(id -u) -eq 0 ]] || command -v sudo > /dev/null || fail "$what is missing, and apt-get needs root. $hint"
+    say "installing $package"
+    if [[ $updated = no ]]; then
+        as_root apt-get update -qq || fail "apt-get update failed, so $what can't be installed. $hint"
+        updated=yes
+    fi
+    case $package in
+        postgresql-15) apt_install_postgres15 || result=$? ;;
+        *) apt_install "$package" || result=$? ;;
+    esac
+    [[ $result -eq 0 ]] || fail "apt-get couldn't install $package. $hint"
+}
+
+python_environment() {
+    if command -v uv > /dev/null; then
+        say "Python packages (uv, .venv)"
+        uv sync --frozen --quiet || fail "uv sync failed: see above."
+        return
+    fi
+    say "Python packages (pip, .venv)"
+    local python
+    for python in python3.13 python3.12 python3.11 python3 ""; do
+        [[ -n $python ]] || fail "Python 3.11, 3.12 or 3.13 is missing; install one, or uv."
+        "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2> /dev/null && break
+    done
+    local stamp=.venv/.pyproject
+    if ! cmp -s pyproject.toml "$stamp"; then
+        "$python" -m venv .venv || fail "$python can't make a virtual environment; on Debian: apt-get install python3-venv."
+        .venv/bin/python -m pip install --quiet --upgrade pip
+        .venv/bin/python -m pip install --quiet --editable . --group dev || fail "pip install failed: see above."
+        cp pyproject.toml "$stamp"
+    fi
+}
+
+case ${1:-} in
+    "" | --tests) ;;
+    *) fail "usage: .ci/setup.sh [--tests]" ;;
+esac
+
+has_java || install default-jre-headless "Java 17 or newer" \
+    "Install a Java runtime, version 17 or newer, and set JAVA_HOME or PATH."
+has_java || fail "Java $(java_version) is too old: Spark needs 17. Set JAVA_HOME to a newer one."
+say "Java $(java_version)"
+
+has_jdbc || install libpostgresql-jdbc-java "The PostgreSQL JDBC driver" \
+    "Download postgresql-42.x.jar from jdbc.postgresql.org and set PGTRICKLE_JDBC_JAR to its path."
+say "PostgreSQL JDBC driver"
+
+if [[ ${1:-} = --tests ]]; then
+    has_postgres15 || install postgresql-15 "PostgreSQL 15, which the tests need," \
+        "Install it and set PGTRICKLE_TEST_PG15_BIN to the folder of its initdb."
+    say "PostgreSQL 15 (for the tests)"
+fi
+
+python_environment
+say "ready"

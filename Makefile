@@ -1,0 +1,44 @@
+# `make` lists the targets.
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint format soak bench demo up down clean
+
+PYTHON := .venv/bin/python
+PYTEST := $(PYTHON) -m pytest
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+setup:  ## bring what is missing: .venv, Java, JDBC driver, PostgreSQL 15 for the tests
+	@.ci/setup.sh --tests
+
+lint: setup  ## ruff, its formatter and mypy
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+
+test: lint  ## set-up, lint and all tests but the soaks
+	$(PYTEST) -m "not slow"
+
+soak: setup  ## the long randomized tests
+	$(PYTEST) -m slow --timeout=0
+
+format:  ## let ruff mend what it can
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+
+bench: setup  ## the benchmarks; ARGS="..." reaches them
+	$(PYTHON) -m benchmarks $(ARGS)
+
+demo:  ## a shop's stream tables in PostgreSQL, Airflow and Spark
+	@.ci/setup.sh
+	@$(PYTHON) -m airflow_provider_pgtrickle.demo
+
+up:  ## the demo live: Airflow's UI, with rows that keep changing
+	@.ci/setup.sh
+	@$(PYTHON) -m airflow_provider_pgtrickle.demo up
+
+down:  ## stop what `make up` started
+	@$(PYTHON) -m airflow_provider_pgtrickle.demo down
+
+clean:  ## remove caches and built packages
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
