@@ -1,0 +1,25 @@
+"""install, cleanup: the catalog itself."""
+
+from __future__ import annotations
+
+import argparse
+
+from airflow_provider_pgtrickle.cli.command import Answer, Command
+from airflow_provider_pgtrickle.client import PgTrickle
+
+
+def install(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
+    applied = client.install()
+    words = f"Applied {', '.join(applied)}." if applied else "The catalog is up to date."
+    return Answer(text=words, data={"applied": applied})
+
+
+def cleanup(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
+    removed = client.cleanup()
+    return Answer(rows=[{"buffer": buffer, "rows_removed": rows} for buffer, rows in sorted(removed.items())])
+
+
+COMMANDS = (
+    Command("install", "Create the catalog in the database, or bring it up to date.", install),
+    Command("cleanup", "Remove buffered changes that every stream table has consumed.", cleanup),
+)

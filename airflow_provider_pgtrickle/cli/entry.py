@@ -1,0 +1,102 @@
+"""The entry point: parse, run, print, and turn every failure into one sentence and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+
+from airflow_provider_pgtrickle.cli import output
+from airflow_provider_pgtrickle.cli.command import Command
+from airflow_provider_pgtrickle.cli.registry import commands
+from airflow_provider_pgtrickle.errors import PgTrickleError, UsageError, redact
+
+OK, FAILED, USAGE = 0, 1, 2
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    # `--dsn` and `--json` are understood before and after the command's name.
+    shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    shared.add_argument(
+        "--dsn", help="the database, postgresql://…; PGTRICKLE_DSN in the environment keeps a password out of `ps`"
+    )
+    shared.add_argument("--json", action="store_true", help="print JSON")
+    top = argparse.ArgumentParser(
+        prog="pgtrickle", description="Stream tables for any PostgreSQL, kept by Spark.", parents=[shared]
+    )
+    subparsers = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_parser_class(shared))
+    for command in commands():
+        command.add_to(subparsers)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; 0 done, 1 failed, 2 misused."""
+    try:
+        arguments = parser().parse_args(argv)
+    except SystemExit as left:
+        return int(left.code or 0)
+    warnings.showwarning = _show_warning
+    try:
+        return run(arguments.command, arguments)
+    except BrokenPipeError:
+        # The reader (`| head`) has seen enough; Python must not complain of it when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except KeyboardInterrupt:
+        return _complain("Interrupted; what was not committed is undone.", FAILED)
+    except UsageError as error:
+        return _complain(str(error), USAGE)
+    except PgTrickleError as error:
+        return _complain(str(error), FAILED)
+    except Exception as error:
+        if os.environ.get("PGTRICKLE_DEBUG"):
+            traceback.print_exc()
+        return _complain(
+            f"Unexpected {type(error).__name__}: {redact(_first_line(error))} "
+            "Set PGTRICKLE_DEBUG=1 to see where it happened.",
+            FAILED,
+        )
+
+
+def run(command: Command, arguments: argparse.Namespace) -> int:
+    """Run a command on the database it names and print its answer."""
+    from airflow_provider_pgtrickle.client import PgTrickle
+
+    dsn = getattr(arguments, "dsn", None) or os.environ.get("PGTRICKLE_DSN")
+    if not dsn:
+        raise UsageError("No database is named", remedy="Set PGTRICKLE_DSN, or pass --dsn.")
+    with PgTrickle(dsn) as client:
+        answer = command.run(client, arguments)
+    print(output.render(answer, getattr(arguments, "json", False)), flush=True)
+    return FAILED if answer.failed else OK
+
+
+def _parser_class(shared: argparse.ArgumentParser) -> type[argparse.ArgumentParser]:
+    class Subparser(argparse.ArgumentParser):
+        def __init__(self, **options: object) -> None:
+            super().__init__(**options, parents=[shared])  # type: ignore[arg-type]
+
+    return Subparser
+
+
+def _complain(sentence: str, code: int) -> int:
+    print(f"pgtrickle: {sentence}", file=sys.stderr)
+    return code
+
+
+def _first_line(error: Exception) -> str:
+    line = (str(error).strip() or "no message").splitlines()[0]
+    return line if line.endswith((".", "!", "?")) else f"{line}."
+
+
+def _show_warning(message: object, category: type[Warning], *_: object) -> None:
+    from airflow_provider_pgtrickle.declare.notices import PgTrickleWarning
+
+    # Warnings of the libraries underneath mean nothing to whoever typed the command.
+    if issubclass(category, PgTrickleWarning):
+        print(f"pgtrickle: warning: {redact(str(message))}", file=sys.stderr)

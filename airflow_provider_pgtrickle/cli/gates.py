@@ -1,0 +1,26 @@
+"""gate, ungate: hold a stream table back while its sources are being loaded."""
+
+from __future__ import annotations
+
+import argparse
+
+from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
+from airflow_provider_pgtrickle.client import PgTrickle
+
+
+def gate(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
+    client.gate(arguments.name, arguments.reason)
+    return Answer(text=f"Gated {arguments.name}: it is not refreshed until ungated.", data={"gated": arguments.name})
+
+
+def ungate(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
+    client.ungate(arguments.name)
+    return Answer(text=f"Ungated {arguments.name}.", data={"ungated": arguments.name})
+
+
+_NAME = argument("name", metavar="NAME")
+
+COMMANDS = (
+    Command("gate", "Hold a stream table's refreshes back.", gate, (_NAME, argument("--reason", help="why"))),
+    Command("ungate", "Let a gated stream table be refreshed again.", ungate, (_NAME,)),
+)

@@ -1,0 +1,256 @@
+"""The table behind a stream table: made, reshaped and dropped by DDL inside the caller's transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+import psycopg
+from psycopg import sql
+
+from airflow_provider_pgtrickle.capture.guard import guard
+from airflow_provider_pgtrickle.declare import columns
+from airflow_provider_pgtrickle.declare.columns import ROW_ID, Column
+from airflow_provider_pgtrickle.declare.options import partition_key
+from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.names import QualifiedName
+
+HASH_PARTITIONS = 4
+
+
+class Change(Enum):
+    """What a new definition does to the table that is there."""
+
+    SAME = "same"
+    COMPATIBLE = "compatible"
+    """Columns come or go; the table, its grants, indexes and oid stay."""
+    REBUILD = "rebuild"
+    """A column changes its type: the table is dropped and made again."""
+
+
+@dataclass(frozen=True)
+class Reshaped:
+    """The table after a change."""
+
+    change: Change
+    relid: int
+    lost: tuple[str, ...] = ()
+    """Indexes and policies of the user's own that a rebuild could not carry over."""
+
+
+def create(
+    conn: psycopg.Connection, name: QualifiedName, wanted: tuple[Column, ...], partition_by: str | None = None
+) -> int:
+    """CREATE TABLE with the row id, its index and the guards; the oid."""
+    body = sql.SQL(", ").join(
+        [sql.SQL("{} bigint NOT NULL").format(sql.Identifier(ROW_ID)), *(column.ddl for column in wanted)]
+    )
+    statement = sql.SQL("CREATE TABLE {} ({})").format(name.sql, body)
+    if partition_by:
+        statement += _partition_clause(partition_by, wanted)
+    conn.execute(statement)
+    relids = [_oid(conn, name)]
+    if partition_by:
+        relids += [_oid(conn, part) for part in _partitions(conn, name, partition_by)]
+    # Not unique: the id is a hash, and a match is confirmed on the identity columns.
+    conn.execute(sql.SQL("CREATE INDEX ON {} ({})").format(name.sql, sql.Identifier(ROW_ID)))
+    for relid in relids:
+        guard(conn, relid)
+    return relids[0]
+
+
+def drop(conn: psycopg.Connection, name: QualifiedName, *, cascade: bool = False) -> None:
+    """DROP TABLE, whether or not it is still there; views on it stop it unless `cascade`."""
+    dependents = () if cascade else views_on(conn, name)
+    if dependents:
+        raise UsageError(
+            f"The table can't be dropped because {', '.join(dependents)} reads it",
+            stream_table=str(name),
+            remedy="Drop that first, or pass cascade=True to drop it too.",
+        )
+    conn.execute(sql.SQL("DROP TABLE IF EXISTS {}" + (" CASCADE" if cascade else "")).format(name.sql))
+
+
+def exists(conn: psycopg.Connection, name: QualifiedName) -> bool:
+    """Whether any relation has that name."""
+    return _oid(conn, name, missing_ok=True) is not None
+
+
+def compare(current: Iterable[Column], wanted: Iterable[Column]) -> Change:
+    """How far the stored columns are from the wanted ones; order does not matter."""
+    now = {c.name: (c.type, c.collation) for c in current if c.name != ROW_ID}
+    then = {c.name: (c.type, c.collation) for c in wanted}
+    if now == then:
+        return Change.SAME
+    shared = now.keys() & then.keys()
+    if not shared or any(now[name] != then[name] for name in shared):
+        return Change.REBUILD
+    return Change.COMPATIBLE
+
+
+def reshape(
+    conn: psycopg.Connection, name: QualifiedName, wanted: tuple[Column, ...], partition_by: str | None = None
+) -> Reshaped:
+    """Give the table the wanted columns, keeping it where that can be; make it where it is gone."""
+    relid = _oid(conn, name, missing_ok=True)
+    if relid is None:
+        return Reshaped(Change.REBUILD, create(conn, name, wanted, partition_by))
+    current = columns.of_relation(conn, relid)
+    change = compare(current, wanted)
+    kept = {c.name for c in wanted}
+    if partition_by and not set(_keys(partition_by, current)) <= kept:
+        change = Change.REBUILD
+    if change is Change.COMPATIBLE:
+        gone = [
+            sql.SQL("DROP COLUMN {}").format(sql.Identifier(c.name))
+            for c in current
+            if c.name not in kept and c.name != ROW_ID
+        ]
+        have = {c.name for c in current}
+        new = [sql.SQL("ADD COLUMN {}").format(c.ddl) for c in wanted if c.name not in have]
+        _refuse_if_read(conn, name)
+        conn.execute(sql.SQL("ALTER TABLE {} {}").format(name.sql, sql.SQL(", ").join(gone + new)))
+    if change is not Change.REBUILD:
+        return Reshaped(change, relid)
+    return _rebuild(conn, name, relid, wanted, partition_by)
+
+
+def views_on(conn: psycopg.Connection, name: QualifiedName) -> tuple[str, ...]:
+    """Views of the user's own that read the table."""
+    rows = conn.execute(
+        """
+        SELECT DISTINCT n.nspname, c.relname
+          FROM pg_catalog.pg_depend d
+          JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_catalog.pg_rewrite'::regclass
+          JOIN pg_catalog.pg_class c ON c.oid = r.ev_class
+          JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+         WHERE d.refclassid = 'pg_catalog.pg_class'::regclass
+           AND d.refobjid = pg_catalog.to_regclass(%s) AND c.oid <> d.refobjid
+         ORDER BY 1, 2
+        """,
+        (name.quoted,),
+    ).fetchall()
+    return tuple(f"{schema}.{view}" for schema, view in rows)
+
+
+def _rebuild(
+    conn: psycopg.Connection, name: QualifiedName, relid: int, wanted: tuple[Column, ...], partition_by: str | None
+) -> Reshaped:
+    _refuse_if_read(conn, name)
+    owner, grants = _access(conn, relid)
+    lost = _own_objects(conn, relid)
+    drop(conn, name)
+    new = create(conn, name, wanted, partition_by)
+    for grantee, privilege, grantable in grants:
+        conn.execute(
+            sql.SQL("GRANT {} ON {} TO {}{}").format(
+                sql.SQL(privilege),
+                name.sql,
+                sql.Identifier(grantee) if grantee else sql.SQL("PUBLIC"),
+                sql.SQL(" WITH GRANT OPTION" if grantable else ""),
+            )
+        )
+    if owner != conn.execute("SELECT current_user").fetchone()[0]:
+        conn.execute(sql.SQL("ALTER TABLE {} OWNER TO {}").format(name.sql, sql.Identifier(owner)))
+    return Reshaped(Change.REBUILD, new, lost)
+
+
+def _refuse_if_read(conn: psycopg.Connection, name: QualifiedName) -> None:
+    views = views_on(conn, name)
+    if views:
+        raise UsageError(
+            f"Its columns can't change while {', '.join(views)} reads it",
+            stream_table=str(name),
+            remedy="Drop that view, alter the stream table, and create the view again.",
+        )
+
+
+def _access(conn: psycopg.Connection, relid: int) -> tuple[str, list[tuple[str | None, str, bool]]]:
+    """The owner, and the grants to everyone else."""
+    owner = conn.execute(
+        "SELECT pg_catalog.pg_get_userbyid(relowner) FROM pg_catalog.pg_class WHERE oid = %s", (relid,)
+    ).fetchone()[0]
+    grants = conn.execute(
+        """
+        SELECT CASE WHEN a.grantee <> 0 THEN pg_catalog.pg_get_userbyid(a.grantee) END, a.privilege_type, a.is_grantable
+          FROM pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) a
+         WHERE c.oid = %s AND a.grantee <> c.relowner
+         ORDER BY 1, 2
+        """,
+        (relid,),
+    ).fetchall()
+    return owner, grants
+
+
+def _own_objects(conn: psycopg.Connection, relid: int) -> tuple[str, ...]:
+    """Indexes (but the row id's) and policies, which go with the table."""
+    rows = conn.execute(
+        """
+        SELECT 'index ' || c.relname
+          FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+         WHERE i.indrelid = %(relid)s
+           AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
+                            WHERE a.attrelid = i.indrelid AND a.attname = %(row_id)s AND i.indkey::text = a.attnum::text)
+        UNION ALL
+        SELECT 'policy ' || polname FROM pg_catalog.pg_policy WHERE polrelid = %(relid)s
+        ORDER BY 1
+        """,
+        {"relid": relid, "row_id": ROW_ID},
+    ).fetchall()
+    return tuple(row[0] for row in rows)
+
+
+def _keys(partition_by: str, available: Iterable[Column]) -> tuple[str, ...]:
+    """The partition key's columns, each a visible column of the query."""
+    visible = [c.name for c in available if not c.name.startswith("__pgt_")]
+    keys = []
+    for written in partition_key(partition_by)[1]:
+        name = written.strip('"')
+        if name not in visible and name.lower() not in visible:
+            raise UsageError(
+                f"partition_by names {name!r}, which is no column of the query",
+                remedy=f"Its columns are {', '.join(visible)}.",
+            )
+        keys.append(name if name in visible else name.lower())
+    return tuple(keys)
+
+
+def _partition_clause(partition_by: str, wanted: tuple[Column, ...]) -> sql.Composed:
+    return sql.SQL(" PARTITION BY {} ({})").format(
+        sql.SQL(partition_key(partition_by)[0]),
+        sql.SQL(", ").join(sql.Identifier(key) for key in _keys(partition_by, wanted)),
+    )
+
+
+def _partitions(conn: psycopg.Connection, name: QualifiedName, partition_by: str) -> list[QualifiedName]:
+    """The partitions a new table starts with: a DEFAULT one, so that every row has a home; HASH knows no default."""
+    if partition_key(partition_by)[0] == "HASH":
+        bounds = {
+            f"p{i}": sql.SQL("FOR VALUES WITH (MODULUS {}, REMAINDER {})").format(HASH_PARTITIONS, i)
+            for i in range(HASH_PARTITIONS)
+        }
+    else:
+        bounds = {"default": sql.SQL("DEFAULT")}
+    parts = []
+    for suffix, bound in bounds.items():
+        part = QualifiedName(name.schema, _fitting(f"{name.name}_{suffix}"))
+        conn.execute(sql.SQL("CREATE TABLE {} PARTITION OF {} {}").format(part.sql, name.sql, bound))
+        parts.append(part)
+    return parts
+
+
+def _fitting(name: str) -> str:
+    """A name of at most 63 bytes, kept apart from its like by a digest where it had to be cut."""
+    if len(name.encode()) <= 63:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name.encode()[:54].decode(errors='ignore')}_{digest}"
+
+
+def _oid(conn: psycopg.Connection, name: QualifiedName, missing_ok: bool = False) -> int | None:
+    row = conn.execute("SELECT pg_catalog.to_regclass(%s)::oid", (name.quoted,)).fetchone()
+    if row[0] is None and not missing_ok:
+        raise UsageError("The table is gone", stream_table=str(name))
+    return row[0]
