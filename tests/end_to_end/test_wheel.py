@@ -1,0 +1,99 @@
+"""The wheel, built from this tree and installed into an empty environment, is the whole product."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+UV = shutil.which("uv")
+
+# All of the provider's dependencies are installed once; a cold cache downloads some 700 MB.
+pytestmark = pytest.mark.timeout(900)
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> str:
+    """The command's output; its failure shows what it said."""
+    # Neither this checkout nor this run's Airflow may leak into the empty environment.
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV", "AIRFLOW", "SPARK"))}
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, env=inherited | environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{command}: {done.stdout[-2000:]}{done.stderr[-3000:]}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    if UV:
+        run(UV, "build", "--wheel", "--quiet", "--out-dir", folder, ROOT, cwd=folder)
+    else:
+        run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT, cwd=folder)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The `bin` folder of an environment that holds the wheel and what it asks for, nothing else."""
+    folder = tmp_path_factory.mktemp("installed")
+    if UV:
+        # The locked versions, so that a release of somebody else's can't break this test.
+        locked = folder / "locked.txt"
+        locked.write_text(
+            run(UV, "export", "--frozen", "--no-dev", "--no-emit-project", "--no-hashes", "--quiet", cwd=ROOT)
+        )
+        run(UV, "venv", "--quiet", "--python", sys.executable, folder / "venv", cwd=folder)
+        python = folder / "venv" / "bin" / "python"
+        run(UV, "pip", "install", "--quiet", "--python", python, "-c", locked, wheel, cwd=folder)
+    else:
+        run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+        run(folder / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet", wheel, cwd=folder)
+    yield folder / "venv" / "bin"
+    # A gigabyte that pytest would keep for three runs.
+    shutil.rmtree(folder)
+
+
+def test_the_wheel_holds_applications_migrations_and_licence(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "airflow_provider_pgtrickle/spark_apps/refresh.py" in names
+    migrations = {path.name for path in (ROOT / "airflow_provider_pgtrickle/catalog/migrations").glob("*.sql")}
+    assert migrations
+    packed = {Path(n).name for n in names if n.startswith("airflow_provider_pgtrickle/catalog/migrations/")}
+    assert migrations <= packed
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert {name.split("/")[0] for name in names if "dist-info" not in name} == {"airflow_provider_pgtrickle"}
+
+
+def test_it_imports_from_where_it_was_installed(environment: Path, tmp_path: Path) -> None:
+    program = (
+        "import airflow_provider_pgtrickle as p, airflow_provider_pgtrickle.client;"
+        "from airflow_provider_pgtrickle import StreamTable, StreamTableGraph; print(p.__file__)"
+    )
+    printed = run(environment / "python", "-c", program, cwd=tmp_path, AIRFLOW_HOME=str(tmp_path)).splitlines()
+    assert printed[-1].startswith(str(environment.parent))
+
+
+def test_the_command_answers(environment: Path, tmp_path: Path) -> None:
+    assert "refresh" in run(environment / "pgtrickle", "--help", cwd=tmp_path)
+
+
+def test_airflow_discovers_the_provider_and_its_plugin(environment: Path, tmp_path: Path) -> None:
+    def airflow(*arguments: str) -> str:
+        return run(environment / "airflow", *arguments, "--output", "plain", cwd=tmp_path, AIRFLOW_HOME=str(tmp_path))
+
+    assert "airflow-provider-pgtrickle" in airflow("providers", "list")
+    assert "pgtrickle" in airflow("providers", "hooks")
+    assert "pgtrickle" in airflow("plugins")
+
+
+def test_the_migrations_apply_from_the_wheel(environment: Path, tmp_path: Path, dsn: str) -> None:
+    run(environment / "pgtrickle", "install", cwd=tmp_path, PGTRICKLE_DSN=dsn)
+    assert run(environment / "pgtrickle", "status", cwd=tmp_path, PGTRICKLE_DSN=dsn) is not None
