@@ -1,0 +1,1 @@
+"""How changes of tables get into the change buffers, and out again."""

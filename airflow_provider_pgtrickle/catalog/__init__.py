@@ -1,0 +1,1 @@
+"""What PostgreSQL knows: the connection, the catalog's tables and records, the probing of queries."""

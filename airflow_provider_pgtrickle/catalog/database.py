@@ -1,0 +1,143 @@
+"""The one way to a PostgreSQL database: pinned sessions, transactions, errors in our own words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from urllib.parse import quote
+
+import psycopg
+from psycopg import Connection
+from psycopg.conninfo import conninfo_to_dict
+
+from airflow_provider_pgtrickle.catalog.capabilities import Capabilities
+from airflow_provider_pgtrickle.catalog.faults import refused_connection, translated, translating
+from airflow_provider_pgtrickle.errors import EnvironmentFault, UsageError
+from airflow_provider_pgtrickle.settings import Settings
+
+__all__ = ["PINNED", "Capabilities", "Database", "JdbcTarget", "server_default_schema", "translated", "translating"]
+
+#: What makes a value's text the same in every session, wherever it is read or written. JDBC sessions set the same.
+PINNED = MappingProxyType(
+    {
+        "TimeZone": "UTC",
+        "DateStyle": "ISO, MDY",
+        "IntervalStyle": "postgres",
+        "bytea_output": "hex",
+        "extra_float_digits": "1",
+        "standard_conforming_strings": "on",
+        "client_encoding": "UTF8",
+        "xmloption": "content",
+        "idle_in_transaction_session_timeout": "0",
+    }
+)
+
+_CONNECT_SECONDS = "10"
+
+
+@dataclass(frozen=True)
+class JdbcTarget:
+    """The same database for the JDBC driver. `url` may be logged; `properties` hold the credentials."""
+
+    url: str
+    properties: dict[str, str] = field(repr=False)
+
+
+class Database:
+    """A database that holds stream tables. Opens connections, keeps none."""
+
+    def __init__(self, dsn: str, settings: Settings | None = None) -> None:
+        try:
+            self._parameters = {k: v for k, v in conninfo_to_dict(dsn).items() if v is not None}
+        except psycopg.ProgrammingError:
+            # libpq's message repeats the string, and with it the password.
+            raise UsageError(
+                "The connection string can't be read",
+                remedy="Write it as postgresql://user@host:port/database or as key=value pairs.",
+            ) from None
+        self._parameters.setdefault("connect_timeout", _CONNECT_SECONDS)
+        self.dsn = dsn
+        self.settings = settings or Settings.load()
+
+    def __repr__(self) -> str:
+        return f"Database({self.target})"
+
+    @property
+    def target(self) -> str:
+        """`host:port/database`, for messages."""
+        p = self._parameters
+        return f"{p.get('host', 'localhost')}:{p.get('port', 5432)}/{p.get('dbname', p.get('user', ''))}"
+
+    def connect(self, autocommit: bool = False, application_name: str = "pgtrickle") -> Connection:
+        """A new session, pinned. The caller closes it."""
+        try:
+            conn = psycopg.connect(**{**self._parameters, "application_name": application_name}, autocommit=True)
+        except psycopg.Error as error:
+            # `from None`: the original may show the connection string.
+            raise refused_connection(error, self.target) from None
+        pinned = {**PINNED, "lock_timeout": f"{self.settings.lock_timeout_seconds}s"}
+        try:
+            with translating():
+                conn.execute(
+                    "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS pin(name, value)",
+                    [list(pinned), list(pinned.values())],
+                )
+            conn.autocommit = autocommit
+        except BaseException:
+            conn.close()
+            raise
+        return conn
+
+    @contextmanager
+    def transaction(self, application_name: str = "pgtrickle", stream_table: str | None = None) -> Iterator[Connection]:
+        """A session of its own for one transaction: committed at the end, rolled back on any error."""
+        conn = self.connect(application_name=application_name)
+        try:
+            with translating(stream_table):
+                yield conn
+                conn.commit()
+        except BaseException:
+            # A broken session has nothing left to roll back.
+            if not conn.broken:
+                conn.rollback()
+            raise
+        finally:
+            conn.close()
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        with self.connect() as conn:
+            return Capabilities.of(conn)
+
+    @cached_property
+    def jdbc(self) -> JdbcTarget:
+        """Taken from a live session: it knows what defaults, environment and password file resolved to."""
+        with self.connect() as conn:
+            info = conn.info
+            host, port, dbname, user, password = info.host, info.port, info.dbname, info.user, info.password
+            parameters = info.get_parameters()
+        if host.startswith(("/", "@")):
+            raise EnvironmentFault(
+                "Spark's JDBC driver can't use a Unix socket", remedy="Name a TCP host in the connection string."
+            )
+        authority = f"[{host}]" if ":" in host else host or "localhost"
+        properties = {"user": user, "driver": "org.postgresql.Driver"}
+        if password:
+            properties["password"] = password
+        for name in ("sslmode", "sslrootcert", "sslcert", "sslkey"):
+            if parameters.get(name):
+                properties[name] = parameters[name]
+        return JdbcTarget(f"jdbc:postgresql://{authority}:{port}/{quote(dbname, safe='')}", properties)
+
+
+def server_default_schema(conn: Connection) -> str:
+    """The schema in which an unqualified new table would land."""
+    row = conn.execute("SELECT current_schema()").fetchone()
+    if row is None or row[0] is None:
+        raise UsageError(
+            "The session's search_path names no schema that exists", remedy="Qualify the name: schema.table."
+        )
+    return row[0]

@@ -1,0 +1,85 @@
+"""psycopg's errors in the words of our own tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from airflow_provider_pgtrickle.errors import (
+    ConnectionFault,
+    PermissionFault,
+    PgTrickleError,
+    RefreshError,
+    TransientFault,
+)
+
+#: SQLSTATEs after which the same thing may succeed; whole classes by their first two characters.
+_TRANSIENT = {"40001", "40P01", "55P03", "55006", "57P01", "57P02", "57P03", "57P05", "25P03"}
+_TRANSIENT_CLASSES = {"08", "53"}
+
+
+def translated(
+    error: psycopg.Error,
+    *,
+    stream_table: str | None = None,
+    otherwise: type[PgTrickleError] = RefreshError,
+) -> PgTrickleError:
+    """The error of our tree that `error` means; `otherwise` is the class where no rule applies."""
+    state = error.sqlstate
+    primary = error.diag.message_primary or str(error).strip().partition("\n")[0] or type(error).__name__
+    message = _sentence(primary)
+    if state == "53100":
+        return TransientFault(
+            f"The database server's disk is full: {message}",
+            remedy="Free or add space, then run it again; nothing of this run was committed.",
+            stream_table=stream_table,
+        )
+    if state == "55P03":
+        return TransientFault(
+            f"Another session holds a lock that is needed here: {message}",
+            remedy="Run it again when that session is done, or raise lock_timeout_seconds.",
+            stream_table=stream_table,
+        )
+    if state == "42501":
+        return PermissionFault(
+            message, remedy=error.diag.message_hint or "Ask the owner to grant it.", stream_table=stream_table
+        )
+    if state in _TRANSIENT or (state or "")[:2] in _TRANSIENT_CLASSES:
+        return TransientFault(message, remedy="Try again.", stream_table=stream_table)
+    if state is None and isinstance(error, psycopg.OperationalError):
+        return TransientFault(f"The connection to PostgreSQL broke: {message}", stream_table=stream_table)
+    return otherwise(message, remedy=error.diag.message_hint, stream_table=stream_table)
+
+
+@contextmanager
+def translating(stream_table: str | None = None, otherwise: type[PgTrickleError] = RefreshError) -> Iterator[None]:
+    """Let psycopg's errors leave the block as ours."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translated(error, stream_table=stream_table, otherwise=otherwise) from error
+
+
+def refused_connection(error: psycopg.Error, target: str) -> ConnectionFault:
+    """Why no connection to `target` (host:port/database, no credentials) came about."""
+    text = str(error)
+    state = error.sqlstate
+    if state in ("28P01", "28000") or "authentication failed" in text or "no password supplied" in text:
+        return ConnectionFault(
+            f"PostgreSQL at {target} refused the user name or password", remedy="Check the connection's credentials."
+        )
+    if state == "3D000" or ("database" in text and "does not exist" in text):
+        return ConnectionFault(
+            f"There is no such database: {target}", remedy="Check the database's name in the connection."
+        )
+    reason = text.strip().splitlines()[-1] if text.strip() else type(error).__name__
+    return ConnectionFault(
+        f"PostgreSQL can't be reached at {target}: {_sentence(reason)}",
+        remedy="Check host and port, and that the server runs.",
+    )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
