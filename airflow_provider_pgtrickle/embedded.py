@@ -61,6 +61,7 @@ class PostgresServer:
         self.data = self.folder / "data"
         self.log = self.folder / "log"
         self.options = dict(options or {})
+        self._last_port: int | None = None
         self._password_file = self.folder / "password"
         self._locale = tuple(locale)
         self._binaries = binaries or embedded_binaries()
@@ -76,7 +77,9 @@ class PostgresServer:
         if not (self.data / "PG_VERSION").exists():
             self._initialize()
         for attempt in range(_PORT_ATTEMPTS):
-            settings = {**self.options, "listen_addresses": _HOST, "port": str(_free_port())}
+            # After a stop, the address that clients know; another one only where that is taken by now.
+            port = _free_port() if self._last_port is None or attempt else self._last_port
+            settings = {**self.options, "listen_addresses": _HOST, "port": str(port)}
             # A socket file would need a short path; TCP is all that JDBC can use anyway.
             settings["unix_socket_directories"] = ""
             arguments = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
@@ -84,6 +87,7 @@ class PostgresServer:
                 "pg_ctl", "-w", "-t", str(_START_SECONDS), "-l", str(self.log), "-o", arguments, "start", check=False
             )
             if started.returncode == 0:
+                self._last_port = port
                 return self
             said = self.log.read_text(errors="replace") if self.log.exists() else started.stderr
             if "Address already in use" not in said or attempt == _PORT_ATTEMPTS - 1:
@@ -93,13 +97,11 @@ class PostgresServer:
 
     def stop(self) -> None:
         """Disconnect everyone and stop; nothing happens when it doesn't run."""
-        if self.pid is not None:
-            self._run("pg_ctl", "-w", "-m", "fast", "stop")
+        self._end("fast")
 
     def kill(self) -> None:
         """Stop as a crash does: no checkpoint, no goodbye; the next start recovers from the log."""
-        if self.pid is not None:
-            self._run("pg_ctl", "-w", "-m", "immediate", "stop")
+        self._end("immediate")
 
     def remove(self) -> None:
         """Stop, and delete the folder with all data."""
@@ -144,6 +146,14 @@ class PostgresServer:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    def _end(self, mode: str) -> None:
+        if self.pid is None:
+            return
+        ended = self._run("pg_ctl", "-w", "-m", mode, "stop", check=False)
+        # It may have gone by itself in between, or another process ended it.
+        if ended.returncode != 0 and self.pid is not None:
+            raise EnvironmentFault(f"PostgreSQL didn't stop in {self.folder}: {ended.stderr[-1500:]}")
 
     @property
     def _owner(self) -> pwd.struct_passwd | None:

@@ -33,6 +33,9 @@ _TESTS = Path(__file__).parent
 _NEEDS = {
     "unit": ["unit"],
     "database": ["database"],
+    "oracle": ["database"],
+    "property": ["database"],
+    "tpch": ["database"],
     "spark": ["spark"],
     "airflow": ["airflow"],
     "end_to_end": ["database", "spark"],
@@ -118,9 +121,8 @@ def spark_alone() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def spark(spark_alone: None) -> Iterator[SparkSession]:
     """The one Spark session of all tests."""
-    from airflow_provider_pgtrickle.spark.session import obtain
-
     from airflow_provider_pgtrickle.settings import Settings
+    from airflow_provider_pgtrickle.spark.session import obtain
 
     session = obtain(None, Settings.load(spark_master="local[2]"))
     yield session

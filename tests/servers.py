@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import tempfile
@@ -83,10 +84,13 @@ def ordinary_dsn(server: PostgresServer, dbname: str) -> str:
 
 def remove_orphans() -> None:
     """Stop the servers of test runs that were killed before they could clean up."""
-    for folder in _FOLDERS.glob(f"{_PREFIX}-*"):
-        pid, version, _ = folder.name.removeprefix(f"{_PREFIX}-").split("-")
-        if not Path(f"/proc/{pid}").exists():
-            _server(int(version), folder).remove()
+    with open(_FOLDERS / f"{_PREFIX}.lock", "a") as lock:
+        # Two runs that start together would remove the same folder under each other.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for folder in _FOLDERS.glob(f"{_PREFIX}-*"):
+            pid, version, _ = folder.name.removeprefix(f"{_PREFIX}-").split("-")
+            if not Path(f"/proc/{pid}").exists():
+                _server(int(version), folder).remove()
 
 
 def _server(version: int, folder: Path) -> PostgresServer:

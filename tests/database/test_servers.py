@@ -5,6 +5,8 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from tests import servers
+
 
 @pytest.mark.parametrize(("fixture", "major", "collation"), [("dsn", 18, "code points"), ("dsn15", 15, "linguistic")])
 def test_a_test_gets_an_empty_database_of_its_own_on(
@@ -31,3 +33,15 @@ def test_the_administrator_sees_the_same_database(dsn: str, admin_dsn: str) -> N
         conn.execute("CREATE TABLE t ()")
         conn.commit()
         assert admin.execute("SELECT to_regclass('public.t') IS NOT NULL").fetchone() == (True,)
+
+
+def test_a_killed_server_comes_back_at_its_address_with_what_was_committed() -> None:
+    with servers.running(18) as server:
+        dsn = server.dsn()
+        with psycopg.connect(dsn) as conn:
+            conn.execute("CREATE TABLE t AS SELECT 1 AS one")
+        server.kill()
+        assert server.pid is None
+        server.start()
+        with psycopg.connect(dsn) as conn:
+            assert conn.execute("SELECT one FROM t").fetchone() == (1,)
