@@ -24,8 +24,8 @@ ORDINARY_ROLE = "app"
 ORDINARY_PASSWORD = "app-secret"
 
 OPTIONS = {
+    # Commits still reach the system's cache, so what is committed survives every killed process.
     "fsync": "off",
-    "synchronous_commit": "off",
     "full_page_writes": "off",
     "shared_buffers": "64MB",
     "max_connections": "200",
