@@ -1,0 +1,113 @@
+"""The three properties of a differential engine, on random schemas, queries and histories."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, note, settings
+from hypothesis import strategies as st
+
+from tests.oracle.arena import Case, case
+from tests.oracle.harness import Maintained, Undefined
+from tests.property.queries import queries
+from tests.property.tables import World, histories, worlds
+
+Example = tuple[World, str, list[list[str]]]
+
+_COMMON = {
+    "deadline": None,
+    "print_blob": True,
+    "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+}
+SOME = settings(max_examples=int(os.environ.get("PGTRICKLE_EXAMPLES", "200")), derandomize=True, **_COMMON)  # type: ignore[arg-type]
+FEWER = settings(SOME, max_examples=SOME.max_examples // 4)
+SOAK = settings(
+    max_examples=int(os.environ.get("PGTRICKLE_SOAK", "10000")),
+    phases=(Phase.generate, Phase.shrink),
+    database=None,
+    **_COMMON,  # type: ignore[arg-type]
+)
+
+
+@st.composite
+def examples(draw: st.DrawFn) -> Example:
+    world = draw(worlds())
+    return world, draw(queries(world)), draw(histories(world))
+
+
+def _judged(conn: psycopg.Connection, example: Example, judge: Callable[[Case, str, list[list[str]]], None]) -> None:
+    world, query, history = example
+    note("\n".join(f"{statement};" for statement in world.ddl) + f"\n-- {query};\n-- {history}")
+    with case(conn, world.ddl) as opened:
+        try:
+            judge(opened, query, history)
+        except Undefined:
+            assume(False)
+
+
+def content_equals_the_query(opened: Case, query: str, history: list[list[str]]) -> None:
+    st_ = Maintained.create(opened, query)
+    for transaction in history:
+        opened.change(*transaction)
+        assert st_.refresh() == "DIFFERENTIAL"
+
+
+def any_split_gives_the_same(opened: Case, query: str, history: list[list[str]]) -> None:
+    """Refreshing after each transaction, after every second one, or once at the end."""
+    st_ = Maintained.create(opened, query)
+    contents = []
+    for stride in (1, 2, len(history)):
+        with opened.undone():
+            kept = replace(st_)
+            for number, transaction in enumerate(history, start=1):
+                opened.change(*transaction)
+                if number % stride == 0 or number == len(history):
+                    assert kept.refresh() == "DIFFERENTIAL"
+            contents.append(kept.stored_images())
+    assert contents[0] == contents[1] == contents[2]
+
+
+def full_and_differential_commute(opened: Case, query: str, history: list[list[str]]) -> None:
+    st_ = Maintained.create(opened, query)
+    contents = []
+    for full_at in range(2):
+        with opened.undone():
+            kept = replace(st_)
+            for number, transaction in enumerate(history[:2]):
+                opened.change(*transaction)
+                assert kept.refresh(full=number == full_at) == ("FULL" if number == full_at else "DIFFERENTIAL")
+            contents.append(kept.stored_images())
+    assert contents[0] == contents[1]
+
+
+@SOME
+@given(example=examples())
+def test_content_equals_the_query_at_the_frontier(oracle_connection: psycopg.Connection, example: Example) -> None:
+    _judged(oracle_connection, example, content_equals_the_query)
+
+
+@FEWER
+@given(example=examples())
+def test_any_split_of_a_stream_into_batches_gives_the_same(
+    oracle_connection: psycopg.Connection, example: Example
+) -> None:
+    _judged(oracle_connection, example, any_split_gives_the_same)
+
+
+@FEWER
+@given(example=examples())
+def test_full_then_differential_is_differential_then_full(
+    oracle_connection: psycopg.Connection, example: Example
+) -> None:
+    _judged(oracle_connection, example, full_and_differential_commute)
+
+
+@pytest.mark.slow
+@SOAK
+@given(example=examples())
+def test_ten_thousand_cases(oracle_connection: psycopg.Connection, example: Example) -> None:
+    _judged(oracle_connection, example, content_equals_the_query)
