@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_pgtrickle.cli.command import Answer, Argument, Command, argument
-from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.errors import UsageError
 
 #: The options of a stream table that create and alter share; absent means "as it is".
@@ -28,6 +27,9 @@ _QUERY: tuple[Argument, ...] = (
     argument("--query", help="the defining SELECT; '-' reads it from standard input"),
     argument("--query-file", type=Path, metavar="FILE", help="a file that holds the defining SELECT"),
 )
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.client import PgTrickle
 
 
 def create(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
@@ -56,9 +58,7 @@ def alter(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
     if not changes:
         raise UsageError("There is nothing to alter", remedy="Name what to change, such as --schedule 10m.")
     table = client.alter_stream_table(arguments.name, **changes)
-    return Answer(
-        text=f"Altered {table.qualified}.", data={"name": str(table.qualified), "altered": sorted(changes)}
-    )
+    return Answer(text=f"Altered {table.qualified}.", data={"name": str(table.qualified), "altered": sorted(changes)})
 
 
 def drop(client: PgTrickle, arguments: argparse.Namespace) -> Answer:

@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(str(error), FAILED)
     except Exception as error:
         if os.environ.get("PGTRICKLE_DEBUG"):
-            traceback.print_exc()
+            print(redact(traceback.format_exc()), file=sys.stderr)
         return _complain(
             f"Unexpected {type(error).__name__}: {redact(_first_line(error))} "
             "Set PGTRICKLE_DEBUG=1 to see where it happened.",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
-from airflow_provider_pgtrickle.client import PgTrickle
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.client import PgTrickle
 
 
 def gate(client: PgTrickle, arguments: argparse.Namespace) -> Answer:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from airflow_provider_pgtrickle.cli.command import Answer, Command
-from airflow_provider_pgtrickle.client import PgTrickle
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.client import PgTrickle
 
 
 def health(client: PgTrickle, arguments: argparse.Namespace) -> Answer:

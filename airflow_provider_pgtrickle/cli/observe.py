@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
-from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.errors import UsageError
 
 _STATUS = ("pgt_schema", "pgt_name", "status", "refresh_mode", "schedule", "data_timestamp", "staleness", "stale")
@@ -21,6 +21,9 @@ _HISTORY = (
     "duration_ms",
     "error_message",
 )
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.client import PgTrickle
 
 
 def status(client: PgTrickle, arguments: argparse.Namespace) -> Answer:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
 from airflow_provider_pgtrickle.cli.declare import query_of
-from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.errors import UsageError
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.client import PgTrickle
 
 
 def explain(client: PgTrickle, arguments: argparse.Namespace) -> Answer:

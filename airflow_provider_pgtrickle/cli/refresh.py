@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
-from airflow_provider_pgtrickle.client import PgTrickle
 
 _COLUMNS = ("name", "action", "fallback_reason", "rows_inserted", "rows_updated", "rows_deleted", "duration_ms")
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.client import PgTrickle
 
 
 def refresh(client: PgTrickle, arguments: argparse.Namespace) -> Answer:

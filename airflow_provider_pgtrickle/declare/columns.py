@@ -8,7 +8,7 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.catalog.records import StorageColumn
-from airflow_provider_pgtrickle.dvm.view import View
+from airflow_provider_pgtrickle.dvm import View
 
 ROW_ID = "__pgt_row_id"
 

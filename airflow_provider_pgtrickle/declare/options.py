@@ -56,15 +56,13 @@ def check(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _schedule(value: Any, settings: Settings) -> str | None:
-    if value is None or (isinstance(value, str) and value.strip().lower() in ("", "calculated")):
-        return None
-    if not isinstance(value, str):
+    if value is not None and not isinstance(value, str):
         raise UsageError(
             f"A schedule must be text, not {type(value).__name__}",
             remedy="Write it as '5m', as a cron expression, or 'calculated'.",
         )
-    schedules.parse(value, settings.min_schedule_seconds)
-    return value.strip()
+    parsed = schedules.parse(value, settings.min_schedule_seconds)
+    return None if value is None or isinstance(parsed, schedules.Calculated) else value.strip()
 
 
 def _refresh_mode(value: Any, settings: Settings) -> str:

@@ -110,8 +110,14 @@ def reshape(
         ]
         have = {c.name for c in current}
         new = [sql.SQL("ADD COLUMN {}").format(c.ddl) for c in wanted if c.name not in have]
-        _refuse_if_read(conn, name)
-        conn.execute(sql.SQL("ALTER TABLE {} {}").format(name.sql, sql.SQL(", ").join(gone + new)))
+        try:
+            conn.execute(sql.SQL("ALTER TABLE {} {}").format(name.sql, sql.SQL(", ").join(gone + new)))
+        except psycopg.errors.DependentObjectsStillExist as error:
+            raise UsageError(
+                f"A column that goes is still read: {(error.diag.message_detail or '').splitlines()[0]}",
+                stream_table=str(name),
+                remedy="Drop what reads it, alter the stream table, and create it again.",
+            ) from error
     if change is not Change.REBUILD:
         return Reshaped(change, relid)
     return _rebuild(conn, name, relid, wanted, partition_by)
@@ -191,8 +197,8 @@ def _own_objects(conn: psycopg.Connection, relid: int) -> tuple[str, ...]:
         SELECT 'index ' || c.relname
           FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
          WHERE i.indrelid = %(relid)s
-           AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
-                            WHERE a.attrelid = i.indrelid AND a.attname = %(row_id)s AND i.indkey::text = a.attnum::text)
+           AND i.indkey::text <> (SELECT a.attnum::text FROM pg_catalog.pg_attribute a
+                                   WHERE a.attrelid = i.indrelid AND a.attname = %(row_id)s)
         UNION ALL
         SELECT 'policy ' || polname FROM pg_catalog.pg_policy WHERE polrelid = %(relid)s
         ORDER BY 1

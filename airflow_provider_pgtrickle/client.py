@@ -1,0 +1,331 @@
+"""`PgTrickle`: stream tables from Python, with no Airflow and, until something has to be computed, no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import psycopg
+from psycopg.rows import dict_row
+
+from airflow_provider_pgtrickle import dvm
+from airflow_provider_pgtrickle.capture.cleanup import clean_buffers, drop_orphan_stages
+from airflow_provider_pgtrickle.catalog import migrate, records
+from airflow_provider_pgtrickle.catalog.database import Database, server_default_schema
+from airflow_provider_pgtrickle.catalog.probe import probe
+from airflow_provider_pgtrickle.catalog.records import StreamTable
+from airflow_provider_pgtrickle.declare import dependencies
+from airflow_provider_pgtrickle.declare.alter import Altered, alter, revert
+from airflow_provider_pgtrickle.declare.create import create
+from airflow_provider_pgtrickle.declare.drop import drop
+from airflow_provider_pgtrickle.declare.notices import announce
+from airflow_provider_pgtrickle.declare.options import Options
+from airflow_provider_pgtrickle.declare.replace import difference
+from airflow_provider_pgtrickle.errors import PgTrickleError, RefreshError, UnknownStreamTable, UsageError
+from airflow_provider_pgtrickle.health import Finding, examine
+from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.refresh.unit import refresh_unit
+from airflow_provider_pgtrickle.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_pgtrickle.refresh.executor import Executor
+
+
+class PgTrickle:
+    """Stream tables of one database.
+
+    `spark` is a session of yours, classic or Connect; None starts a local one when a refresh first needs
+    it, and stops it at the end. Further keywords are settings.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        spark: SparkSession | None = None,
+        *,
+        executor: Callable[[], Executor] | None = None,
+        **settings: Any,
+    ) -> None:
+        self.settings = Settings.load(**settings)
+        self.database = Database(dsn, self.settings)
+        self._given_spark = spark
+        self._given_executor = executor
+        self._started_spark: SparkSession | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the Spark session that was started here; one that was given is left running."""
+        if self._started_spark is not None:
+            self._started_spark.stop()
+            self._started_spark = None
+        self.__dict__.pop("_executor", None)
+
+    # Declaring
+
+    def install(self) -> list[str]:
+        """Create the catalog or bring it to this version; the migrations that were applied."""
+        with self.database.connect() as conn:
+            return migrate.install(conn)
+
+    def create_stream_table(
+        self,
+        name: str,
+        query: str,
+        *,
+        schedule: str | None = None,
+        refresh_mode: str = "AUTO",
+        initialize: bool = True,
+        **options: Any,
+    ) -> StreamTable:
+        """Declare a stream table and fill it. Whatever fails, nothing of it stays."""
+        checked = Options.checked(self.settings, options | {"schedule": schedule, "refresh_mode": refresh_mode})
+        with self._transaction() as conn:
+            created = create(conn, self._name(conn, name), query, checked)
+        if initialize:
+            self._populate(created.stream_table)
+        announce(created.notices)
+        return self._record(created.stream_table.qualified)
+
+    def create_stream_table_if_not_exists(self, name: str, query: str, **options: Any) -> StreamTable:
+        """The stream table of that name, as it is if it is there."""
+        return self._find(name) or self.create_stream_table(name, query, **options)
+
+    def create_or_replace_stream_table(
+        self,
+        name: str,
+        query: str,
+        *,
+        schedule: str | None = None,
+        refresh_mode: str = "AUTO",
+        initialize: bool = True,
+        **options: Any,
+    ) -> StreamTable:
+        """Make the stream table what is declared here: create it, change what differs, or do nothing."""
+        given = options | {"schedule": schedule, "refresh_mode": refresh_mode}
+        there = self._find(name)
+        if there is None:
+            return self.create_stream_table(name, query, initialize=initialize, **given)
+        checked = Options.checked(self.settings, given)
+        with self._transaction() as conn:
+            changes = difference(conn, there, query, checked)
+        if changes:
+            there = self._alter(there.qualified, changes)
+        if initialize and not there.is_populated:
+            self._refresh([there.qualified], force_full=True, initiated_by="create")
+        return self._record(there.qualified)
+
+    def alter_stream_table(self, name: str, **changes: Any) -> StreamTable:
+        """Change schedule, refresh_mode, status, query or options, all of them or none.
+
+        A new query keeps the old content in sight until the new one is complete.
+        """
+        with self._transaction() as conn:
+            qualified = self._name(conn, name)
+        return self._alter(qualified, changes)
+
+    def drop_stream_table(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> tuple[str, ...]:
+        """Drop it with the triggers and buffers that nobody else needs; the names of what was dropped."""
+        with self._transaction() as conn:
+            qualified = self._name(conn, name)
+            if if_exists and records.find(conn, qualified) is None:
+                return ()
+            return drop(conn, qualified, cascade=cascade)
+
+    def gate(self, name: str, reason: str | None = None) -> None:
+        """Hold back its refreshes until `ungate`."""
+        self._update(name, is_gated=True, gated_reason=reason)
+
+    def ungate(self, name: str) -> None:
+        """Let it be refreshed again."""
+        self._update(name, is_gated=False, gated_reason=None)
+
+    # Refreshing
+
+    def refresh_stream_table(self, name: str, force_full: bool = False) -> RefreshResult:
+        """Refresh it after the stream tables it reads, each refresh unit on a snapshot of its own."""
+        with self._transaction() as conn:
+            qualified = self._name(conn, name)
+            by_name = {str(table.qualified): table.qualified for table in records.get_all(conn)}
+            if str(qualified) not in by_name:
+                records.get(conn, qualified)
+            graph = dependencies.graph(conn)
+        wanted = {str(qualified), *graph.upstream(str(qualified))}
+        for unit in graph.units():
+            members = [by_name[member] for member in unit if member in wanted]
+            if str(qualified) in unit:
+                return self._refresh(members, force_full=force_full)[str(qualified)]
+            if members:
+                self._refresh(members)
+        raise UnknownStreamTable(f"There is no stream table {name}")
+
+    def refresh(self, names: Sequence[str], force_full: bool = False) -> dict[str, RefreshResult]:
+        """One refresh unit: all named tables on one snapshot, in one commit. Keyed by the names as given."""
+        if isinstance(names, str) or not names:
+            raise UsageError("refresh takes a list of names", remedy='Write refresh(["a", "b"]).')
+        with self._transaction() as conn:
+            qualified = {name: self._name(conn, name) for name in names}
+            order = {member: place for place, member in enumerate(dependencies.graph(conn).order())}
+            for target in qualified.values():
+                records.get(conn, target)
+        members = sorted(set(qualified.values()), key=lambda member: order[str(member)])
+        results = self._refresh(members, force_full=force_full)
+        return {name: results[str(target)] for name, target in qualified.items()}
+
+    def cleanup(self) -> dict[str, int]:
+        """Remove consumed changes and orphaned staging tables; rows removed per buffer."""
+        with self._transaction() as conn:
+            drop_orphan_stages(conn)
+            return clean_buffers(conn)
+
+    # Looking
+
+    def explain_st(self, name: str) -> dvm.Explanation:
+        """Operator tree, delta SQL, leaves, sink, and why it is (not) differentiable; `str()` of it is readable."""
+        with self._transaction() as conn:
+            return self._explain(conn, records.get(conn, self._name(conn, name)).defining_query)
+
+    def validate_query(self, query: str) -> dvm.Explanation:
+        """The same for a query, before anything is created."""
+        with self._transaction() as conn:
+            return self._explain(conn, query)
+
+    def status(self) -> list[dict[str, Any]]:
+        """Every stream table with its state and staleness."""
+        return self._rows("SELECT * FROM pgtrickle.stream_tables_info ORDER BY pgt_schema, pgt_name")
+
+    def history(self, name: str, n: int = 20) -> list[dict[str, Any]]:
+        """Its last refreshes, newest first."""
+        table = self._existing(name)
+        return self._rows(
+            "SELECT * FROM pgtrickle.pgt_refresh_history WHERE pgt_id = %s ORDER BY refresh_id DESC LIMIT %s",
+            table.id,
+            n,
+        )
+
+    def tree(self) -> list[dict[str, Any]]:
+        """What reads what; `tree_line` is the drawing."""
+        return self._rows("SELECT * FROM pgtrickle.dependency_tree()")
+
+    def sources(self, name: str) -> list[dict[str, Any]]:
+        """What it reads, and how changes of that are captured."""
+        return self._rows("SELECT * FROM pgtrickle.list_sources(%s)", self._existing(name).qualified.quoted)
+
+    def buffers(self) -> list[dict[str, Any]]:
+        """Pending rows and size of each change buffer."""
+        return self._rows("SELECT * FROM pgtrickle.change_buffer_sizes()")
+
+    def health(self) -> list[Finding]:
+        """Whether all that a refresh needs is there."""
+        return examine(self.database)
+
+    # How it is done
+
+    def _alter(self, name: QualifiedName, changes: dict[str, Any]) -> StreamTable:
+        with self._transaction() as conn:
+            altered = alter(conn, self.settings, name, changes)
+        if altered.needs_refresh and altered.before.is_populated:
+            self._carry_out(altered)
+        announce(altered.notices)
+        return self._record(name)
+
+    def _carry_out(self, altered: Altered) -> None:
+        with self._undone_on_failure(lambda conn: revert(conn, altered)):
+            self._refresh([altered.before.qualified], force_full=True, initiated_by="alter")
+
+    def _populate(self, table: StreamTable) -> None:
+        with self._undone_on_failure(lambda conn: drop(conn, table.qualified)):
+            self._refresh([table.qualified], force_full=True, initiated_by="create")
+
+    @contextmanager
+    def _undone_on_failure(self, undo: Callable[[psycopg.Connection], object]) -> Iterator[None]:
+        """Take a declaration back when what has to follow it fails, by an interrupt too."""
+        try:
+            yield
+        except BaseException as failure:
+            try:
+                with self._transaction() as conn:
+                    undo(conn)
+            except PgTrickleError as error:
+                # What failed first is what its author has to know; this says what is left to do.
+                failure.add_note(f"It could not be taken back either: {error}")
+            raise
+
+    def _refresh(
+        self, names: Sequence[QualifiedName], *, force_full: bool = False, initiated_by: str = "manual"
+    ) -> dict[str, RefreshResult]:
+        results = refresh_unit(
+            self.database,
+            names,
+            executor=lambda: self._executor,
+            settings=self.settings,
+            force_full=force_full,
+            initiated_by=initiated_by,
+        )
+        for result in results.values():
+            if result.status == "FAILED":
+                raise RefreshError(result.fallback_reason or "The refresh failed", stream_table=result.name)
+        return results
+
+    @cached_property
+    def _executor(self) -> Executor:
+        if self._given_executor is not None:
+            return self._given_executor()
+        from pyspark.sql import SparkSession
+
+        from airflow_provider_pgtrickle.spark.execute import SparkExecutor
+        from airflow_provider_pgtrickle.spark.session import obtain
+
+        given = self._given_spark or SparkSession.getActiveSession()
+        session = obtain(given, self.settings)
+        if given is None:
+            self._started_spark = session
+        return SparkExecutor(session, self.database)
+
+    def _explain(self, conn: psycopg.Connection, query: str) -> dvm.Explanation:
+        probed = probe(conn, query)
+        return dvm.analyze(probed.canonical, probed.schema).explain()
+
+    def _transaction(self) -> Any:
+        return self.database.transaction()
+
+    def _name(self, conn: psycopg.Connection, text: str) -> QualifiedName:
+        """As this session would resolve it; the first use of a connection, so the place to miss the catalog."""
+        if not migrate.is_installed(conn):
+            raise UsageError(
+                "The pgtrickle catalog is not installed in this database",
+                remedy="Run `pgtrickle install`, or install() in Python.",
+            )
+        return QualifiedName.parse(text, server_default_schema(conn))
+
+    def _find(self, name: str) -> StreamTable | None:
+        with self._transaction() as conn:
+            return records.find(conn, self._name(conn, name))
+
+    def _existing(self, name: str) -> StreamTable:
+        with self._transaction() as conn:
+            return records.get(conn, self._name(conn, name))
+
+    def _record(self, name: QualifiedName) -> StreamTable:
+        with self._transaction() as conn:
+            return records.get(conn, name)
+
+    def _update(self, name: str, **columns: Any) -> None:
+        with self._transaction() as conn:
+            records.update(conn, records.get(conn, self._name(conn, name)).id, **columns)
+
+    def _rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
+        with self._transaction() as conn, conn.cursor(row_factory=dict_row) as cursor:
+            return cursor.execute(statement, values or None).fetchall()

@@ -1,0 +1,130 @@
+"""ALTER: options and status at once; a new query as a definition that the next refresh carries out.
+
+A new query is written to the catalog with its capture, and the table keeps its old rows and columns until
+the refresh that follows reshapes it and fills it in one transaction (`storage.rebuild`). So readers see
+the old content or the new, never less, and whoever is killed in between leaves a stream table that its
+next refresh completes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import psycopg
+
+from airflow_provider_pgtrickle.catalog import records
+from airflow_provider_pgtrickle.catalog.records import Dependency, StreamTable
+from airflow_provider_pgtrickle.declare import capturing, columns, dependencies, table
+from airflow_provider_pgtrickle.declare.definition import Definition, define
+from airflow_provider_pgtrickle.declare.lock import lock_declarations
+from airflow_provider_pgtrickle.declare.options import check
+from airflow_provider_pgtrickle.declare.subject import about
+from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.settings import Settings
+
+ALERTS = "pg_trickle_alert"
+REASON = "query_altered"
+
+
+@dataclass(frozen=True)
+class Altered:
+    """The stream table after the change, and how to take the change back."""
+
+    stream_table: StreamTable
+    notices: tuple[str, ...]
+    before: StreamTable
+    dependencies_before: tuple[Dependency, ...]
+    needs_refresh: bool
+    """Its query changed: the new one has no content yet."""
+
+
+def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, changes: Mapping[str, Any]) -> Altered:
+    """Apply the changes, all of them or none."""
+    with about(name):
+        lock_declarations(conn)
+        before = records.get(conn, name)
+        read_before = tuple(records.dependencies(conn, before.id))
+        wanted = dict(changes)
+        query, status = wanted.pop("query", None), wanted.pop("status", None)
+        if "partition_by" in wanted:
+            raise UsageError("partition_by can't be altered", remedy="Drop the stream table and create it again.")
+        update = check(settings, wanted)
+        if "cdc_mode" in update:
+            update["requested_cdc_mode"] = update.pop("cdc_mode")
+        mode = update.get("refresh_mode", before.refresh_mode)
+        notices: tuple[str, ...] = ()
+        if query is not None:
+            definition = define(conn, query, mode)
+            notices = definition.notices
+            update |= _redefine(conn, before, definition)
+            notices += _rebuild_notice(conn, before, definition)
+        elif mode != before.refresh_mode:
+            notices = define(conn, before.defining_query, mode).notices
+        if status is not None:
+            update |= _status(conn, before, status)
+        if update:
+            records.update(conn, before.id, **update)
+        return Altered(records.get(conn, name), notices, before, read_before, query is not None)
+
+
+def revert(conn: psycopg.Connection, altered: Altered) -> None:
+    """Take an altered query back, unless some refresh has carried it out meanwhile."""
+    lock_declarations(conn)
+    now = records.get(conn, altered.before.qualified)
+    if not now.needs_reinit or now.defining_query != altered.stream_table.defining_query:
+        return
+    added = {d.source_relid for d in records.dependencies(conn, now.id)}
+    added -= {d.source_relid for d in altered.dependencies_before}
+    released = [d for d in records.dependencies(conn, now.id) if d.source_relid in added]
+    frozen = ("id", "relid", "schema", "name", "frontier", "data_timestamp", "last_refresh_at", "is_populated")
+    names = [f.name for f in fields(StreamTable) if f.name not in frozen]
+    records.update(conn, now.id, **{name: getattr(altered.before, name) for name in names})
+    records.replace_dependencies(conn, now.id, altered.dependencies_before)
+    capturing.stop(conn, now.id, released)
+
+
+def _redefine(conn: psycopg.Connection, before: StreamTable, definition: Definition) -> dict[str, Any]:
+    """Capture for the new query, besides what the old one reads: that goes when the new one has its content."""
+    dependencies.refuse_circle(conn, before, definition.dependencies)
+    capturing.start(conn, before.id, definition.view)
+    kept = [
+        d
+        for d in records.dependencies(conn, before.id)
+        if d.source_relid not in {new.source_relid for new in definition.dependencies}
+    ]
+    records.replace_dependencies(conn, before.id, (*definition.dependencies, *kept))
+    return {
+        "original_query": definition.probe.original,
+        "defining_query": definition.probe.canonical,
+        "needs_reinit": True,
+        "reinit_reason": REASON,
+    }
+
+
+def _rebuild_notice(conn: psycopg.Connection, before: StreamTable, definition: Definition) -> tuple[str, ...]:
+    if table.compare(columns.of_relation(conn, before.relid), definition.columns) is not table.Change.REBUILD:
+        return ()
+    return (
+        f"{before.qualified} is dropped and made again because the type of a column changes: "
+        "its oid changes, and indexes and policies of your own on it go",
+    )
+
+
+def _status(conn: psycopg.Connection, before: StreamTable, wanted: str) -> dict[str, Any]:
+    status = wanted.strip().upper() if isinstance(wanted, str) else wanted
+    if status == "SUSPENDED":
+        return {"status": "SUSPENDED"}
+    if status != "ACTIVE":
+        raise UsageError(f"status can't be {wanted!r}", remedy="Use ACTIVE to resume or SUSPENDED to suspend.")
+    if before.status in ("SUSPENDED", "ERROR"):
+        payload = {"event": "resumed", "stream_table": str(before.qualified), "was": before.status}
+        conn.execute("SELECT pg_catalog.pg_notify(%s, %s)", (ALERTS, json.dumps(payload)))
+    return {
+        "status": "ACTIVE" if before.is_populated else "INITIALIZING",
+        "consecutive_errors": 0,
+        "last_error": None,
+    }

@@ -1,0 +1,36 @@
+"""Capture follows the declarations: started for what a stream table reads, stopped with its last reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import psycopg
+
+from airflow_provider_pgtrickle.capture.st_buffer import drop_st_buffer, ensure_st_buffer
+from airflow_provider_pgtrickle.capture.tracking import track, untrack
+from airflow_provider_pgtrickle.catalog import records
+from airflow_provider_pgtrickle.catalog.records import Dependency
+from airflow_provider_pgtrickle.dvm import View
+
+
+def start(conn: psycopg.Connection, pgt_id: int, view: View) -> None:
+    """Triggers and buffers for everything the view reads, wide enough for it."""
+    # In one order for everybody, so that two declarations can't wait for each other's locks.
+    for source in sorted(view.sources.values(), key=lambda source: source.relid):
+        if source.pgt_id is not None:
+            ensure_st_buffer(conn, records.by_ids(conn, [source.pgt_id])[source.pgt_id])
+        elif source.captured:
+            track(conn, source, view.used.get(source.key, ()), pgt_id)
+
+
+def stop(conn: psycopg.Connection, pgt_id: int, released: Iterable[Dependency]) -> None:
+    """Give up what a stream table no longer reads; the last reader takes triggers and buffer with it.
+
+    Called when the catalog no longer holds these dependencies.
+    """
+    still_read = {d.source_pgt_id for d in records.dependencies(conn, None)}
+    for dependency in released:
+        if dependency.source_pgt_id is None:
+            untrack(conn, dependency.source_relid, pgt_id)
+        elif dependency.source_pgt_id not in still_read:
+            drop_st_buffer(conn, dependency.source_pgt_id)

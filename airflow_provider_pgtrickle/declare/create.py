@@ -1,0 +1,69 @@
+"""CREATE: everything a stream table needs but its rows, in the caller's transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import sql
+
+from airflow_provider_pgtrickle.catalog import records
+from airflow_provider_pgtrickle.catalog.records import StreamTable
+from airflow_provider_pgtrickle.declare import capturing, table
+from airflow_provider_pgtrickle.declare.definition import define
+from airflow_provider_pgtrickle.declare.lock import lock_declarations
+from airflow_provider_pgtrickle.declare.options import Options
+from airflow_provider_pgtrickle.declare.subject import about
+from airflow_provider_pgtrickle.errors import StreamTableExists, UsageError
+from airflow_provider_pgtrickle.names import QualifiedName
+
+
+@dataclass(frozen=True)
+class Created:
+    """The new stream table, not populated yet."""
+
+    stream_table: StreamTable
+    notices: tuple[str, ...]
+
+
+def create(conn: psycopg.Connection, name: QualifiedName, query: str, options: Options) -> Created:
+    """Storage, catalog, triggers and buffers.
+
+    They have to be committed before the first snapshot is taken: a change is then either in the snapshot
+    or in a buffer, and never in neither.
+    """
+    with about(name):
+        lock_declarations(conn)
+        _refuse_taken(conn, name)
+        definition = define(conn, query, options.refresh_mode)
+        relid = table.create(conn, name, definition.columns, options.partition_by)
+        created = records.insert(
+            conn,
+            relid=relid,
+            schema=name.schema,
+            name=name.name,
+            status="INITIALIZING",
+            is_populated=False,
+            **options.catalog_columns(),
+            **definition.catalog_columns(),
+        )
+        records.replace_dependencies(conn, created.id, definition.dependencies)
+        capturing.start(conn, created.id, definition.view)
+        return Created(created, definition.notices)
+
+
+def _refuse_taken(conn: psycopg.Connection, name: QualifiedName) -> None:
+    if (
+        conn.execute(
+            "SELECT pg_catalog.to_regnamespace(%s)", (sql.Identifier(name.schema).as_string(conn),)
+        ).fetchone()[0]
+        is None
+    ):
+        raise UsageError(f"There is no schema {name.schema!r}", remedy="Create it, or choose another.")
+    if records.find(conn, name):
+        raise StreamTableExists(
+            "The stream table is there already",
+            remedy="Use create_or_replace_stream_table to change it, or drop it first.",
+        )
+    if table.exists(conn, name):
+        raise UsageError("A relation of that name is there already", remedy="Choose another name for the stream table.")

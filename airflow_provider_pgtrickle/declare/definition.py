@@ -1,0 +1,61 @@
+"""What a query means as a stream table: everything the catalog, the capture and the storage need of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from airflow_provider_pgtrickle import dvm
+from airflow_provider_pgtrickle.catalog.probe import Probe, fingerprint, probe
+from airflow_provider_pgtrickle.catalog.records import Dependency
+from airflow_provider_pgtrickle.declare import columns, dependencies, modes
+from airflow_provider_pgtrickle.declare.columns import Column
+
+
+@dataclass(frozen=True)
+class Definition:
+    """Derived from the query and the database alone, never from what is stored."""
+
+    probe: Probe
+    view: dvm.View
+    columns: tuple[Column, ...]
+    dependencies: tuple[Dependency, ...]
+    fingerprint: str
+    refusal: str | None
+    """Why it can't be kept by differences, in words; None where it can."""
+    notices: tuple[str, ...]
+
+    def catalog_columns(self) -> dict[str, Any]:
+        """As `pgt_stream_tables` names them."""
+        topk = self.view.topk
+        return {
+            "original_query": self.probe.original,
+            "defining_query": self.probe.canonical,
+            "storage": tuple(column.stored for column in self.columns),
+            "identity": tuple(self.view.identity),
+            "keyed": self.view.keyed,
+            "fingerprint": self.fingerprint,
+            "differentiable": self.refusal is None,
+            "refusal": self.refusal,
+            "topk_limit": topk.limit if topk else None,
+            "topk_offset": topk.offset if topk else None,
+            "topk_order_by": str(topk.order_by) if topk else None,
+        }
+
+
+def define(conn: psycopg.Connection, query: str, refresh_mode: str) -> Definition:
+    """Ask PostgreSQL and the algebra about a query; refused with its place and the remedy where it can't be."""
+    probed = probe(conn, query)
+    view = dvm.analyze(probed.canonical, probed.schema)
+    refusal, notices = modes.judge(refresh_mode, probed, view)
+    return Definition(
+        probe=probed,
+        view=view,
+        columns=columns.of_view(conn, view),
+        dependencies=dependencies.of(conn, probed, view),
+        fingerprint=fingerprint(conn, probed),
+        refusal=refusal,
+        notices=notices,
+    )

@@ -1,0 +1,46 @@
+"""DROP: the table, its catalog entries, and the capture that nobody else needs."""
+
+from __future__ import annotations
+
+import psycopg
+
+from airflow_provider_pgtrickle.capture.st_buffer import drop_st_buffer
+from airflow_provider_pgtrickle.catalog import records
+from airflow_provider_pgtrickle.catalog.records import StreamTable
+from airflow_provider_pgtrickle.declare import capturing, dependencies, table
+from airflow_provider_pgtrickle.declare.lock import lock_declarations
+from airflow_provider_pgtrickle.declare.subject import about
+from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.names import QualifiedName
+
+
+def drop(conn: psycopg.Connection, name: QualifiedName, *, cascade: bool = False) -> tuple[str, ...]:
+    """The names that were dropped, downstream first; refused while another stream table reads it."""
+    with about(name):
+        lock_declarations(conn)
+        target = records.get(conn, name)
+        readers = dependencies.readers(conn, target)
+        if readers and not cascade:
+            names = ", ".join(str(reader.qualified) for reader in readers)
+            raise UsageError(
+                f"It can't be dropped while {names} reads it",
+                remedy="Drop that first, or pass cascade=True to drop everything that reads it too.",
+            )
+        doomed = _with_readers(conn, target)
+        for stream_table in doomed:
+            _drop(conn, stream_table, cascade)
+        return tuple(str(stream_table.qualified) for stream_table in doomed)
+
+
+def _with_readers(conn: psycopg.Connection, target: StreamTable) -> list[StreamTable]:
+    by_name = {str(stream_table.qualified): stream_table for stream_table in records.get_all(conn)}
+    downstream = dependencies.graph(conn).downstream(str(target.qualified))
+    return [*(by_name[name] for name in reversed(downstream)), target]
+
+
+def _drop(conn: psycopg.Connection, stream_table: StreamTable, cascade: bool) -> None:
+    read = records.dependencies(conn, stream_table.id)
+    table.drop(conn, stream_table.qualified, cascade=cascade)
+    drop_st_buffer(conn, stream_table.id)
+    records.delete(conn, stream_table.id)
+    capturing.stop(conn, stream_table.id, read)

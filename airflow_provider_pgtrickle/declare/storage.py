@@ -1,0 +1,76 @@
+"""REINITIALIZE: a stream table's definition read anew, and its table reshaped to hold it."""
+
+from __future__ import annotations
+
+import psycopg
+
+from airflow_provider_pgtrickle.capture.st_buffer import drop_st_buffer, ensure_st_buffer
+from airflow_provider_pgtrickle.catalog import records
+from airflow_provider_pgtrickle.catalog.records import Dependency, StreamTable
+from airflow_provider_pgtrickle.declare import capturing, dependencies, table
+from airflow_provider_pgtrickle.declare.definition import Definition, define
+from airflow_provider_pgtrickle.declare.subject import about
+from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.settings import Settings
+
+
+def recapture(conn: psycopg.Connection, stream_table: StreamTable, settings: Settings) -> StreamTable:
+    """Before the snapshot, in a transaction of its own: the definition as the sources are now, all of it captured.
+
+    Afterwards a change of any source is in the snapshot or in a buffer. The table is not touched.
+    """
+    with about(stream_table.qualified):
+        definition = _define(conn, stream_table)
+        dependencies.refuse_circle(conn, stream_table, definition.dependencies)
+        capturing.start(conn, stream_table.id, definition.view)
+        gone = _released(conn, stream_table, definition)
+        records.replace_dependencies(conn, stream_table.id, (*definition.dependencies, *gone))
+        records.update(conn, stream_table.id, defining_query=definition.probe.canonical)
+        return records.get(conn, stream_table.qualified)
+
+
+def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Settings) -> StreamTable:
+    """In the transaction that fills it: the table gets the columns of its query, the catalog says so.
+
+    Rows that are still there are the old ones; the FULL that follows replaces what differs.
+    """
+    with about(stream_table.qualified):
+        definition = _define(conn, stream_table)
+        reshaped = table.reshape(conn, stream_table.qualified, definition.columns, stream_table.partition_by)
+        gone = _released(conn, stream_table, definition)
+        capturing.start(conn, stream_table.id, definition.view)
+        records.replace_dependencies(conn, stream_table.id, definition.dependencies)
+        records.update(
+            conn,
+            stream_table.id,
+            **definition.catalog_columns() | {"original_query": stream_table.original_query},
+            relid=reshaped.relid,
+            needs_reinit=False,
+            reinit_reason=None,
+        )
+        capturing.stop(conn, stream_table.id, gone)
+        rebuilt = records.get(conn, stream_table.qualified)
+        if dependencies.readers(conn, rebuilt) and reshaped.change is not table.Change.SAME:
+            # The buffer has the old columns; its readers find their fingerprint changed and start anew.
+            drop_st_buffer(conn, rebuilt.id)
+            ensure_st_buffer(conn, rebuilt)
+        return rebuilt
+
+
+def _define(conn: psycopg.Connection, stream_table: StreamTable) -> Definition:
+    """From the user's own text where that still means the same relations, so that a `*` is expanded anew;
+    else from the canonical one, in which every name is settled."""
+    stored = {(d.source_schema, d.source_name) for d in records.dependencies(conn, stream_table.id)}
+    try:
+        with conn.transaction():
+            fresh = define(conn, stream_table.original_query, stream_table.refresh_mode)
+        if {(d.source_schema, d.source_name) for d in fresh.dependencies} <= stored:
+            return fresh
+    except PgTrickleError:
+        pass
+    return define(conn, stream_table.defining_query, stream_table.refresh_mode)
+
+
+def _released(conn: psycopg.Connection, stream_table: StreamTable, definition: Definition) -> tuple[Dependency, ...]:
+    wanted = {d.source_relid for d in definition.dependencies}
+    return tuple(d for d in records.dependencies(conn, stream_table.id) if d.source_relid not in wanted)

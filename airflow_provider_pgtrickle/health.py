@@ -1,0 +1,97 @@
+"""Whether everything that refreshes need is there, one finding for each need."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from psycopg.rows import dict_row
+
+from airflow_provider_pgtrickle.catalog import migrate, records
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.errors import EnvironmentFault, PgTrickleError
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One need and how it is met."""
+
+    check: str
+    ok: bool
+    detail: str
+
+
+def examine(database: Database) -> list[Finding]:
+    """Every check, each on its own: one that fails hides none of the others."""
+    return [_finding(name, check, database) for name, check in CHECKS]
+
+
+def _finding(name: str, check: Callable[[Database], tuple[bool, str]], database: Database) -> Finding:
+    try:
+        ok, detail = check(database)
+    except PgTrickleError as error:
+        ok, detail = False, str(error)
+    return Finding(name, ok, detail)
+
+
+def _server(database: Database) -> tuple[bool, str]:
+    return True, f"PostgreSQL {database.capabilities.server_version} at {database.target}"
+
+
+def _catalog(database: Database) -> tuple[bool, str]:
+    with database.transaction() as conn:
+        installed, shipped = migrate.version(conn), migrate.migrations()[-1].number
+    if installed == shipped:
+        return True, f"version {installed}"
+    found = f"version {installed}, this package brings {shipped}" if installed else "not installed"
+    return installed > shipped, f"{found}: run `pgtrickle install`"
+
+
+def _capture(database: Database) -> tuple[bool, str]:
+    with database.transaction() as conn, conn.cursor(row_factory=dict_row) as cursor:
+        if not migrate.is_installed(conn):
+            return False, "the catalog is not installed"
+        sources = cursor.execute("SELECT * FROM pgtrickle.check_cdc_health()").fetchall()
+    alarmed = [f"{source['source_table']}: {source['alert']}" for source in sources if source["alert"]]
+    return not alarmed, "; ".join(alarmed) or f"{len(sources)} sources captured"
+
+
+def _stream_tables(database: Database) -> tuple[bool, str]:
+    with database.transaction() as conn:
+        if not migrate.is_installed(conn):
+            return False, "the catalog is not installed"
+        tables = records.get_all(conn)
+    halted = [f"{table.qualified} is {table.status}" for table in tables if table.status in ("SUSPENDED", "ERROR")]
+    return not halted, "; ".join(halted) or f"{len(tables)} stream tables, none halted"
+
+
+def _java(database: Database) -> tuple[bool, str]:
+    java = shutil.which("java")
+    if java is None:
+        raise EnvironmentFault("Java is not installed", remedy="Install Java 17 or newer, or use Spark Connect.")
+    return True, java
+
+
+def _jdbc(database: Database) -> tuple[bool, str]:
+    from airflow_provider_pgtrickle.spark.jars import jdbc_jar
+
+    return True, str(jdbc_jar(database.settings))
+
+
+def _pyspark(database: Database) -> tuple[bool, str]:
+    from airflow_provider_pgtrickle.spark.versions import check_versions
+
+    return True, check_versions()
+
+
+#: In the order in which one would mend them.
+CHECKS: tuple[tuple[str, Callable[[Database], tuple[bool, str]]], ...] = (
+    ("database", _server),
+    ("catalog", _catalog),
+    ("capture", _capture),
+    ("stream tables", _stream_tables),
+    ("java", _java),
+    ("jdbc driver", _jdbc),
+    ("pyspark", _pyspark),
+)

@@ -1,0 +1,76 @@
+"""Every option that a stream table has, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_pgtrickle.declare.options import Options, check, partition_key
+from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.settings import Settings
+
+SETTINGS = Settings()
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ({"schedule": "5m"}, {"schedule": "5m"}),
+        ({"schedule": " @daily "}, {"schedule": "@daily"}),
+        ({"schedule": "calculated"}, {"schedule": None}),
+        ({"schedule": None}, {"schedule": None}),
+        ({"refresh_mode": "auto"}, {"refresh_mode": "AUTO"}),
+        ({"cdc_mode": "TRIGGER"}, {"cdc_mode": "trigger"}),
+        ({"append_only": True}, {"append_only": True}),
+        ({"tier": "Warm"}, {"tier": "warm"}),
+        ({"differential_max_change_ratio": 0}, {"differential_max_change_ratio": 0.0}),
+        ({"differential_max_change_ratio": None}, {"differential_max_change_ratio": None}),
+        ({"partition_by": "day"}, {"partition_by": "RANGE (day)"}),
+        ({"partition_by": "hash(a, b)"}, {"partition_by": "HASH (a, b)"}),
+    ],
+)
+def test_an_option_is_stored_in_one_form(given: dict[str, Any], stored: dict[str, Any]) -> None:
+    assert check(SETTINGS, given) == stored
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"schedule": "soon"}, "'soon' is not a schedule"),
+        ({"schedule": "30s"}, "shorter than the minimum of 60 seconds"),
+        ({"schedule": 300}, "A schedule must be text, not int"),
+        ({"refresh_mode": "SOMETIMES"}, "refresh_mode can't be 'SOMETIMES'"),
+        ({"refresh_mode": None}, "refresh_mode can't be None"),
+        ({"refresh_mode": "IMMEDIATE"}, "IMMEDIATE is not available"),
+        ({"cdc_mode": "wal"}, "'wal' is not available"),
+        ({"append_only": "yes"}, "append_only can't be 'yes'"),
+        ({"diamond_consistency": "some"}, "diamond_consistency can't be 'some'"),
+        ({"diamond_schedule_policy": "any"}, "diamond_schedule_policy can't be 'any'"),
+        ({"tier": "tepid"}, "tier can't be 'tepid'"),
+        ({"differential_max_change_ratio": 2}, "differential_max_change_ratio can't be 2"),
+        ({"differential_max_change_ratio": True}, "differential_max_change_ratio can't be True"),
+        ({"partition_by": "LIST (a, b)"}, "partition_by can't be 'LIST (a, b)'"),
+        ({"partition_by": ""}, "partition_by can't be ''"),
+        ({"colour": "red"}, "There is no option named 'colour'"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence_and_a_remedy(given: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        check(SETTINGS, given)
+    assert sentence in refused.value.message
+    assert refused.value.remedy
+
+
+def test_the_minimum_schedule_is_a_setting() -> None:
+    assert check(Settings(min_schedule_seconds=1), {"schedule": "5s"}) == {"schedule": "5s"}
+
+
+def test_options_name_the_catalogs_columns() -> None:
+    columns = Options.checked(SETTINGS, {"cdc_mode": "trigger"}).catalog_columns()
+    assert columns["requested_cdc_mode"] == "trigger"
+    assert "cdc_mode" not in columns
+
+
+def test_a_column_alone_partitions_by_range() -> None:
+    assert partition_key("day") == ("RANGE", ("day",))
