@@ -1,0 +1,45 @@
+"""The shop's rows: the first ones, a batch of changes, and a trickle of single ones."""
+
+from __future__ import annotations
+
+import random
+from importlib.resources import files
+
+import psycopg
+
+#: What happens in a live shop, one at a time.
+_EVENTS = (
+    "WITH placed AS (INSERT INTO orders (customer_id) SELECT id FROM customers ORDER BY random() LIMIT 1 RETURNING id)"
+    " INSERT INTO items (order_id, product, quantity, price)"
+    " SELECT id, (ARRAY['Cup', 'Bowl', 'Plate', 'Vase'])[1 + (random() * 3)::int], 1 + (random() * 4)::int, 19.90"
+    " FROM placed",
+    "UPDATE orders SET status = 'paid' WHERE id = (SELECT id FROM orders WHERE status = 'open' ORDER BY id LIMIT 1)",
+    "UPDATE orders SET status = 'shipped' WHERE id = (SELECT id FROM orders WHERE status = 'paid' ORDER BY id LIMIT 1)",
+    "UPDATE items SET price = price * 1.01 WHERE id = (SELECT id FROM items ORDER BY random() LIMIT 1)",
+    "UPDATE customers SET country = (ARRAY['AT', 'CH', 'DE', 'FR', 'IT'])[1 + (random() * 4)::int]"
+    " WHERE id = (SELECT id FROM customers ORDER BY random() LIMIT 1)",
+    "DELETE FROM orders WHERE id = (SELECT id FROM orders WHERE status = 'shipped' ORDER BY id LIMIT 1)",
+    "INSERT INTO visits SELECT now(), id, '/' FROM customers ORDER BY random() LIMIT 1",
+)
+
+
+def load(dsn: str) -> None:
+    """The tables with their first rows."""
+    _run(dsn, "shop.sql")
+
+
+def change(dsn: str) -> None:
+    """One batch of inserts, updates and deletes in every table."""
+    _run(dsn, "shop_changes.sql")
+
+
+def one_event(conn: psycopg.Connection) -> None:
+    """One change, committed."""
+    with conn.transaction():
+        conn.execute(random.choice(_EVENTS).encode())
+
+
+def _run(dsn: str, script: str) -> None:
+    text = files(__package__).joinpath(script).read_text()
+    with psycopg.connect(dsn) as conn:
+        conn.execute(text.encode())
