@@ -42,7 +42,7 @@ SELECT 1 + (n * 7919) % 2000,
 FROM generate_series(1, 20000) AS n;
 
 INSERT INTO items (order_id, product, quantity, price)
-SELECT 1 + (n * 104729) % 20000,
+SELECT 1 + (n::bigint * 104729) % 20000,
        (ARRAY['Cup', 'Bowl', 'Plate', 'Vase', 'Jug', 'Tile', 'Lamp'])[1 + n % 7],
        1 + n % 4,
        round((5 + (n * 31) % 4000 / 100.0)::numeric, 2)

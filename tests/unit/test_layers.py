@@ -18,16 +18,19 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("catalog", "capture"),
     ("refresh",),
     ("spark",),
-    ("declare", "client"),
-    ("cli", "embedded"),
+    ("declare", "health"),
+    ("client",),
+    ("cli", "metrics", "embedded"),
     # Airflow's side.
-    ("stream_table", "provider_info", "links"),
-    ("hooks", "lineage", "notifications", "assets", "metrics"),
-    ("triggers", "operators", "sensors", "decorators"),
-    ("factory", "plugin", "demo", "__init__"),
+    ("hooks", "links", "lineage", "assets", "backends", "provider_info"),
+    ("triggers",),
+    ("operators", "sensors", "notifications", "decorators", "web"),
+    # What a DAG file calls, and the entry points.
+    ("stream_table", "factory"),
+    ("airflow_cli", "plugin", "demo", "__init__"),
 )
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
-AIRFLOW_FROM = RANK["stream_table"]
+AIRFLOW_FROM = RANK["hooks"]
 
 #: Who may know what of the outside world, lazily or not.
 DRIVERS = {"psycopg", "psycopg2", "asyncpg", "pyarrow"}
