@@ -20,9 +20,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("spark",),
     ("declare", "health"),
     ("client",),
-    ("cli", "metrics", "embedded"),
+    ("cli", "embedded"),
     # Airflow's side.
-    ("hooks", "links", "lineage", "assets", "backends", "provider_info"),
+    ("hooks", "links", "lineage", "metrics", "assets", "backends", "provider_info"),
     ("triggers",),
     ("operators", "sensors", "notifications", "decorators", "web"),
     # What a DAG file calls, and the entry points.
