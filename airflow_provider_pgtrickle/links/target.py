@@ -1,0 +1,26 @@
+"""Where a link leads: the stream table an operator works on, and the web server's address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from airflow.sdk.configuration import conf
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator
+
+
+def stream_tables(operator: BaseOperator) -> list[str]:
+    """The names an operator works on: one, or the members of its refresh unit."""
+    for attribute in ("stream_tables", "stream_table", "names", "name"):
+        named = getattr(operator, attribute, None)
+        if named:
+            return [named] if isinstance(named, str) else [str(name) for name in named]
+    return []
+
+
+def url(path: str, *, fragment: str = "", **query: str) -> str:
+    """An address of the web server; a relative one where its own isn't configured on this machine."""
+    base = (conf.get("api", "base_url", fallback="") or "").rstrip("/")
+    return f"{base}{path}?{urlencode(query)}" + (f"#{fragment}" if fragment else "")

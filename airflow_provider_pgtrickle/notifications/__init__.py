@@ -1,0 +1,5 @@
+"""Notifiers: alerts out of Airflow into PostgreSQL, and on to other notifiers."""
+
+from airflow_provider_pgtrickle.notifications.alert import AlertNotifier
+
+__all__ = ["AlertNotifier"]

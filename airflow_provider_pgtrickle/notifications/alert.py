@@ -1,0 +1,87 @@
+"""`AlertNotifier`: a task's or DAG's outcome as an alert on `pg_trickle_alert`, and on to other notifiers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from airflow.sdk import BaseHook
+from airflow.sdk.bases.notifier import BaseNotifier
+
+from airflow_provider_pgtrickle.errors import UsageError, redact
+from airflow_provider_pgtrickle.triggers.alert import ALERTS
+from airflow_provider_pgtrickle.triggers.listening import CHANNEL, conninfo
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+#: PostgreSQL refuses payloads of 8000 bytes and more; the rest of the JSON needs room, too.
+_LONGEST_TEXT_BYTES = 6000
+
+_SEND = "SELECT pg_notify(%s, %s)"
+
+
+class AlertNotifier(BaseNotifier):
+    """Sends one alert: to whoever listens in the database, then through each of `forward`.
+
+    Use it as any callback: `on_failure_callback=AlertNotifier(event="refresh_failed", …)`, or as a
+    deadline's. The forwarded notifiers find the alert in their context as `alert`
+    (`{{ alert.event }}`, `{{ alert.stream_table }}`, `{{ alert.text }}`).
+
+    :param event: one of stale_data, auto_suspended, reinitialize_needed, buffer_growth_warning,
+        refresh_failed, diamond_partial_failure
+    :param stream_table: the stream table it is about (templated)
+    :param text: what to say (templated)
+    :param postgres_conn_id: where to NOTIFY; None sends nothing to PostgreSQL
+    :param forward: notifiers to call with the same context
+    """
+
+    template_fields: Sequence[str] = ("stream_table", "text")
+
+    def __init__(
+        self,
+        *,
+        event: str = "refresh_failed",
+        stream_table: str = "{{ ti.task_id if ti else '' }}",
+        text: str = "{{ ti.dag_id ~ '.' ~ ti.task_id if ti else '' }} {{ run_id }}",
+        postgres_conn_id: str | None = "pgtrickle_default",
+        forward: Sequence[BaseNotifier] = (),
+        context: Context | None = None,
+    ) -> None:
+        super().__init__(context)
+        if event not in ALERTS:
+            raise UsageError(f"There is no alert named {event!r}", remedy=f"Known: {', '.join(ALERTS)}.")
+        self.event = event
+        self.stream_table = stream_table
+        self.text = text
+        self.postgres_conn_id = postgres_conn_id
+        self.forward = tuple(forward)
+
+    @property
+    def alert(self) -> dict[str, str]:
+        # An exception's text in a template may carry a connection string.
+        return {"event": self.event, "stream_table": self.stream_table, "text": _shortened(redact(self.text))}
+
+    def notify(self, context: Context) -> None:
+        if self.postgres_conn_id:
+            connection = BaseHook.get_connection(self.postgres_conn_id)
+            with psycopg.connect(conninfo(connection), autocommit=True) as session:
+                session.execute(_SEND, [CHANNEL, json.dumps(self.alert)])
+        for notifier in self.forward:
+            notifier({**context, "alert": self.alert})
+
+    async def async_notify(self, context: Context) -> None:
+        if self.postgres_conn_id:
+            connection = await BaseHook.aget_connection(self.postgres_conn_id)
+            async with await psycopg.AsyncConnection.connect(conninfo(connection), autocommit=True) as session:
+                await session.execute(_SEND, [CHANNEL, json.dumps(self.alert)])
+        for notifier in self.forward:
+            forwarded: Any = {**context, "alert": self.alert}
+            notifier.context = forwarded
+            await notifier
+
+
+def _shortened(text: str) -> str:
+    return text.encode()[:_LONGEST_TEXT_BYTES].decode(errors="ignore")

@@ -1,0 +1,40 @@
+"""What Airflow loads of ours beside operators: the page of stream tables in its navigation."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from airflow.plugins_manager import AirflowPlugin
+
+from airflow_provider_pgtrickle.links import AssetLink, ExplainLink, RefreshHistoryLink
+
+URL_PREFIX = "/pgtrickle"
+
+
+class _PageOnDemand:
+    """The FastAPI application, made on its first request: most processes that load plugins never serve one."""
+
+    def __init__(self) -> None:
+        self._app: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self._app is None:
+            from airflow_provider_pgtrickle.web.app import create_app
+
+            self._app = create_app()
+        await self._app(scope, receive, send)
+
+
+class PgTricklePlugin(AirflowPlugin):
+    name = "pgtrickle"
+    fastapi_apps: ClassVar[list[Any]] = [{"app": _PageOnDemand(), "url_prefix": URL_PREFIX, "name": "Stream tables"}]
+    external_views: ClassVar[list[Any]] = [
+        {
+            "name": "Stream tables",
+            "href": f"{URL_PREFIX}/",
+            "destination": "nav",
+            "category": "browse",
+            "url_route": "stream-tables",
+        }
+    ]
+    operator_extra_links: ClassVar[list[Any]] = [RefreshHistoryLink(), ExplainLink(), AssetLink()]

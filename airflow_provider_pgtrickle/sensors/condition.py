@@ -1,0 +1,100 @@
+"""The base of the sensors: poke with one query, or hand the same query to the triggerer."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from airflow.sdk import BaseHook, BaseSensorOperator, PokeReturnValue
+from airflow.sdk.configuration import conf
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.triggers.base import StartTriggerArgs
+from psycopg.rows import dict_row
+
+from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.triggers.condition import Condition, ConditionTrigger
+from airflow_provider_pgtrickle.triggers.listening import conninfo
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class ConditionSensor(BaseSensorOperator):
+    """Succeeds when its condition is met; returns what it found.
+
+    :param postgres_conn_id: the connection of the stream table's database
+    :param deferrable: wait in the triggerer, where a NOTIFY wakes it; the default is Airflow's
+        `[operators] default_deferrable`
+    :param start_from_trigger: never use a worker: start in the triggerer and end there. Implies
+        `deferrable`. With `soft_fail` a worker still ends the task.
+    """
+
+    ui_color = "#d5efe3"
+
+    def __init__(
+        self,
+        *,
+        postgres_conn_id: str = "pgtrickle_default",
+        deferrable: bool | None = None,
+        start_from_trigger: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.postgres_conn_id = postgres_conn_id
+        default = conf.getboolean("operators", "default_deferrable", fallback=False)
+        self.deferrable = start_from_trigger or (default if deferrable is None else deferrable)
+        self.start_from_trigger = start_from_trigger
+
+    @abstractmethod
+    def condition(self) -> Condition:
+        """Made when the task runs, after its fields are rendered."""
+
+    @abstractmethod
+    def trigger(self, *, end_from_trigger: bool) -> ConditionTrigger:
+        """What waits for the same in the triggerer."""
+
+    def start_args(self) -> StartTriggerArgs:
+        """To be assigned at the end of a subclass's constructor, when all of its fields are there."""
+        classpath, trigger_kwargs = self.trigger(end_from_trigger=not (self.soft_fail or self.never_fail)).serialize()
+        return StartTriggerArgs(
+            trigger_cls=classpath,
+            trigger_kwargs=trigger_kwargs,
+            next_method="execute_complete",
+            next_kwargs=None,
+            timeout=timedelta(seconds=self.timeout),
+        )
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        statement, parameters = self.condition().question()
+        airflow_connection = BaseHook.get_connection(self.postgres_conn_id)
+        with psycopg.connect(conninfo(airflow_connection), row_factory=dict_row) as connection:
+            rows = connection.execute(statement, parameters).fetchall()
+        try:
+            found = self.condition().met(rows)
+        except PgTrickleError as hopeless:
+            raise self._given_up(str(hopeless)) from None
+        return PokeReturnValue(is_done=found is not None, xcom_value=found)
+
+    def execute(self, context: Context) -> Any:
+        if not self.deferrable:
+            return super().execute(context)
+        # Met already: the triggerer isn't needed.
+        if answer := self.poke(context):
+            return answer.xcom_value
+        self.defer(
+            trigger=self.trigger(end_from_trigger=False),
+            method_name="execute_complete",
+            timeout=timedelta(seconds=self.timeout),
+        )
+        return None
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        if event["status"] == "success":
+            return event["found"]
+        raise self._given_up(event["message"])
+
+    def _given_up(self, message: str) -> AirflowException:
+        # Waiting can't help, and so retrying can't.
+        return AirflowSkipException(message) if self.soft_fail or self.never_fail else AirflowFailException(message)

@@ -1,0 +1,1 @@
+"""Triggers: what waits in the triggerer, on one asynchronous PostgreSQL connection each or shared."""

@@ -1,0 +1,103 @@
+"""An event for every alert: stale, suspended, to be reinitialized, buffers growing, refreshes failing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.triggers.record import Record, TableState
+from airflow_provider_pgtrickle.triggers.stream import DEFAULT_POLL_INTERVAL, Observation, RecordTrigger
+
+ALERTS = (
+    "stale_data",
+    "auto_suspended",
+    "reinitialize_needed",
+    "buffer_growth_warning",
+    "refresh_failed",
+    "diamond_partial_failure",
+)
+
+
+class AlertTrigger(RecordTrigger):
+    """Fires for the alerts named in `events`, each once for as long as its condition lasts.
+
+    What the catalog shows (stale, suspended, to be reinitialized, failed) is read from it, so an alert
+    sent while nobody listened is announced on the next connect. `buffer_growth_warning` and
+    `diamond_partial_failure` are passed on as they arrive; both show as `stale_data` or
+    `refresh_failed` of their tables, too.
+
+    :param events: names of alerts, all by default
+    :param stream_tables: only alerts of these; all by default
+    """
+
+    def __init__(
+        self,
+        *,
+        postgres_conn_id: str = "pgtrickle_default",
+        events: Sequence[str] = ALERTS,
+        stream_tables: Sequence[str] | None = None,
+        poll_interval: float = DEFAULT_POLL_INTERVAL,
+    ) -> None:
+        super().__init__(postgres_conn_id=postgres_conn_id, poll_interval=poll_interval)
+        unknown = sorted(set(events) - set(ALERTS))
+        if unknown:
+            raise UsageError(f"There is no alert named {unknown[0]!r}", remedy=f"Known: {', '.join(ALERTS)}.")
+        self.events = list(events)
+        self.stream_tables = list(stream_tables) if stream_tables is not None else None
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return (
+            f"{type(self).__module__}.{type(self).__name__}",
+            {
+                "postgres_conn_id": self.postgres_conn_id,
+                "events": self.events,
+                "stream_tables": self.stream_tables,
+                "poll_interval": self.poll_interval,
+            },
+        )
+
+    def news(self, seen: Observation, cursor: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        announced: dict[str, int] = cursor.get("announced", {})
+        # Only what stands is kept: a condition that went away is announced again when it comes back.
+        standing: dict[str, int] = {}
+        events: list[dict[str, Any]] = []
+        for event, table, identity, details in _conditions(seen.record):
+            if not self._wanted(event, table):
+                continue
+            key = f"{event} {table}"
+            standing[key] = identity
+            if announced.get(key) != identity:
+                events.append({"event": event, "stream_table": table, **details})
+        for alert in seen.alerts:
+            if alert.event in _PASSED_ON and self._wanted(alert.event, alert.stream_table):
+                events.append({"event": alert.event, "stream_table": alert.stream_table, **alert.details})
+        return events, {"announced": standing}
+
+    def _wanted(self, event: str, table: str | None) -> bool:
+        if event not in self.events:
+            return False
+        if self.stream_tables is None:
+            return True
+        return table in {str(QualifiedName.parse(name)) for name in self.stream_tables}
+
+
+_PASSED_ON = frozenset({"buffer_growth_warning", "diamond_partial_failure"})
+
+
+def _conditions(record: Record) -> Iterable[tuple[str, str, int, dict[str, Any]]]:
+    """Every condition that stands: alert, stream table, what makes it another one, and details."""
+    for table in record.tables.values():
+        if table.stale:
+            yield "stale_data", table.name, 0, {"data_timestamp": table.data_timestamp}
+        if table.status in ("SUSPENDED", "ERROR") and table.consecutive_errors > 0:
+            yield "auto_suspended", table.name, 0, _failure(table)
+        if table.needs_reinit:
+            yield "reinitialize_needed", table.name, 0, {"reason": table.reinit_reason}
+        if table.last_failure and table.consecutive_errors > 0:
+            yield "refresh_failed", table.name, table.last_failure, _failure(table)
+
+
+def _failure(table: TableState) -> dict[str, Any]:
+    return {"consecutive_errors": table.consecutive_errors, "error": table.last_error}

@@ -1,0 +1,137 @@
+"""LISTEN on `pg_trickle_alert`, for ever: connect, read the record, wait for a hint, read again.
+
+A notification is a hint and never the record: PostgreSQL drops it when nobody listens. So whoever
+listens here reads the catalog once after every (re)connect, after every notification and at every
+poll interval; what happened while the connection was away is seen then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import psycopg
+from airflow.sdk import BaseHook
+from airflow.sdk.definitions.connection import Connection
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from airflow_provider_pgtrickle.catalog.database import PINNED
+from airflow_provider_pgtrickle.errors import redact
+
+CHANNEL = "pg_trickle_alert"
+
+_BACKOFF_FIRST_SECONDS = 0.1
+_BACKOFF_LONGEST_SECONDS = 60.0
+
+_log = logging.getLogger(__name__)
+_Read = TypeVar("_Read")
+
+#: Short of these a listener on a connection that a firewall forgot would wait for the poll interval and more.
+_KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "connect_timeout": 10}
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One notification, as its JSON payload says it."""
+
+    event: str
+    stream_table: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, payload: str) -> Alert:
+        """Anyone may NOTIFY anything on the channel: what isn't our JSON is a hint without a name.
+
+        >>> Alert.parse('{"event": "resumed", "stream_table": "shop.totals"}')
+        Alert(event='resumed', stream_table='shop.totals', details={})
+        >>> Alert.parse("hello")
+        Alert(event='', stream_table=None, details={})
+        """
+        try:
+            content = json.loads(payload)
+        except ValueError:
+            return cls("")
+        if not isinstance(content, dict):
+            return cls("")
+        event = str(content.pop("event", ""))
+        table = content.pop("stream_table", None)
+        return cls(event, str(table) if table is not None else None, content)
+
+
+def conninfo(connection: Connection, application_name: str = "pgtrickle") -> str:
+    """What libpq needs of an Airflow connection; extras that libpq doesn't know belong to others."""
+    known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
+    extras = {key: value for key, value in connection.extra_dejson.items() if key in known and value is not None}
+    named = {
+        "host": connection.host,
+        "port": connection.port,
+        "user": connection.login,
+        "password": connection.password,
+        "dbname": connection.schema,
+    }
+    given = {key: value for key, value in named.items() if value not in (None, "")}
+    return make_conninfo("", **{**_KEEPALIVE, **extras, **given, "application_name": application_name})
+
+
+async def connect(postgres_conn_id: str) -> psycopg.AsyncConnection:
+    """An autocommit connection of the Airflow connection, its session pinned like every other of ours."""
+    airflow_connection = await BaseHook.aget_connection(postgres_conn_id)
+    connection = await psycopg.AsyncConnection.connect(
+        conninfo(airflow_connection, "pgtrickle listener"), autocommit=True
+    )
+    for name, value in PINNED.items():
+        await connection.execute("SELECT set_config(%s, %s, false)", [name, value])
+    return connection
+
+
+async def observe(
+    postgres_conn_id: str,
+    poll_interval: float,
+    read: Callable[[psycopg.AsyncConnection], Awaitable[_Read]],
+) -> AsyncIterator[tuple[_Read, tuple[Alert, ...]]]:
+    """What `read` says after every connect, notification and poll interval, with the notifications that came.
+
+    It never ends: a connection lost is opened again with a growing pause. An error of the server's
+    about the statement itself (no catalog, no right) leaves it, for waiting won't mend that.
+    """
+    failures = 0
+    while True:
+        try:
+            async with await connect(postgres_conn_id) as connection:
+                # LISTEN before the first read, or what commits between the two would be missed.
+                await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(CHANNEL)))
+                alerts: tuple[Alert, ...] = ()
+                while True:
+                    observed = await read(connection)
+                    failures = 0
+                    yield observed, alerts
+                    alerts = await _next_alerts(connection, poll_interval)
+        except (psycopg.OperationalError, psycopg.InterfaceError) as lost:
+            failures += 1
+            pause = _backoff(failures)
+            _log.warning(
+                "The listener on connection %s lost PostgreSQL (%s); connecting again in %.1f s",
+                postgres_conn_id,
+                redact(str(lost)).strip(),
+                pause,
+            )
+            await asyncio.sleep(pause)
+
+
+async def _next_alerts(connection: psycopg.AsyncConnection, poll_interval: float) -> tuple[Alert, ...]:
+    """The notifications of the next batch; none when the poll interval passes first."""
+    return tuple(
+        [Alert.parse(notice.payload) async for notice in connection.notifies(timeout=poll_interval, stop_after=1)]
+    )
+
+
+def _backoff(failures: int) -> float:
+    longest: float = min(_BACKOFF_LONGEST_SECONDS, _BACKOFF_FIRST_SECONDS * 2 ** min(failures - 1, 16))
+    # With jitter, or all triggers of a triggerer would come back to a restarted server at once.
+    return longest * random.uniform(0.5, 1.0)

@@ -1,0 +1,107 @@
+"""What the page shows of a database: read-only, short, and nothing of the connection itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+from psycopg.rows import dict_row
+
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.errors import UnknownStreamTable, UsageError
+from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.triggers.listening import conninfo
+
+_CONNECTION_TYPES = ("pgtrickle", "postgres")
+
+# A page must not hold a database up.
+_LONGEST_STATEMENT = "SET statement_timeout = '10s'; SET default_transaction_read_only = on"
+
+_TABLES = """
+SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.status, st.refresh_mode, st.schedule, st.is_populated,
+       st.data_timestamp, extract(epoch FROM now() - st.data_timestamp)::float8 AS staleness_seconds,
+       st.last_refresh_at, st.consecutive_errors, st.last_error, st.is_gated, st.needs_reinit,
+       h.action AS last_action, h.duration_ms AS last_duration_ms
+FROM pgtrickle.pgt_stream_tables st
+LEFT JOIN LATERAL (
+    SELECT action, duration_ms FROM pgtrickle.pgt_refresh_history
+    WHERE pgt_id = st.pgt_id AND status <> 'RUNNING'
+    ORDER BY refresh_id DESC
+    LIMIT 1
+) h ON true
+WHERE NOT st.is_hidden
+ORDER BY 1
+"""
+
+_TABLE = """
+SELECT pgt_id, pgt_schema || '.' || pgt_name AS name, original_query, refusal, status, refresh_mode, last_error
+FROM pgtrickle.pgt_stream_tables
+WHERE pgt_schema = %s AND pgt_name = %s
+"""
+
+_SOURCES = """
+SELECT source_schema || '.' || source_name AS name, source_type, cdc_mode, columns_used
+FROM pgtrickle.pgt_dependencies
+WHERE pgt_id = %s
+ORDER BY 1
+"""
+
+_HISTORY = """
+SELECT refresh_id, start_time, end_time, action, status, fallback_reason, initiated_by, rows_inserted, rows_updated,
+       rows_deleted, source_changes, rows_read, reads, spark_jobs, duration_ms, data_timestamp, error_message
+FROM pgtrickle.pgt_refresh_history
+WHERE pgt_id = %s
+ORDER BY refresh_id DESC
+LIMIT %s
+"""
+
+
+def stream_tables(connection_id: str) -> list[dict[str, Any]]:
+    with _session(connection_id) as session:
+        return session.execute(_TABLES).fetchall()
+
+
+def stream_table(connection_id: str, name: str, limit: int) -> dict[str, Any]:
+    """One stream table with its sources and its last refreshes."""
+    qualified = QualifiedName.parse(name)
+    with _session(connection_id) as session:
+        table = session.execute(_TABLE, [qualified.schema, qualified.name]).fetchone()
+        if table is None:
+            raise UnknownStreamTable(f"There is no stream table named {qualified}")
+        pgt_id = table.pop("pgt_id")
+        sources = session.execute(_SOURCES, [pgt_id]).fetchall()
+        history = session.execute(_HISTORY, [pgt_id, limit]).fetchall()
+    return {**table, "sources": sources, "history": history}
+
+
+def explanation(connection_id: str, name: str) -> str:
+    """As `pgtrickle explain` prints it."""
+    from airflow_provider_pgtrickle.client import PgTrickle
+
+    with PgTrickle(_dsn(connection_id)) as client:
+        return str(client.explain_st(str(QualifiedName.parse(name))))
+
+
+@contextmanager
+def _session(connection_id: str) -> Iterator[psycopg.Connection[dict[str, Any]]]:
+    database = Database(_dsn(connection_id))
+    with database.connect(autocommit=True, application_name="pgtrickle page") as session:
+        session.execute(_LONGEST_STATEMENT)
+        session.row_factory = dict_row  # type: ignore[assignment]
+        yield session  # type: ignore[misc]
+
+
+def _dsn(connection_id: str) -> str:
+    missing = UsageError(f"There is no PostgreSQL connection {connection_id!r} in Airflow")
+    try:
+        connection = BaseHook.get_connection(connection_id)
+    except AirflowNotFoundException:
+        raise missing from None
+    # Anything else isn't ours to dial, and its error would tell what it is.
+    if connection.conn_type not in _CONNECTION_TYPES:
+        raise missing
+    return conninfo(connection)

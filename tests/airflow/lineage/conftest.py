@@ -1,0 +1,3 @@
+from tests.airflow.listened import catalog
+
+__all__ = ["catalog"]
