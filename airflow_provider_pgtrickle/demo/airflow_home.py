@@ -69,9 +69,17 @@ class AirflowHome:
     def dag_ids(self) -> list[str]:
         """The DAGs that the shop's graph became."""
         self.airflow("dags", "reserialize")
-        listed = json.loads(self.airflow("dags", "list", "--output", "json"))
-        ids = [dag["dag_id"] for dag in listed]
-        return sorted(dag for dag in ids if dag == GRAPH or dag.startswith(f"{GRAPH}__"))
+        printed = self.airflow("dags", "list", "--output", "json")
+        # Airflow logs to the same stream; the list is one line of its own.
+        listed = next((json.loads(line) for line in printed.splitlines() if line.startswith("[{")), [])
+        ids = sorted(dag["dag_id"] for dag in listed)
+        found = [dag for dag in ids if dag == GRAPH or dag.startswith(f"{GRAPH}__")]
+        if not found:
+            raise EnvironmentFault(
+                "dags/shop.py made no DAG",
+                remedy=f"Why stands in {self.log}.",
+            )
+        return found
 
     def run(self, dag_id: str) -> None:
         """One run of a DAG, all its tasks in one process."""

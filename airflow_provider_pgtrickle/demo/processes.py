@@ -13,6 +13,8 @@ from pathlib import Path
 import psutil
 
 _GRACE_SECONDS = 20
+#: A start time is told in wall time, and clocks get adjusted.
+_SAME_BIRTH_SECONDS = 5
 
 
 class Processes:
@@ -43,7 +45,10 @@ class Processes:
                 process = psutil.Process(int(entry["pid"]))
             except psutil.NoSuchProcess:
                 continue
-            if process.create_time() == entry["born"] and process.status() != psutil.STATUS_ZOMBIE:
+            if (
+                abs(process.create_time() - float(entry["born"])) < _SAME_BIRTH_SECONDS
+                and process.status() != psutil.STATUS_ZOMBIE
+            ):
                 found[str(entry["name"])] = process
         return found
 
