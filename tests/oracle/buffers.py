@@ -42,8 +42,8 @@ def track(conn: psycopg.Connection, key: str, schema: str, table: str) -> Buffer
     key_columns = [
         name
         for (name,) in conn.execute(
-            "SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)"
-            " WHERE i.indrelid = %s::text::oid AND i.indisprimary",
+            "SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid"
+            " AND a.attnum = ANY (i.indkey) WHERE i.indrelid = %s::text::oid AND i.indisprimary",
             (key,),
         )
     ]
@@ -52,7 +52,8 @@ def track(conn: psycopg.Connection, key: str, schema: str, table: str) -> Buffer
         sql.SQL(
             "CREATE TABLE {buffer} (change_id bigint GENERATED ALWAYS AS IDENTITY,"
             " xid xid8 NOT NULL DEFAULT current_setting('oracle.xid')::xid8,"
-            ' lsn pg_lsn NOT NULL DEFAULT pg_current_wal_insert_lsn(), action "char" NOT NULL, changed_cols bigint{columns})'
+            ' lsn pg_lsn NOT NULL DEFAULT pg_current_wal_insert_lsn(), action "char" NOT NULL,'
+            " changed_cols bigint{columns})"
         ).format(
             buffer=buffer._table,
             columns=sql.SQL("").join(

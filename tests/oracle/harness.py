@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import psycopg
-from psycopg import sql
-
 from airflow_provider_pgtrickle import dvm
 from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding, Window
+from psycopg import sql
+
 from tests.oracle.arena import Case
 from tests.oracle.declare import Declared, declare
 

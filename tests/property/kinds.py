@@ -19,8 +19,8 @@ class Kind:
         return st.sampled_from(self.literals)
 
 
-INT = Kind("integer", ("0", "1", "2", "3", "-1"), numeric=True)
-BIGINT = Kind("bigint", ("0", "1", "2", "3", "4000000000"), numeric=True)
+INT = Kind("integer", ("0", "1", "2", "3", "-1", "5"), numeric=True)
+BIGINT = Kind("bigint", ("0", "1", "2", "3", "4000000000", "7"), numeric=True)
 MONEY = Kind("numeric(10,2)", ("0.00", "1.50", "2.25", "-3.10"), numeric=True)
 NUMERIC = Kind("numeric", ("0", "1", "2.5", "3.125", "-0.001"), numeric=True, exact_key=False)
 FIXED = Kind("numeric", ("0.0000", "1.0000", "2.5000"), numeric=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -37,9 +38,9 @@ class World:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    """Two to four tables, keyed or not, with up to six rows each."""
+    """Two to four tables, keyed or not, with up to eight rows each."""
     tables = tuple(draw(_tables(f"t{number}")) for number in range(draw(st.integers(2, 4))))
-    rows = [draw(inserts(table, most=6)) for table in tables if draw(st.integers(0, 5)) > 0]
+    rows = [draw(inserts(table, least=3, most=8)) for table in tables if draw(st.integers(0, 5)) < 5]
     return World(tables, tuple(rows))
 
 
@@ -65,8 +66,8 @@ def _nullable(column: Column) -> st.SearchStrategy[str]:
 
 
 @st.composite
-def inserts(draw: st.DrawFn, table: Table, most: int = 3) -> str:
-    rows = draw(st.lists(_row(table), min_size=1, max_size=most))
+def inserts(draw: st.DrawFn, table: Table, least: int = 1, most: int = 3) -> str:
+    rows = draw(st.lists(_row(table), min_size=least, max_size=most))
     conflict = " ON CONFLICT DO NOTHING" if table.key else ""
     return f"INSERT INTO {table.name} VALUES {', '.join(rows)}{conflict}"
 
@@ -75,7 +76,8 @@ def inserts(draw: st.DrawFn, table: Table, most: int = 3) -> str:
 def _wheres(draw: st.DrawFn, table: Table) -> str:
     column = draw(st.sampled_from(table.columns))
     value = draw(_nullable(column))
-    return f"{column.name} IS NOT DISTINCT FROM {value}"
+    comparison = draw(st.sampled_from(("IS NOT DISTINCT FROM", "IS DISTINCT FROM", "<=")))
+    return f"{column.name} {comparison} {value}"
 
 
 @st.composite
@@ -102,8 +104,8 @@ def upserts(draw: st.DrawFn, table: Table) -> str:
 
 
 @st.composite
-def statements(draw: st.DrawFn, world: World) -> str:
-    table = draw(st.sampled_from(world.tables))
+def statements(draw: st.DrawFn, tables: tuple[Table, ...]) -> str:
+    table = draw(st.sampled_from(tables))
     what = draw(st.sampled_from(("insert", "delete", "update", "update", "upsert", "insert", "empty", "refill")))
     if what == "insert":
         return draw(inserts(table))
@@ -118,10 +120,8 @@ def statements(draw: st.DrawFn, world: World) -> str:
     return draw(inserts(table, most=6))
 
 
-def transactions(world: World) -> st.SearchStrategy[list[str]]:
-    return st.lists(statements(world), min_size=1, max_size=4)
-
-
-def histories(world: World) -> st.SearchStrategy[list[list[str]]]:
-    """At least three cycles."""
-    return st.lists(transactions(world), min_size=3, max_size=4)
+def histories(world: World, query: str) -> st.SearchStrategy[list[list[str]]]:
+    """At least three cycles of changes to what the query reads."""
+    read = tuple(table for table in world.tables if re.search(rf"\b{table.name}\b", query))
+    transaction = st.lists(statements(read), min_size=1, max_size=4)
+    return st.lists(transaction, min_size=3, max_size=4)

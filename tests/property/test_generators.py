@@ -15,7 +15,7 @@ _OTHER_PLANS = ("enable_hashagg", "enable_hashjoin", "enable_seqscan", "enable_n
 def _answer(opened: Case, query: str) -> list[tuple]:
     try:
         with opened.conn.transaction():
-            return opened.rows(f"SELECT x::text FROM ({query}) AS x ORDER BY 1")  # noqa: S608 - it is what we test
+            return opened.rows(f"SELECT x::text FROM ({query}) AS x ORDER BY 1")
     except psycopg.errors.DataError:
         assume(False)
         raise

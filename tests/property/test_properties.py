@@ -36,7 +36,8 @@ SOAK = settings(
 @st.composite
 def examples(draw: st.DrawFn) -> Example:
     world = draw(worlds())
-    return world, draw(queries(world)), draw(histories(world))
+    query = draw(queries(world))
+    return world, query, draw(histories(world, query))
 
 
 def _judged(conn: psycopg.Connection, example: Example, judge: Callable[[Case, str, list[list[str]]], None]) -> None:
