@@ -53,12 +53,16 @@ class Processes:
         return found
 
     def stop(self) -> None:
-        """Ask the leaders to end, wait, and kill what remains of their groups."""
+        """Ask the leaders to end, then what they left behind, and kill what doesn't listen."""
         leaders = self.running()
         members = {child for leader in leaders.values() for child in _family(leader)}
         for leader in leaders.values():
             _signal_group(leader.pid, signal.SIGTERM)
-        _, alive = psutil.wait_procs(members, timeout=_GRACE_SECONDS)
+        psutil.wait_procs(leaders.values(), timeout=_GRACE_SECONDS)
+        _, alive = psutil.wait_procs(members, timeout=0)
+        for process in alive:
+            process.terminate()
+        _, alive = psutil.wait_procs(alive, timeout=_GRACE_SECONDS)
         for process in alive:
             process.kill()
         psutil.wait_procs(alive, timeout=_GRACE_SECONDS)
