@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import functools
+import os
 import sys
-from typing import Any
 
 from airflow.cli.cli_config import ActionCommand, Arg, CLICommand, GroupCommand
 
 from airflow_provider_pgtrickle.cli import commands, output
 from airflow_provider_pgtrickle.cli.command import Command
 from airflow_provider_pgtrickle.errors import PgTrickleError, UsageError
-
-DEFAULT_CONN_ID = "pgtrickle_default"
+from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
 
 _CONN_ID = Arg(
     ("--conn-id",),
@@ -47,10 +46,12 @@ def _action(command: Command) -> ActionCommand:
 
 def _run(command: Command, arguments: argparse.Namespace) -> None:
     """Run one command and leave with its exit code: 0 done, 1 failed, 2 misused."""
-    from airflow_provider_pgtrickle.client import PgTrickle
+    from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 
+    # Airflow's command line may read the metadata database; the SDK must be told that this process does.
+    os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
     try:
-        with PgTrickle(_dsn(arguments.conn_id)) as client:
+        with PgTrickleHook(postgres_conn_id=arguments.conn_id).get_client() as client:
             answer = command.run(client, arguments)
     except PgTrickleError as error:
         print(f"pgtrickle: {error}", file=sys.stderr)
@@ -58,20 +59,3 @@ def _run(command: Command, arguments: argparse.Namespace) -> None:
     print(output.render(answer, arguments.json), flush=True)
     if answer.failed:
         raise SystemExit(1)
-
-
-def _dsn(conn_id: str) -> str:
-    # The command line is a server component: it reads the metadata database, where the SDK's hooks may not.
-    from airflow.exceptions import AirflowNotFoundException
-    from airflow.models import Connection
-
-    from airflow_provider_pgtrickle.triggers.listening import conninfo
-
-    try:
-        connection: Any = Connection.get_connection_from_secrets(conn_id)
-    except AirflowNotFoundException:
-        raise UsageError(
-            f"There is no Airflow connection {conn_id!r}",
-            remedy=f"Make it with: airflow connections add {conn_id} --conn-type pgtrickle … .",
-        ) from None
-    return conninfo(connection)

@@ -6,13 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import psycopg
-from airflow.sdk import BaseHook
 from airflow.sdk.bases.notifier import BaseNotifier
 
+from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.errors import UsageError, redact
+from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 from airflow_provider_pgtrickle.triggers.alert import ALERTS
-from airflow_provider_pgtrickle.triggers.listening import CHANNEL, conninfo
+from airflow_provider_pgtrickle.triggers.listening import CHANNEL, connect
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -66,16 +66,15 @@ class AlertNotifier(BaseNotifier):
 
     def notify(self, context: Context) -> None:
         if self.postgres_conn_id:
-            connection = BaseHook.get_connection(self.postgres_conn_id)
-            with psycopg.connect(conninfo(connection), autocommit=True) as session:
+            database = Database(PgTrickleHook(postgres_conn_id=self.postgres_conn_id).dsn)
+            with database.connect(autocommit=True) as session:
                 session.execute(_SEND, [CHANNEL, json.dumps(self.alert)])
         for notifier in self.forward:
             notifier({**context, "alert": self.alert})
 
     async def async_notify(self, context: Context) -> None:
         if self.postgres_conn_id:
-            connection = await BaseHook.aget_connection(self.postgres_conn_id)
-            async with await psycopg.AsyncConnection.connect(conninfo(connection), autocommit=True) as session:
+            async with await connect(self.postgres_conn_id) as session:
                 await session.execute(_SEND, [CHANNEL, json.dumps(self.alert)])
         for notifier in self.forward:
             forwarded: Any = {**context, "alert": self.alert}

@@ -6,16 +6,16 @@ from abc import abstractmethod
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import psycopg
-from airflow.sdk import BaseHook, BaseSensorOperator, PokeReturnValue
+from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from airflow.triggers.base import StartTriggerArgs
 from psycopg.rows import dict_row
 
+from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 from airflow_provider_pgtrickle.triggers.condition import Condition, ConditionTrigger
-from airflow_provider_pgtrickle.triggers.listening import conninfo
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -68,9 +68,9 @@ class ConditionSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> PokeReturnValue:
         statement, parameters = self.condition().question()
-        airflow_connection = BaseHook.get_connection(self.postgres_conn_id)
-        with psycopg.connect(conninfo(airflow_connection), row_factory=dict_row) as connection:
-            rows = connection.execute(statement, parameters).fetchall()
+        database = Database(PgTrickleHook(postgres_conn_id=self.postgres_conn_id).dsn)
+        with database.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
+            rows = cursor.execute(statement, parameters).fetchall()
         try:
             found = self.condition().met(rows)
         except PgTrickleError as hopeless:

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import psycopg
-from airflow.sdk import BaseHook
-from airflow.sdk.definitions.connection import Connection
+from asgiref.sync import sync_to_async
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 
 from airflow_provider_pgtrickle.catalog.database import PINNED
 from airflow_provider_pgtrickle.errors import redact
+from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 
 CHANNEL = "pg_trickle_alert"
 
@@ -64,27 +64,12 @@ class Alert:
         return cls(event, str(table) if table is not None else None, content)
 
 
-def conninfo(connection: Connection, application_name: str = "pgtrickle") -> str:
-    """What libpq needs of an Airflow connection; extras that libpq doesn't know belong to others."""
-    known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
-    extras = {key: value for key, value in connection.extra_dejson.items() if key in known and value is not None}
-    named = {
-        "host": connection.host,
-        "port": connection.port,
-        "user": connection.login,
-        "password": connection.password,
-        "dbname": connection.schema,
-    }
-    given = {key: value for key, value in named.items() if value not in (None, "")}
-    return make_conninfo("", **{**_KEEPALIVE, **extras, **given, "application_name": application_name})
-
-
 async def connect(postgres_conn_id: str) -> psycopg.AsyncConnection:
     """An autocommit connection of the Airflow connection, its session pinned like every other of ours."""
-    airflow_connection = await BaseHook.aget_connection(postgres_conn_id)
-    connection = await psycopg.AsyncConnection.connect(
-        conninfo(airflow_connection, "pgtrickle listener"), autocommit=True
-    )
+    # Airflow's way to a connection is synchronous where an IAM token has to be fetched for it.
+    dsn: str = await sync_to_async(lambda: PgTrickleHook(postgres_conn_id=postgres_conn_id).dsn)()
+    parameters: dict[str, Any] = {**_KEEPALIVE, **conninfo_to_dict(dsn), "application_name": "pgtrickle listener"}
+    connection = await psycopg.AsyncConnection.connect(autocommit=True, **parameters)
     for name, value in PINNED.items():
         await connection.execute("SELECT set_config(%s, %s, false)", [name, value])
     return connection

@@ -7,16 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowNotFoundException
 from psycopg.rows import dict_row
 
 from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.errors import UnknownStreamTable, UsageError
+from airflow_provider_pgtrickle.errors import UnknownStreamTable
+from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.triggers.listening import conninfo
-
-_CONNECTION_TYPES = ("pgtrickle", "postgres")
 
 # A page must not hold a database up.
 _LONGEST_STATEMENT = "SET statement_timeout = '10s'; SET default_transaction_read_only = on"
@@ -80,28 +76,14 @@ def stream_table(connection_id: str, name: str, limit: int) -> dict[str, Any]:
 
 def explanation(connection_id: str, name: str) -> str:
     """As `pgtrickle explain` prints it."""
-    from airflow_provider_pgtrickle.client import PgTrickle
-
-    with PgTrickle(_dsn(connection_id)) as client:
+    with PgTrickleHook(postgres_conn_id=connection_id).get_client() as client:
         return str(client.explain_st(str(QualifiedName.parse(name))))
 
 
 @contextmanager
 def _session(connection_id: str) -> Iterator[psycopg.Connection[dict[str, Any]]]:
-    database = Database(_dsn(connection_id))
+    database = Database(PgTrickleHook(postgres_conn_id=connection_id).dsn)
     with database.connect(autocommit=True, application_name="pgtrickle page") as session:
         session.execute(_LONGEST_STATEMENT)
         session.row_factory = dict_row  # type: ignore[assignment]
         yield session  # type: ignore[misc]
-
-
-def _dsn(connection_id: str) -> str:
-    missing = UsageError(f"There is no PostgreSQL connection {connection_id!r} in Airflow")
-    try:
-        connection = BaseHook.get_connection(connection_id)
-    except AirflowNotFoundException:
-        raise missing from None
-    # Anything else isn't ours to dial, and its error would tell what it is.
-    if connection.conn_type not in _CONNECTION_TYPES:
-        raise missing
-    return conninfo(connection)

@@ -4,9 +4,8 @@ import asyncio
 
 import psycopg
 import pytest
-from airflow.sdk.definitions.connection import Connection
 
-from airflow_provider_pgtrickle.triggers.listening import Alert, conninfo, observe
+from airflow_provider_pgtrickle.triggers.listening import Alert, observe
 from tests.airflow.listened import CONN_ID, NEVER, Catalog, event_of
 
 
@@ -70,22 +69,3 @@ def test_a_database_that_is_not_there_yet_is_waited_for(catalog: Catalog, monkey
 @pytest.mark.parametrize("payload", ["", "hello", "[1, 2]", '"text"', "{"])
 def test_a_foreign_payload_is_a_hint_without_a_name(payload: str) -> None:
     assert Alert.parse(payload) == Alert("")
-
-
-def test_extras_that_libpq_does_not_know_stay_away_from_it() -> None:
-    connection = Connection(
-        conn_id="a",
-        conn_type="pgtrickle",
-        host="db",
-        port=5433,
-        login="bob",
-        password="se cret'",
-        schema="shop",
-        extra='{"sslmode": "require", "spark_conn_id": "spark", "application_name": "other"}',
-    )
-    named = psycopg.conninfo.conninfo_to_dict(conninfo(connection))
-    assert named["sslmode"] == "require"
-    assert named["password"] == "se cret'"
-    assert (named["host"], named["port"], named["dbname"]) == ("db", "5433", "shop")
-    assert "spark_conn_id" not in named
-    assert named["application_name"] == "pgtrickle"
