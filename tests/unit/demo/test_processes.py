@@ -28,12 +28,14 @@ def started(tmp_path: Path) -> Iterator[Processes]:
     log = tmp_path / "log"
     # A pipe instead of a plain file tells when the child is there.
     os.mkfifo(log)
-    reader = os.open(log, os.O_RDWR)
-    processes.start("parent", [sys.executable, "-c", PARENT], log=log, environment=os.environ)
-    assert os.read(reader, 5) == b"born\n"
-    os.close(reader)
-    yield processes
-    processes.stop()
+    # Opened for both, so that it waits for no writer and sees no end.
+    with open(os.open(log, os.O_RDWR)) as reader:
+        processes.start("parent", [sys.executable, "-c", PARENT], log=log, environment=os.environ)
+        try:
+            assert reader.readline() == "born\n"
+            yield processes
+        finally:
+            processes.stop()
 
 
 def test_another_command_sees_what_runs(started: Processes, tmp_path: Path) -> None:
