@@ -1,3 +1,3 @@
-from tests.oracle.fixtures import new_case, oracle_connection
+from tests.oracle.fixtures import new_case, new_case15, oracle_connection, oracle_connection15
 
-__all__ = ["new_case", "oracle_connection"]
+__all__ = ["new_case", "new_case15", "oracle_connection", "oracle_connection15"]

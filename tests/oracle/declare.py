@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import psycopg
-from psycopg import sql
-
 from airflow_provider_pgtrickle.dvm.schema import Schema, Source, SourceColumn
+from psycopg import sql
 
 
 @dataclass(frozen=True)

@@ -18,21 +18,32 @@ NewCase = Callable[..., AbstractContextManager[arena.Case]]
 @pytest.fixture(scope="session")
 def oracle_connection(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection]:
     """One connection to one database for all cases; ORACLE_DSN names a server that is already there."""
-    dsn = os.environ.get("ORACLE_DSN")
-    if dsn:
-        with arena.connect(dsn) as conn:
-            yield conn
-        return
-    server = request.getfixturevalue("postgres18")
-    with servers.fresh_database(server) as name, arena.connect(server.dsn(name)) as conn:
-        yield conn
+    yield from _connection(request, "ORACLE_DSN", "postgres18")
+
+
+@pytest.fixture(scope="session")
+def oracle_connection15(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection]:
+    """The same on PostgreSQL 15, which Debian builds with ICU and XML; the wheel's server has neither."""
+    yield from _connection(request, "ORACLE_DSN15", "postgres15")
 
 
 @pytest.fixture
 def new_case(oracle_connection: psycopg.Connection) -> NewCase:
     """`with new_case("CREATE TABLE …", "INSERT …") as case:`"""
+    return lambda *ddl: arena.case(oracle_connection, ddl)
 
-    def opened(*ddl: str) -> AbstractContextManager[arena.Case]:
-        return arena.case(oracle_connection, ddl)
 
-    return opened
+@pytest.fixture
+def new_case15(oracle_connection15: psycopg.Connection) -> NewCase:
+    return lambda *ddl: arena.case(oracle_connection15, ddl)
+
+
+def _connection(request: pytest.FixtureRequest, variable: str, fixture: str) -> Iterator[psycopg.Connection]:
+    dsn = os.environ.get(variable)
+    if dsn:
+        with arena.connect(dsn) as conn:
+            yield conn
+        return
+    server = request.getfixturevalue(fixture)
+    with servers.fresh_database(server) as name, arena.connect(server.dsn(name)) as conn:
+        yield conn
