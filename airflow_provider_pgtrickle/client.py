@@ -18,7 +18,7 @@ from airflow_provider_pgtrickle.catalog.database import Database, server_default
 from airflow_provider_pgtrickle.catalog.probe import probe
 from airflow_provider_pgtrickle.catalog.records import StreamTable
 from airflow_provider_pgtrickle.declare import dependencies
-from airflow_provider_pgtrickle.declare.alter import Altered, alter, revert
+from airflow_provider_pgtrickle.declare.alter import alter, revert
 from airflow_provider_pgtrickle.declare.create import create
 from airflow_provider_pgtrickle.declare.drop import drop
 from airflow_provider_pgtrickle.declare.notices import announce
@@ -236,14 +236,14 @@ class PgTrickle:
     def _alter(self, name: QualifiedName, changes: dict[str, Any]) -> StreamTable:
         with self._transaction() as conn:
             altered = alter(conn, self.settings, name, changes)
-        if altered.needs_refresh and altered.before.is_populated:
-            self._carry_out(altered)
-        announce(altered.notices)
+        notices = altered.notices
+        if altered.needs_refresh:
+            with self._undone_on_failure(lambda conn: revert(conn, altered)):
+                result = self._refresh([name], force_full=True, initiated_by="alter")[str(name)]
+            if result.action == "SKIP":
+                notices += (f"{name} keeps its old content until its next refresh ({result.fallback_reason})",)
+        announce(notices)
         return self._record(name)
-
-    def _carry_out(self, altered: Altered) -> None:
-        with self._undone_on_failure(lambda conn: revert(conn, altered)):
-            self._refresh([altered.before.qualified], force_full=True, initiated_by="alter")
 
     def _populate(self, table: StreamTable) -> None:
         with self._undone_on_failure(lambda conn: drop(conn, table.qualified)):
@@ -298,16 +298,19 @@ class PgTrickle:
         probed = probe(conn, query)
         return dvm.analyze(probed.canonical, probed.schema).explain()
 
-    def _transaction(self) -> Any:
-        return self.database.transaction()
+    @contextmanager
+    def _transaction(self) -> Iterator[psycopg.Connection]:
+        """One transaction on a database that has the catalog."""
+        with self.database.transaction() as conn:
+            if not migrate.is_installed(conn):
+                raise UsageError(
+                    "The pgtrickle catalog is not installed in this database",
+                    remedy="Run `pgtrickle install`, or install() in Python.",
+                )
+            yield conn
 
     def _name(self, conn: psycopg.Connection, text: str) -> QualifiedName:
-        """As this session would resolve it; the first use of a connection, so the place to miss the catalog."""
-        if not migrate.is_installed(conn):
-            raise UsageError(
-                "The pgtrickle catalog is not installed in this database",
-                remedy="Run `pgtrickle install`, or install() in Python.",
-            )
+        """The name as this session would resolve it."""
         return QualifiedName.parse(text, server_default_schema(conn))
 
     def _find(self, name: str) -> StreamTable | None:

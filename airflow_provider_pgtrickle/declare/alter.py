@@ -8,7 +8,6 @@ next refresh completes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -19,14 +18,14 @@ from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.records import Dependency, StreamTable
 from airflow_provider_pgtrickle.declare import capturing, columns, dependencies, table
 from airflow_provider_pgtrickle.declare.definition import Definition, define
-from airflow_provider_pgtrickle.declare.lock import lock_declarations
+from airflow_provider_pgtrickle.declare.lock import lock_declarations, lock_rows
 from airflow_provider_pgtrickle.declare.options import check
 from airflow_provider_pgtrickle.declare.subject import about
 from airflow_provider_pgtrickle.errors import UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.refresh import alerts
 from airflow_provider_pgtrickle.settings import Settings
 
-ALERTS = "pg_trickle_alert"
 REASON = "query_altered"
 
 
@@ -39,13 +38,14 @@ class Altered:
     before: StreamTable
     dependencies_before: tuple[Dependency, ...]
     needs_refresh: bool
-    """Its query changed: the new one has no content yet."""
+    """Its query changed, and the new content is awaited: it is neither suspended nor empty so far."""
 
 
 def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, changes: Mapping[str, Any]) -> Altered:
     """Apply the changes, all of them or none."""
     with about(name):
         lock_declarations(conn)
+        lock_rows(conn, [records.get(conn, name).id])
         before = records.get(conn, name)
         read_before = tuple(records.dependencies(conn, before.id))
         wanted = dict(changes)
@@ -68,7 +68,9 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
             update |= _status(conn, before, status)
         if update:
             records.update(conn, before.id, **update)
-        return Altered(records.get(conn, name), notices, before, read_before, query is not None)
+        after = records.get(conn, name)
+        due = query is not None and before.is_populated and after.status == "ACTIVE"
+        return Altered(after, notices, before, read_before, due)
 
 
 def revert(conn: psycopg.Connection, altered: Altered) -> None:
@@ -100,6 +102,8 @@ def _redefine(conn: psycopg.Connection, before: StreamTable, definition: Definit
     return {
         "original_query": definition.probe.original,
         "defining_query": definition.probe.canonical,
+        # A refresh that still computes the old query must not commit it as the new one.
+        "lease_token": None,
         "needs_reinit": True,
         "reinit_reason": REASON,
     }
@@ -121,8 +125,7 @@ def _status(conn: psycopg.Connection, before: StreamTable, wanted: str) -> dict[
     if status != "ACTIVE":
         raise UsageError(f"status can't be {wanted!r}", remedy="Use ACTIVE to resume or SUSPENDED to suspend.")
     if before.status in ("SUSPENDED", "ERROR"):
-        payload = {"event": "resumed", "stream_table": str(before.qualified), "was": before.status}
-        conn.execute("SELECT pg_catalog.pg_notify(%s, %s)", (ALERTS, json.dumps(payload)))
+        alerts.send(conn, alerts.Event.RESUMED, str(before.qualified), was=before.status)
     return {
         "status": "ACTIVE" if before.is_populated else "INITIALIZING",
         "consecutive_errors": 0,

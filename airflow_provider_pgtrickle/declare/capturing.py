@@ -10,11 +10,15 @@ from airflow_provider_pgtrickle.capture.st_buffer import drop_st_buffer, ensure_
 from airflow_provider_pgtrickle.capture.tracking import track, untrack
 from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.records import Dependency
+from airflow_provider_pgtrickle.declare.lock import lock_rows
 from airflow_provider_pgtrickle.dvm import View
 
 
 def start(conn: psycopg.Connection, pgt_id: int, view: View) -> None:
     """Triggers and buffers for everything the view reads, wide enough for it."""
+    # A refresh of an upstream table holds its row while it writes: it either had committed before this
+    # transaction creates the buffer, or will find the buffer there.
+    lock_rows(conn, [source.pgt_id for source in view.sources.values() if source.pgt_id is not None])
     # In one order for everybody, so that two declarations can't wait for each other's locks.
     for source in sorted(view.sources.values(), key=lambda source: source.relid):
         if source.pgt_id is not None:

@@ -55,6 +55,7 @@ def of_view(conn: psycopg.Connection, view: View) -> tuple[Column, ...]:
     """The storage columns of a view, in order: PostgreSQL types them as a view that is rolled back again."""
     probe = sql.Identifier("pgtrickle", f"__pgt_columns_{conn.info.backend_pid}")
     with conn.transaction(force_rollback=True):
+        _qualify(conn)
         conn.execute(sql.SQL("CREATE VIEW {} AS {}").format(probe, sql.SQL(view.storage_query())))
         relid = conn.execute("SELECT %s::pg_catalog.regclass::oid", (probe.as_string(conn),)).fetchone()[0]
         described = of_relation(conn, relid)
@@ -64,5 +65,12 @@ def of_view(conn: psycopg.Connection, view: View) -> tuple[Column, ...]:
 
 def of_relation(conn: psycopg.Connection, relid: int) -> tuple[Column, ...]:
     """The columns a relation has now."""
-    rows = conn.execute(_DESCRIBE, (relid,)).fetchall()
+    with conn.transaction(force_rollback=True):
+        _qualify(conn)
+        rows = conn.execute(_DESCRIBE, (relid,)).fetchall()
     return tuple(Column(name, type_, collation, name.startswith("__pgt_")) for name, type_, collation in rows)
+
+
+def _qualify(conn: psycopg.Connection) -> None:
+    """Let types be printed with their schema, so that they mean the same under every search_path."""
+    conn.execute("SET LOCAL search_path = pg_catalog")

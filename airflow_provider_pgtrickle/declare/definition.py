@@ -54,7 +54,7 @@ def define(conn: psycopg.Connection, query: str, refresh_mode: str) -> Definitio
         probe=probed,
         view=view,
         columns=columns.of_view(conn, view),
-        dependencies=dependencies.of(conn, probed, view),
+        dependencies=dependencies.of(conn, probed),
         fingerprint=fingerprint(conn, probed),
         refusal=refusal,
         notices=notices,

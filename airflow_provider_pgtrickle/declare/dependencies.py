@@ -5,9 +5,33 @@ from __future__ import annotations
 import psycopg
 
 from airflow_provider_pgtrickle.catalog import records
+from airflow_provider_pgtrickle.catalog.probe import Probe
 from airflow_provider_pgtrickle.catalog.records import Dependency, StreamTable
 from airflow_provider_pgtrickle.errors import CycleDetected
 from airflow_provider_pgtrickle.graph import Graph, Node
+
+
+def of(conn: psycopg.Connection, probed: Probe) -> tuple[Dependency, ...]:
+    """The tables a query reads and the views it reads them through; `pgt_id` is the caller's to fill in."""
+    tables = tuple(
+        Dependency(
+            pgt_id=0,
+            source_relid=source.relid,
+            source_type=source.kind,
+            source_schema=source.schema,
+            source_name=source.name,
+            source_pgt_id=source.pgt_id,
+            columns_used=tuple(probed.columns_used.get(source.relid, ())),
+            cdc_mode="TRIGGER" if source.captured else "NONE",
+        )
+        for source in probed.sources
+    )
+    views = conn.execute(
+        "SELECT c.oid::bigint, n.nspname, c.relname FROM pg_catalog.pg_class c"
+        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY(%s) ORDER BY c.oid",
+        (list(probed.views),),
+    ).fetchall()
+    return tables + tuple(Dependency(0, relid, "VIEW", schema, name) for relid, schema, name in views)
 
 
 def graph(conn: psycopg.Connection) -> Graph:

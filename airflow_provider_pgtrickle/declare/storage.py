@@ -15,7 +15,7 @@ from airflow_provider_pgtrickle.settings import Settings
 
 
 def recapture(conn: psycopg.Connection, stream_table: StreamTable, settings: Settings) -> StreamTable:
-    """Before the snapshot, in a transaction of its own: the definition as the sources are now, all of it captured.
+    """Before the snapshot, in a transaction of its own: the query as it reads now, all that it reads captured.
 
     Afterwards a change of any source is in the snapshot or in a buffer. The table is not touched.
     """
@@ -37,12 +37,17 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
     with about(stream_table.qualified):
         definition = _define(conn, stream_table)
         reshaped = table.reshape(conn, stream_table.qualified, definition.columns, stream_table.partition_by)
+        identified = (tuple(definition.view.identity), definition.view.keyed)
+        if identified != (stream_table.identity, stream_table.keyed):
+            # The stored row ids mean something else now, so no row of them can be kept.
+            table.empty(conn, stream_table.qualified)
         gone = _released(conn, stream_table, definition)
         capturing.start(conn, stream_table.id, definition.view)
         records.replace_dependencies(conn, stream_table.id, definition.dependencies)
         records.update(
             conn,
             stream_table.id,
+            # What the author wrote stays, even where the canonical text had to serve.
             **definition.catalog_columns() | {"original_query": stream_table.original_query},
             relid=reshaped.relid,
             needs_reinit=False,
@@ -50,8 +55,9 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
         )
         capturing.stop(conn, stream_table.id, gone)
         rebuilt = records.get(conn, stream_table.qualified)
-        if dependencies.readers(conn, rebuilt) and reshaped.change is not table.Change.SAME:
-            # The buffer has the old columns; its readers find their fingerprint changed and start anew.
+        kept = reshaped.change is table.Change.SAME and identified == (stream_table.identity, stream_table.keyed)
+        if not kept and dependencies.readers(conn, rebuilt):
+            # The buffer has the old columns, or lacks the rows that went; its readers find another and start anew.
             drop_st_buffer(conn, rebuilt.id)
             ensure_st_buffer(conn, rebuilt)
         return rebuilt

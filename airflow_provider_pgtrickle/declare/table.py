@@ -51,14 +51,13 @@ def create(
     if partition_by:
         statement += _partition_clause(partition_by, wanted)
     conn.execute(statement)
-    relids = [_oid(conn, name)]
     if partition_by:
-        relids += [_oid(conn, part) for part in _partitions(conn, name, partition_by)]
+        _create_partitions(conn, name, partition_by)
     # Not unique: the id is a hash, and a match is confirmed on the identity columns.
     conn.execute(sql.SQL("CREATE INDEX ON {} ({})").format(name.sql, sql.Identifier(ROW_ID)))
-    for relid in relids:
-        guard(conn, relid)
-    return relids[0]
+    relid = _oid(conn, name)
+    guard(conn, relid)
+    return relid
 
 
 def drop(conn: psycopg.Connection, name: QualifiedName, *, cascade: bool = False) -> None:
@@ -71,6 +70,12 @@ def drop(conn: psycopg.Connection, name: QualifiedName, *, cascade: bool = False
             remedy="Drop that first, or pass cascade=True to drop it too.",
         )
     conn.execute(sql.SQL("DROP TABLE IF EXISTS {}" + (" CASCADE" if cascade else "")).format(name.sql))
+
+
+def empty(conn: psycopg.Connection, name: QualifiedName) -> None:
+    """Delete every row; unlike TRUNCATE it leaves them to whoever reads an older snapshot."""
+    conn.execute("SELECT pg_catalog.set_config('pgtrickle.refreshing', 'on', true)")
+    conn.execute(sql.SQL("DELETE FROM {}").format(name.sql))
 
 
 def exists(conn: psycopg.Connection, name: QualifiedName) -> bool:
@@ -230,7 +235,7 @@ def _partition_clause(partition_by: str, wanted: tuple[Column, ...]) -> sql.Comp
     )
 
 
-def _partitions(conn: psycopg.Connection, name: QualifiedName, partition_by: str) -> list[QualifiedName]:
+def _create_partitions(conn: psycopg.Connection, name: QualifiedName, partition_by: str) -> None:
     """The partitions a new table starts with: a DEFAULT one, so that every row has a home; HASH knows no default."""
     if partition_key(partition_by)[0] == "HASH":
         bounds = {
@@ -239,12 +244,9 @@ def _partitions(conn: psycopg.Connection, name: QualifiedName, partition_by: str
         }
     else:
         bounds = {"default": sql.SQL("DEFAULT")}
-    parts = []
     for suffix, bound in bounds.items():
         part = QualifiedName(name.schema, _fitting(f"{name.name}_{suffix}"))
         conn.execute(sql.SQL("CREATE TABLE {} PARTITION OF {} {}").format(part.sql, name.sql, bound))
-        parts.append(part)
-    return parts
 
 
 def _fitting(name: str) -> str:

@@ -1,0 +1,172 @@
+"""`pgtrickle` on a real database: what it prints, for people and for programs, and how it exits."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from airflow_provider_pgtrickle import cli, client
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+
+TOTALS = "SELECT customer_id, sum(amount) AS total FROM orders GROUP BY customer_id"
+
+
+class Shell:
+    """Runs commands and keeps what they said."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *argv: str) -> tuple[int, str, str]:
+        code = cli.main(list(argv))
+        said = self._capsys.readouterr()
+        return code, said.out, said.err
+
+    def json(self, *argv: str) -> Any:
+        code, out, err = self(*argv, "--json")
+        assert code == 0, err
+        return json.loads(out)
+
+
+@pytest.fixture
+def shell(dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """A shell in which PGTRICKLE_DSN names a database with orders; refreshes compute in PostgreSQL."""
+    computing = partial(client.PgTrickle, executor=lambda: PostgresExecutor(Database(dsn)))
+    monkeypatch.setattr(client, "PgTrickle", computing)
+    monkeypatch.setenv("PGTRICKLE_DSN", dsn)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(
+            "CREATE TABLE orders (id int PRIMARY KEY, customer_id int, amount int);"
+            " INSERT INTO orders SELECT i, i % 5, i FROM generate_series(1, 100) i"
+        )
+    shell = Shell(capsys)
+    assert shell("install")[0] == 0
+    return shell
+
+
+@pytest.fixture
+def totals(shell: Shell) -> None:
+    assert shell("create", "totals", "--query", TOTALS, "--schedule", "5m")[0] == 0
+
+
+def test_before_install_every_command_says_to_install(
+    dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PGTRICKLE_DSN", dsn)
+    shell = Shell(capsys)
+    for argv in (
+        ["status"],
+        ["tree"],
+        ["buffers"],
+        ["cleanup"],
+        ["history", "t"],
+        ["validate", "--query", "SELECT 1 a"],
+    ):
+        code, out, err = shell(*argv)
+        assert (code, out) == (2, "")
+        assert "pgtrickle install" in err
+    assert shell("health")[0] == 1
+
+
+def test_install_says_what_it_did(shell: Shell) -> None:
+    assert shell("install") == (0, "The catalog is up to date.\n", "")
+
+
+def test_create_says_what_is_there(shell: Shell) -> None:
+    code, out, err = shell("create", "totals", "--query", TOTALS)
+    assert (code, out, err) == (0, "Stream table public.totals is there, populated, in mode AUTO.\n", "")
+
+
+def test_a_query_can_come_from_a_file(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "totals.sql"
+    file.write_text(TOTALS)
+    assert shell.json("create", "totals", "--query-file", str(file))["name"] == "public.totals"
+    code, _, err = shell("create", "more", "--query-file", str(tmp_path / "none.sql"))
+    assert (code, err.count("\n")) == (2, 1)
+    assert "No such file" in err
+
+
+@pytest.mark.usefixtures("totals")
+def test_a_refresh_is_a_row_of_figures(shell: Shell, dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("INSERT INTO orders VALUES (101, 77, 5000)")
+    code, out, _ = shell("refresh", "totals")
+    assert code == 0
+    head, _, row = out.splitlines()
+    assert head.split()[:2] == ["name", "action"]
+    assert row.split()[0] == "public.totals"
+    result = shell.json("refresh", "totals")[0]
+    assert (result["action"], result["rows_inserted"]) == ("NO_DATA", 0)
+    assert shell.json("refresh", "totals", "--full")[0]["action"] == "FULL"
+    assert shell.json("refresh", "--unit", "totals")[0]["action"] == "NO_DATA"
+
+
+@pytest.mark.usefixtures("totals")
+def test_what_there_is_can_be_read_by_programs(shell: Shell) -> None:
+    assert [row["pgt_name"] for row in shell.json("status")] == ["totals"]
+    assert [row["status"] for row in shell.json("history", "totals")] == ["COMPLETED"]
+    assert shell.json("tree")
+    assert shell.json("sources", "totals")
+    assert shell.json("buffers")
+    assert "orders" in shell.json("explain", "totals")
+    assert "orders" in shell.json("validate", "--query", "SELECT id FROM orders")
+
+
+@pytest.mark.usefixtures("totals")
+def test_what_there_is_can_be_read_by_people(shell: Shell) -> None:
+    for argv in (
+        ["status"],
+        ["history", "totals"],
+        ["tree"],
+        ["sources", "totals"],
+        ["buffers"],
+        ["explain", "totals"],
+    ):
+        code, out, err = shell(*argv)
+        assert (code, err) == (0, "")
+        assert out.strip()
+
+
+@pytest.mark.usefixtures("totals")
+def test_alter_gate_and_drop(shell: Shell) -> None:
+    assert shell("alter", "totals", "--schedule", "calculated", "--status", "suspended")[0] == 0
+    assert [(row["schedule"], row["status"]) for row in shell.json("status")] == [(None, "SUSPENDED")]
+    assert shell("gate", "totals", "--reason", "loading")[0] == 0
+    assert shell("ungate", "totals")[0] == 0
+    assert shell("alter", "totals")[0] == 2
+    assert shell.json("drop", "totals") == {"dropped": ["public.totals"]}
+    assert shell("drop", "totals", "--if-exists")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "sentence"),
+    [
+        (["create", "t", "--query", "SELEC 1"], 1, "line 1, column 1"),
+        (["create", "t", "--query", "SELECT 1 / 0 AS x"], 1, "ivision by zero"),
+        (["create", "t", "--query", "SELECT id FROM orders", "--schedule", "1s"], 2, "minimum of 60 seconds"),
+        (["create", "t"], 2, "--query"),
+        (["create", "x" * 64, "--query", "SELECT id FROM orders"], 2, "63 bytes"),
+        (["create", "it's", "--query", "SELECT id FROM orders"], 2, "quote"),
+        (["refresh", "nothing"], 2, "There is no stream table public.nothing"),
+        (["history", "nothing"], 2, "There is no stream table public.nothing"),
+        (["drop", "nothing"], 2, "There is no stream table public.nothing"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_no_traceback(shell: Shell, argv: list[str], code: int, sentence: str) -> None:
+    exit_code, out, err = shell(*argv)
+    assert (exit_code, out) == (code, "")
+    assert err.startswith("pgtrickle: ")
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+def test_a_warning_is_one_line_on_standard_error(shell: Shell) -> None:
+    code, out, err = shell("create", "odds", "--query", "SELECT id, random() AS r FROM orders")
+    assert (code, err.splitlines()[0].startswith("pgtrickle: warning: ")) == (0, True)
+    assert "odds" in out
