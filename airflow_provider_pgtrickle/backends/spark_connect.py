@@ -1,0 +1,85 @@
+"""A unit on a warm Spark Connect server, driven from the task's own process."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+
+from airflow_provider_pgtrickle.backends.request import RefreshRequest
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.errors import ConnectionFault
+from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.refresh.unit import refresh_unit
+from airflow_provider_pgtrickle.settings import Settings
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.refresh.executor import Executor
+
+
+class SparkConnectBackend:
+    """The session is opened when a refresh first needs it, and kept for the units that follow."""
+
+    def __init__(self, conn_id: str) -> None:
+        self._conn_id = conn_id
+        self._session: Any = None
+        self._tag: str | None = None
+
+    def refresh(self, request: RefreshRequest) -> None:
+        settings = Settings.load(**request.settings)
+        database = Database(request.dsn, settings)
+        self._tag = f"pgtrickle-{request.run_token}"
+        try:
+            refresh_unit(
+                database,
+                [QualifiedName.parse(name) for name in request.tables],
+                executor=lambda: self._executor(database, settings),
+                settings=settings,
+                force_full=request.force_full,
+                run_token=request.run_token,
+                initiated_by=request.initiated_by,
+            )
+        finally:
+            if self._session is not None:
+                self._session.clearTags()
+            self._tag = None
+
+    def _executor(self, database: Database, settings: Settings) -> Executor:
+        from airflow_provider_pgtrickle.spark.execute import SparkExecutor
+        from airflow_provider_pgtrickle.spark.session import sql_conf
+
+        if self._session is None:
+            self._session = self._open()
+            for name, value in sql_conf(settings).items():
+                self._session.conf.set(name, value)
+        self._session.clearTags()
+        self._session.addTag(self._tag)
+        return SparkExecutor(self._session, database)
+
+    def _open(self) -> Any:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+
+        url = SparkConnectHook(self._conn_id).get_connection_url()
+        try:
+            # create, not getOrCreate: a session of another task in this process has other tags.
+            session = SparkSession.builder.remote(url).create()
+            _ = session.version
+        except (PySparkException, OSError) as error:
+            raise ConnectionFault(
+                f"The Spark Connect server of connection {self._conn_id!r} can't be reached: {type(error).__name__}",
+                remedy="Start it, or correct the connection's host and port.",
+            ) from None
+        return session
+
+    def kill(self) -> None:
+        if self._session is not None and self._tag is not None:
+            with contextlib.suppress(Exception):
+                self._session.interruptTag(self._tag)
+
+    def close(self) -> None:
+        if self._session is not None:
+            with contextlib.suppress(Exception):
+                self._session.stop()
+            self._session = None

@@ -1,0 +1,112 @@
+"""A unit through spark-submit: local, standalone, YARN or Kubernetes, as the connection says."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.sdk.exceptions import AirflowException
+
+from airflow_provider_pgtrickle.backends.package import application, compute_zip
+from airflow_provider_pgtrickle.backends.request import RefreshRequest
+from airflow_provider_pgtrickle.errors import EnvironmentFault, TransientFault, UsageError
+from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.spark.jars import jdbc_jar
+
+_APPLICATION = "refresh.py"
+_QUIET = "log4j2.properties"
+#: How a pod gets the DSN without it standing in an argument; the user makes the secret.
+_SECRET_KEY_REF = "spark.kubernetes.driver.secretKeyRef.PGTRICKLE_DSN"
+
+
+class SparkSubmitBackend:
+    """One application for each unit. The database's address and credentials travel in the environment only."""
+
+    def __init__(self, conn_id: str, spark_args: Mapping[str, Any]) -> None:
+        self._conn_id = conn_id
+        self._args = dict(spark_args)
+        self._hook: SparkSubmitHook | None = None
+
+    def refresh(self, request: RefreshRequest) -> None:
+        hook = self._hook = self._prepared(request)
+        try:
+            # A group of its own: killing the JVM leaves its Python driver alive, killing the group does not.
+            hook.submit(str(application(_APPLICATION)), start_new_session=True)
+        except AirflowException as error:
+            raise TransientFault(
+                f"The Spark application failed: {str(error).splitlines()[0]}",
+                remedy="Its output stands above in this log.",
+            ) from None
+        except FileNotFoundError:
+            raise EnvironmentFault(
+                "spark-submit is not on the PATH", remedy="Install pyspark where the worker runs, or Spark itself."
+            ) from None
+        finally:
+            self._hook = None
+
+    def _prepared(self, request: RefreshRequest) -> SparkSubmitHook:
+        settings = Settings.load(**request.settings)
+        args = dict(self._args)
+        try:
+            hook = SparkSubmitHook(
+                conn_id=self._conn_id,
+                name=args.pop("name", f"pgtrickle {','.join(request.tables)}"[:200]),
+                application_args=_application_args(request),
+                py_files=_joined(args.pop("py_files", None), str(compute_zip())),
+                jars=_joined(args.pop("jars", None), str(jdbc_jar(settings))),
+                conf=self._conf(args.pop("conf", None)),
+                **args,
+            )
+        except TypeError as error:
+            raise UsageError(f"spark_args: {error}", remedy="Give arguments of SparkSubmitHook.") from None
+        self._refuse_cluster_without_secret(hook)
+        # Not env_vars: the hook would write those into --conf on YARN and Kubernetes.
+        hook._env = {**(hook._env or {}), **_environment(request)}
+        return hook
+
+    def _conf(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
+        return {
+            "spark.ui.showConsoleProgress": "false",
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{application(_QUIET)}",
+            **(given or {}),
+        }
+
+    def _refuse_cluster_without_secret(self, hook: SparkSubmitHook) -> None:
+        if hook._connection["deploy_mode"] == "cluster" and _SECRET_KEY_REF not in hook._conf:
+            raise UsageError(
+                f"Connection {self._conn_id!r} deploys the driver into the cluster, where the database's address "
+                "can't follow without being seen",
+                remedy=f"Use deploy mode client, or on Kubernetes a secret: conf {_SECRET_KEY_REF}=<secret>:<key>.",
+            )
+
+    def kill(self) -> None:
+        hook = self._hook
+        process = hook._submit_sp if hook is not None else None
+        if hook is None or process is None:
+            return
+        # The hook knows how to stop what runs in YARN or Kubernetes; the group is what runs here.
+        with contextlib.suppress(Exception):
+            hook.on_kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        self.kill()
+
+
+def _application_args(request: RefreshRequest) -> list[str]:
+    args = ["--tables", ",".join(request.tables), "--run-token", request.run_token]
+    return [*args, "--full"] if request.force_full else args
+
+
+def _environment(request: RefreshRequest) -> dict[str, str]:
+    settings = {f"PGTRICKLE_{name.upper()}": str(value) for name, value in request.settings.items()}
+    return {"PGTRICKLE_DSN": request.dsn, **settings}
+
+
+def _joined(*parts: str | None) -> str:
+    return ",".join(part for part in parts if part)

@@ -1,0 +1,125 @@
+"""One connected part as an Airflow DAG: `plan`, then its units, level by level."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import DAG, BaseOperator, TaskGroup, TriggerRule
+
+from airflow_provider_pgtrickle.factory import documentation
+from airflow_provider_pgtrickle.factory.parts import Part, Unit
+from airflow_provider_pgtrickle.factory.timetable import timetable
+from airflow_provider_pgtrickle.operators.plan import StreamTablePlanOperator
+from airflow_provider_pgtrickle.operators.refresh import StreamTableRefreshOperator
+from airflow_provider_pgtrickle.operators.refresh_graph import StreamTableGraphRefreshOperator, StreamTableStateOperator
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.factory.stream_table_graph import StreamTableGraph
+
+#: Airflow needs a start; what stream tables hold does not depend on it.
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+_DEFAULT_ARGS: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=30)}
+
+
+def build(graph: StreamTableGraph, part: Part) -> DAG:
+    """The DAG. Everything in it is sorted: the same declarations give the same bytes."""
+    options: dict[str, Any] = {
+        "schedule": timetable(part.schedules.values()),
+        "start_date": _START,
+        "doc_md": documentation.of_part(part),
+        "description": f"Keeps {len(part.tables)} stream table{'s' if len(part.tables) > 1 else ''} up to date",
+        **graph.dag_args,
+    }
+    dag = DAG(
+        part.dag_id,
+        # Two runs at once would only wait for each other's locks, and a missed tick has nothing to catch up.
+        max_active_runs=1,
+        catchup=False,
+        default_args={**_DEFAULT_ARGS, **graph.default_args},
+        tags=sorted({"pgtrickle", *graph.tags}),
+        **options,
+    )
+    plan = StreamTablePlanOperator(
+        task_id="plan",
+        dag=dag,
+        tables=part.tables,
+        units=part.units,
+        schedules=dict(part.schedules),
+        skips=graph.granularity == "unit",
+        postgres_conn_id=graph.postgres_conn_id,
+        doc_md="Creates or replaces what is declared, then skips what is not due or has no change.",
+    )
+    if graph.granularity == "graph":
+        _one_task_for_all(graph, part, dag, plan)
+    else:
+        _one_task_each(graph, part, dag, plan)
+    return dag
+
+
+def _one_task_each(graph: StreamTableGraph, part: Part, dag: DAG, plan: BaseOperator) -> None:
+    tasks: dict[str, BaseOperator] = {}
+    groups = _groups(part, dag)
+    for unit in part.units:
+        tasks[unit.task_id] = StreamTableRefreshOperator(
+            tables=[table.name for table in unit.tables],
+            assets={str(table.qualified): table.asset for table in unit.tables},
+            spark_conn_id=graph.spark_conn_id,
+            spark_args=graph.spark_args,
+            **_common(graph, part, unit, dag, groups[unit.level]),
+            **({"pool": graph.pool} if graph.pool else {}),
+        )
+    _wire(part, tasks, plan)
+
+
+def _one_task_for_all(graph: StreamTableGraph, part: Part, dag: DAG, plan: BaseOperator) -> None:
+    refresh = StreamTableGraphRefreshOperator(
+        task_id="refresh",
+        dag=dag,
+        units=part.units,
+        schedules=part.schedules,
+        postgres_conn_id=graph.postgres_conn_id,
+        spark_conn_id=graph.spark_conn_id,
+        spark_args=graph.spark_args,
+        doc_md="Refreshes all that is due in one Spark session; the tasks after it show each table's state.",
+        **({"pool": graph.pool} if graph.pool else {}),
+    )
+    plan >> refresh
+    groups = _groups(part, dag)
+    tasks: dict[str, BaseOperator] = {}
+    for unit in part.units:
+        tasks[unit.task_id] = StreamTableStateOperator(
+            tables=[table.name for table in unit.tables],
+            assets={str(table.qualified): table.asset for table in unit.tables},
+            **_common(graph, part, unit, dag, groups[unit.level]),
+        )
+    _wire(part, tasks, refresh)
+
+
+def _common(graph: StreamTableGraph, part: Part, unit: Unit, dag: DAG, group: TaskGroup | None) -> dict[str, Any]:
+    return {
+        "task_id": unit.task_id,
+        "dag": dag,
+        "task_group": group,
+        "postgres_conn_id": graph.postgres_conn_id,
+        # A skipped table upstream is up to date; only a failed one stops what reads it.
+        "trigger_rule": TriggerRule.NONE_FAILED,
+        "doc_md": documentation.of_unit(part, unit),
+    }
+
+
+def _groups(part: Part, dag: DAG) -> dict[int, TaskGroup | None]:
+    """One group for each level; none where there is but one. A hyphen can't occur in a table's task id."""
+    levels = sorted({unit.level for unit in part.units})
+    if len(levels) == 1:
+        return {levels[0]: None}
+    return {level: TaskGroup(f"level-{level}", dag=dag, prefix_group_id=False) for level in levels}
+
+
+def _wire(part: Part, tasks: dict[str, BaseOperator], first: BaseOperator) -> None:
+    for unit in part.units:
+        task = tasks[unit.task_id]
+        if unit.upstream:
+            task.set_upstream([tasks[upstream] for upstream in unit.upstream])
+        else:
+            task.set_upstream(first)

@@ -1,0 +1,70 @@
+"""What the UI shows of a DAG and of a task: the dependency tree, the schedule, the SQL."""
+
+from __future__ import annotations
+
+from airflow_provider_pgtrickle.factory.parts import Part, Unit
+from airflow_provider_pgtrickle.stream_table import StreamTable
+
+_SHORT = "public."
+
+
+def of_part(part: Part) -> str:
+    """Markdown of the whole part: a tree for each table that nobody reads."""
+    leaves = [name for name in part.schedules if not part.graph.downstream(name)]
+    trees = "\n".join(_tree(part, leaf) for leaf in leaves)
+    rows = "\n".join(
+        f"| `{_short(str(table.qualified))}` | {part.schedules[str(table.qualified)]} | {table.refresh_mode} "
+        f"| {_one_line(table.description)} |"
+        for table in part.tables
+    )
+    return (
+        f"### Stream tables\n\n| table | schedule | mode | |\n| --- | --- | --- | --- |\n{rows}\n\n"
+        f"### What reads what\n\n```\n{trees}\n```\n"
+    )
+
+
+def of_unit(part: Part, unit: Unit) -> str:
+    """Markdown of one task: each table's tree and SQL."""
+    return "\n".join(_of_table(part, table) for table in unit.tables)
+
+
+def _of_table(part: Part, table: StreamTable) -> str:
+    name = str(table.qualified)
+    head = f"### {_short(name)}\n\n"
+    text = f"{table.description.strip()}\n\n" if table.description else ""
+    return (
+        f"{head}{text}Schedule {part.schedules[name]}, mode {table.refresh_mode}.\n\n"
+        f"```\n{_tree(part, name)}\n```\n\n{_fenced(table.query)}\n"
+    )
+
+
+def _fenced(sql: str) -> str:
+    # A fence longer than any in the SQL, so that a string literal can't close it.
+    fence = "```"
+    while fence in sql:
+        fence += "`"
+    return f"{fence}sql\n{sql.strip()}\n{fence}"
+
+
+def _tree(part: Part, name: str) -> str:
+    """Indented, each subtree once: a deep diamond would repeat itself without end."""
+    lines: list[str] = []
+    shown: set[str] = set()
+    pending = [(0, name)]
+    while pending:
+        depth, current = pending.pop()
+        node = part.graph.nodes.get(current)
+        again = current in shown and node is not None
+        lines.append(f"{'  ' * depth}{_short(current)}{'' if node else ' (base table)'}{' …' if again else ''}")
+        if node is not None and not again:
+            shown.add(current)
+            pending.extend((depth + 1, source) for source in sorted(node.sources, reverse=True))
+    return "\n".join(lines)
+
+
+def _short(name: str) -> str:
+    return name.removeprefix(_SHORT)
+
+
+def _one_line(text: str | None) -> str:
+    return " ".join((text or "").replace("|", "\\|").split())

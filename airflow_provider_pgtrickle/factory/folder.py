@@ -1,0 +1,85 @@
+"""Stream tables from a folder of .sql files, each with its options as YAML in the comment on top.
+
+/*
+schedule: 5m
+refresh_mode: DIFFERENTIAL
+*/
+SELECT …
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from airflow_provider_pgtrickle.errors import QueryError, UsageError
+from airflow_provider_pgtrickle.factory.reads import reads
+from airflow_provider_pgtrickle.stream_table import StreamTable
+
+_BLOCK = re.compile(r"\s*/\*(?P<text>.*?)\*/", re.DOTALL)
+_LINES = re.compile(r"\s*(?P<text>(?:[ \t]*--[^\n]*(?:\n|\Z))+)")
+_KEYS = {f.name for f in fields(StreamTable)} - {"query"}
+
+
+def stream_tables(folder: str | Path) -> list[StreamTable]:
+    """The files in the order of their names; the file's stem is the table's name unless the header has one."""
+    root = Path(folder)
+    files = sorted(root.rglob("*.sql"))
+    if not files:
+        raise UsageError(f"No .sql file in {root}", remedy="Check the path, which is relative to the DAG file.")
+    return [stream_table(file) for file in files]
+
+
+def stream_table(file: Path) -> StreamTable:
+    """One file; every error names it, with the line as the file counts."""
+    text = file.read_text(encoding="utf-8")
+    header, start = _header(file, text)
+    unknown = sorted(header.keys() - _KEYS)
+    if unknown:
+        raise UsageError(
+            f"{file.name}: no option is named {unknown[0]!r}", remedy=f"Known: {', '.join(sorted(_KEYS))}."
+        )
+    name = str(header.pop("name", file.stem))
+    query = text[start:].strip().rstrip(";").rstrip()
+    try:
+        reads(query)
+    except QueryError:
+        # Once more with the header's lines in front, so that the place is the file's.
+        lead = text[:start] + text[start : len(text) - len(text[start:].lstrip())]
+        try:
+            reads("\n" * lead.count("\n") + query)
+        except QueryError as error:
+            place = f"{file.name}, {error.place}" if error.place else file.name
+            raise type(error)(error.message, place=place, remedy=error.remedy, stream_table=name) from None
+    try:
+        return StreamTable(name=name, query=query, **header)
+    except UsageError as error:
+        raise type(error)(f"{file.name}: {error.message}", remedy=error.remedy, stream_table=name) from None
+
+
+def _header(file: Path, text: str) -> tuple[dict[str, Any], int]:
+    """The options and where the query starts. A comment that is prose is just a comment."""
+    match = _BLOCK.match(text) or _LINES.match(text)
+    if match is None:
+        return {}, 0
+    body = match["text"]
+    if match.re is _LINES:
+        body = "\n".join(line.strip().removeprefix("--").removeprefix(" ") for line in body.splitlines())
+    body = body.replace("---", "")
+    try:
+        options = yaml.safe_load(body)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = text[: match.start("text")].count("\n") + mark.line + 1 if mark else 1
+        raise UsageError(
+            f"{file.name}: the header is no YAML (line {line})", remedy="Write `option: value` lines."
+        ) from None
+    if not isinstance(options, dict):
+        return {}, 0
+    if "schedule" in options and options["schedule"] is not None:
+        options["schedule"] = str(options["schedule"])
+    return options, match.end()

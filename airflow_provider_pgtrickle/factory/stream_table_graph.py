@@ -1,0 +1,108 @@
+"""`StreamTableGraph`: the stream tables of one database, and the DAGs that keep them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping, MutableMapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.factory import folder
+from airflow_provider_pgtrickle.factory.parts import Part, parts
+from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID, StreamTable, default_database_uri
+
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
+
+    from airflow_provider_pgtrickle.graph import Graph
+
+Granularity = Literal["unit", "graph"]
+
+
+class StreamTableGraph:
+    """Stream tables that live in one PostgreSQL database, turned into one DAG for each connected part.
+
+    :param name: the DAG's id, or the prefix of the parts' ids
+    :param tables: the declarations, in any order
+    :param postgres_conn_id: a connection of type `pgtrickle` or `postgres`
+    :param spark_conn_id: of type `spark` (spark-submit) or `spark_connect` (a warm session in the task's process)
+    :param granularity: `unit`: one task for each refresh unit; `graph`: one task refreshes all that is due in one
+        session, and light tasks show each table's state
+    :param default_args: as for any DAG; `retries` is 2 unless it says otherwise
+    :param pool: the pool of the tasks that run Spark
+    :param dag_args: further arguments of `DAG(...)`; a `schedule` among them replaces the one of the tables
+    :param spark_args: further arguments of the back end, such as `conf` and `executor_memory` for spark-submit
+    :param database_uri: `postgres://host:port/database`, if the assets should carry the real address
+    """
+
+    def __init__(
+        self,
+        name: str,
+        tables: Iterable[StreamTable],
+        postgres_conn_id: str = DEFAULT_CONN_ID,
+        spark_conn_id: str = "spark_default",
+        *,
+        granularity: Granularity = "unit",
+        default_args: Mapping[str, Any] | None = None,
+        pool: str | None = None,
+        tags: Iterable[str] = (),
+        dag_args: Mapping[str, Any] | None = None,
+        spark_args: Mapping[str, Any] | None = None,
+        database_uri: str | None = None,
+    ) -> None:
+        if granularity not in ("unit", "graph"):
+            raise UsageError(f"granularity can't be {granularity!r}", remedy="Use 'unit' or 'graph'.")
+        self.name = name
+        self.tables = tuple(tables)
+        if not self.tables:
+            raise UsageError(f"Graph {name!r} has no tables", remedy="Give at least one StreamTable.")
+        self.postgres_conn_id = postgres_conn_id
+        self.spark_conn_id = spark_conn_id
+        self.granularity = granularity
+        self.default_args = dict(default_args or {})
+        self.pool = pool
+        self.tags = tuple(tags)
+        self.dag_args = dict(dag_args or {})
+        self.spark_args = dict(spark_args or {})
+        self.database_uri = (database_uri or default_database_uri(postgres_conn_id)).rstrip("/")
+        # Now, not in register(): a circle or a bad schedule belongs to the line that declares the graph.
+        _ = self.parts
+        for table in self.tables:
+            table.settle(self.database_uri)
+
+    @classmethod
+    def from_folder(cls, name: str, path: str | Path, *args: Any, **kwargs: Any) -> StreamTableGraph:
+        """The same from .sql files with a YAML header; a relative path starts at the calling file."""
+        root = Path(path)
+        if not root.is_absolute():
+            caller = inspect.stack()[1].filename
+            root = Path(caller).parent / root
+        return cls(name, folder.stream_tables(root), *args, **kwargs)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The connected parts, each of which becomes a DAG."""
+        return parts(self.name, self.tables, Settings.load().min_schedule_seconds)
+
+    @property
+    def graph(self) -> Graph:
+        return self.parts[0].graph
+
+    def dags(self) -> list[DAG]:
+        """The DAGs. A worker that runs one task of one DAG builds that DAG only."""
+        from airflow.sdk import get_parsing_context
+
+        from airflow_provider_pgtrickle.factory.dag import build
+
+        wanted = get_parsing_context().dag_id
+        return [build(self, part) for part in self.parts if wanted in (None, part.dag_id)]
+
+    def register(self, namespace: MutableMapping[str, Any]) -> list[DAG]:
+        """Put the DAGs where Airflow finds them: `graph.register(globals())`."""
+        made = self.dags()
+        for dag in made:
+            namespace[dag.dag_id] = dag
+        return made

@@ -1,0 +1,32 @@
+"""How often a part's DAG ticks: often enough for its most impatient table, aligned to the clock, in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from airflow.sdk import CronTriggerTimetable, DeltaTriggerTimetable, MultipleCronTriggerTimetable
+from airflow.sdk.bases.timetable import BaseTimetable
+
+from airflow_provider_pgtrickle.schedule import Cron, Effective, Every
+
+_DIVISORS = tuple(60 * m for m in (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440))
+
+
+def timetable(schedules: Iterable[Effective]) -> BaseTimetable:
+    """The smallest duration, and every cron expression: those tables wait for their own moments."""
+    found = set(schedules)
+    crons = sorted(s.expression for s in found if isinstance(s, Cron))
+    durations = [s.seconds for s in found if isinstance(s, Every)]
+    if durations:
+        smallest = Every(min(durations))
+        tick = smallest.as_airflow()
+        if isinstance(tick, timedelta):
+            if not crons or smallest.seconds < 60:
+                return DeltaTriggerTimetable(tick)
+            # Beside a cron it has to be one, too: the next shorter period that divides the day.
+            tick = Every(max(d for d in _DIVISORS if d <= smallest.seconds)).cron
+        crons = sorted({tick, *crons})
+    if len(crons) == 1:
+        return CronTriggerTimetable(crons[0], timezone="UTC")
+    return MultipleCronTriggerTimetable(*crons, timezone="UTC")

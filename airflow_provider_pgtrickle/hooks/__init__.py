@@ -1,0 +1,1 @@
+"""Where Airflow's connections become connections."""

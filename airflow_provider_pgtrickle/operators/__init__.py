@@ -1,0 +1,22 @@
+"""The operators. Thin: hooks and back ends do the work, PostgreSQL remembers it."""
+
+from airflow_provider_pgtrickle.operators.cleanup import ChangeBufferCleanupOperator
+from airflow_provider_pgtrickle.operators.declare import (
+    StreamTableAlterOperator,
+    StreamTableCreateOperator,
+    StreamTableDropOperator,
+)
+from airflow_provider_pgtrickle.operators.plan import StreamTablePlanOperator
+from airflow_provider_pgtrickle.operators.refresh import StreamTableRefreshOperator
+from airflow_provider_pgtrickle.operators.refresh_graph import StreamTableGraphRefreshOperator, StreamTableStateOperator
+
+__all__ = [
+    "ChangeBufferCleanupOperator",
+    "StreamTableAlterOperator",
+    "StreamTableCreateOperator",
+    "StreamTableDropOperator",
+    "StreamTableGraphRefreshOperator",
+    "StreamTablePlanOperator",
+    "StreamTableRefreshOperator",
+    "StreamTableStateOperator",
+]

@@ -1,0 +1,41 @@
+"""A refresh that needs no Spark: nothing changed, and the table's instant moves on all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from airflow_provider_pgtrickle.errors import EnvironmentFault
+from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.settings import Settings
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.catalog.database import Database
+    from airflow_provider_pgtrickle.refresh.result import RefreshResult
+
+
+class SparkNeeded(EnvironmentFault):
+    """There is something to compute after all. No table is charged with it."""
+
+
+def confirm(
+    database: Database, tables: Sequence[QualifiedName], settings: Settings, *, run_token: str, initiated_by: str
+) -> dict[str, RefreshResult] | None:
+    """The results, or None where Spark is needed: a view or a source was altered, or a change has just come in."""
+    from airflow_provider_pgtrickle.refresh.unit import refresh_unit
+
+    try:
+        return refresh_unit(
+            database,
+            tables,
+            executor=_refuse,
+            settings=settings,
+            run_token=run_token,
+            initiated_by=initiated_by,
+        )
+    except SparkNeeded:
+        return None
+
+
+def _refuse() -> NoReturn:
+    raise SparkNeeded("Something has to be computed", remedy="The Spark task that follows does it.")

@@ -1,0 +1,142 @@
+"""What came of a run: read back from the refresh history, because the computation may have run anywhere."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_pgtrickle.refresh.result import RefreshResult
+
+if TYPE_CHECKING:
+    import psycopg
+    from airflow.sdk import Asset, Context
+
+# All attempts of the run: one may have committed and died before it could say so.
+_HISTORY = """
+SELECT h.refresh_id, st.pgt_schema || '.' || st.pgt_name AS name, h.status, h.action, h.fallback_reason,
+       h.rows_inserted, h.rows_updated, h.rows_deleted, h.source_changes, h.rows_read, h.reads, h.spark_jobs,
+       h.duration_ms, h.data_timestamp, h.run_token, h.error_message
+  FROM pgtrickle.pgt_refresh_history h JOIN pgtrickle.pgt_stream_tables st USING (pgt_id)
+ WHERE h.run_token = %s OR starts_with(h.run_token, %s)
+ ORDER BY h.refresh_id
+"""
+
+_NAMESPACE = uuid.UUID("6f0c1d3e-5f0b-5c0e-9a55-7f2d7c1b9e21")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One table's last attempt in a run, with what all of the run's attempts committed."""
+
+    result: RefreshResult
+    """The rows are those of all attempts together."""
+    error: str | None = None
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Small, and without anything secret: it becomes an XCom."""
+        result = self.result
+        return {
+            "action": result.action,
+            "fallback_reason": result.fallback_reason,
+            "rows_inserted": result.rows_inserted,
+            "rows_updated": result.rows_updated,
+            "rows_deleted": result.rows_deleted,
+            "source_changes": result.source_changes,
+            "rows_read": result.rows_read,
+            "duration_ms": round(result.duration_ms, 1),
+            "data_timestamp": result.data_timestamp.isoformat() if result.data_timestamp else None,
+        }
+
+
+def run_token(context: Context, round_: int | None = None) -> str:
+    """The same for all retries of a task, so that a retry takes over from an attempt that may still be alive.
+
+    Another after the task was cleared: that is a new run of it.
+    """
+    ti = context["ti"]
+    if round_ is None:
+        round_ = current_round(context)
+    key = "|".join([ti.dag_id, ti.run_id, ti.task_id, str(getattr(ti, "map_index", -1)), str(round_)])
+    return uuid.uuid5(_NAMESPACE, key).hex
+
+
+def current_round(context: Context) -> int:
+    """How many tries there were before the task was last cleared."""
+    ti = context["ti"]
+    most = getattr(ti, "max_tries", None)
+    return max(0, (most or 0) - (ti.task.retries or 0)) if most is not None else 0
+
+
+def initiator(context: Context) -> str:
+    """Who asked for a refresh, for the history."""
+    return f"airflow {context['ti'].dag_id}.{context['ti'].task_id}"
+
+
+def read(conn: psycopg.Connection[Any], token: str, names: Iterable[str] | None = None) -> dict[str, Outcome]:
+    """By stream table."""
+    wanted = None if names is None else set(names)
+    from psycopg.rows import dict_row
+
+    outcomes: dict[str, Outcome] = {}
+    with conn.cursor(row_factory=dict_row) as cursor:
+        for row in cursor.execute(_HISTORY, (token, f"{token}/")).fetchall():
+            if wanted is None or row["name"] in wanted:
+                outcomes[row["name"]] = _after(outcomes.get(row["name"]), row)
+    return outcomes
+
+
+def _after(before: Outcome | None, row: Mapping[str, Any]) -> Outcome:
+    result = RefreshResult(
+        name=row["name"],
+        action=row["action"] or "SKIP",
+        fallback_reason=row["fallback_reason"],
+        rows_inserted=row["rows_inserted"],
+        rows_updated=row["rows_updated"],
+        rows_deleted=row["rows_deleted"],
+        source_changes=row["source_changes"],
+        duration_ms=row["duration_ms"] or 0.0,
+        data_timestamp=row["data_timestamp"],
+        rows_read=row["rows_read"],
+        reads=row["reads"],
+        spark_jobs=row["spark_jobs"],
+        run_token=row["run_token"],
+        status=row["status"],
+    )
+    if before is not None and before.result.status == "COMPLETED":
+        earlier = before.result
+        result = replace(
+            result,
+            # A second attempt that found nothing left to do must not hide what the first one did.
+            action=earlier.action if result.action == "NO_DATA" else result.action,
+            rows_inserted=earlier.rows_inserted + result.rows_inserted,
+            rows_updated=earlier.rows_updated + result.rows_updated,
+            rows_deleted=earlier.rows_deleted + result.rows_deleted,
+        )
+    return Outcome(result, row["error_message"])
+
+
+def emit(context: Context, alias: Any, assets: Mapping[str, Asset], outcomes: Mapping[str, Outcome]) -> list[str]:
+    """An asset event for each table whose rows really changed; their names."""
+    changed = [name for name in sorted(outcomes) if name in assets and outcomes[name].result.changed]
+    for name in changed:
+        result = outcomes[name].result
+        context["outlet_events"][alias].add(
+            assets[name],
+            extra={
+                "action": result.action,
+                "rows": {
+                    "inserted": result.rows_inserted,
+                    "updated": result.rows_updated,
+                    "deleted": result.rows_deleted,
+                },
+                "data_timestamp": result.data_timestamp.isoformat() if result.data_timestamp else None,
+            },
+        )
+    return changed
+
+
+def failed(outcomes: Mapping[str, Outcome]) -> Sequence[Outcome]:
+    return [outcome for outcome in outcomes.values() if outcome.result.status == "FAILED"]

@@ -1,0 +1,165 @@
+"""The first task of a stream table DAG: declare, then skip what has nothing to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import DownstreamTasksSkipped
+
+from airflow_provider_pgtrickle.factory.parts import Unit
+from airflow_provider_pgtrickle.operators import outcome, readiness
+from airflow_provider_pgtrickle.operators.confirm import confirm
+from airflow_provider_pgtrickle.operators.database import hook_of
+from airflow_provider_pgtrickle.operators.faults import as_airflow
+from airflow_provider_pgtrickle.schedule import Effective
+from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID, StreamTable
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_pgtrickle.catalog.database import Database
+    from airflow_provider_pgtrickle.client import PgTrickle
+    from airflow_provider_pgtrickle.operators.readiness import TableState, Verdict
+
+#: An XCom is a summary; the log has the rest.
+_MOST_NAMES = 50
+
+
+class StreamTablePlanOperator(BaseOperator):
+    """Creates or replaces what is declared, then asks PostgreSQL once what is due and changed.
+
+    With `skips`, the tasks of units that have nothing to do are skipped here: no worker and no Spark is started.
+    """
+
+    ui_color = "#cfe8fc"
+
+    def __init__(
+        self,
+        *,
+        tables: Sequence[StreamTable],
+        units: Sequence[Unit],
+        schedules: Mapping[str, Effective],
+        skips: bool = True,
+        postgres_conn_id: str = DEFAULT_CONN_ID,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.tables = tuple(tables)
+        self.units = tuple(units)
+        self.schedules = dict(schedules)
+        self.skips = skips
+        self.postgres_conn_id = postgres_conn_id
+
+    def execute(self, context: Context) -> dict[str, Any] | None:
+        with as_airflow(), hook_of(self.postgres_conn_id).get_client() as client:
+            client.install()
+            states = self._declared(client)
+            self._compare_with_postgres(states)
+            verdict = _judged(self.units, states, self.schedules, context)
+            if self.skips:
+                verdict = self._confirmed(client, verdict, context)
+        for task_id, reason in verdict.skip.items():
+            self.log.info("%s: %s", task_id, reason)
+        self.log.info("To refresh: %s", ", ".join(verdict.run) or "nothing")
+        summary = {
+            "run": len(verdict.run),
+            "units": list(verdict.run[:_MOST_NAMES]),
+            "skipped": dict(sorted(Counter(_kind(reason) for reason in verdict.skip.values()).items())),
+            "pending_rows": sum(state.pending_rows for state in states.values()),
+        }
+        if not (self.skips and verdict.skip):
+            return summary
+        # Leaving by this exception, a task pushes nothing by itself.
+        context["ti"].xcom_push(key="return_value", value=summary)
+        raise DownstreamTasksSkipped(tasks=sorted(verdict.skip))
+
+    def _declared(self, client: PgTrickle) -> dict[str, TableState]:
+        """The states after everything declared is as declared. Mostly nothing changed, and this is one query."""
+        names = [str(table.qualified) for table in self.tables]
+        states = self._read(client, names)
+        changed = [table for table in self.tables if not _is_as_declared(table, states.get(str(table.qualified)))]
+        for table in changed:
+            self.log.info("Declaring %s", table.name)
+            # Filling it is the refresh task's work, where Spark is.
+            client.create_or_replace_stream_table(
+                _spelled(table), table.query, **{**table.options, "initialize": False}
+            )
+        return self._read(client, names) if changed else states
+
+    def _confirmed(self, client: PgTrickle, verdict: Verdict, context: Context) -> Verdict:
+        """Units without a change are brought to this instant here, which takes milliseconds and no Spark."""
+        idle = [unit for unit in self.units if verdict.skip.get(unit.task_id) == readiness.NO_CHANGE]
+        needs_spark = [
+            unit.task_id
+            for unit in idle
+            if confirm(
+                client.database,
+                [table.qualified for table in unit.tables],
+                client.settings,
+                run_token=outcome.run_token(context),
+                initiated_by=outcome.initiator(context),
+            )
+            is None
+        ]
+        return verdict.with_also(needs_spark, self.units)
+
+    def _read(self, client: PgTrickle, names: Sequence[str]) -> dict[str, TableState]:
+        with client.database.transaction() as conn:
+            return readiness.read(conn, names)
+
+    def _compare_with_postgres(self, states: Mapping[str, TableState]) -> None:
+        """PostgreSQL sees through views; the DAG's edges were drawn from the queries' text."""
+        position = {name: (unit.task_id, unit.upstream) for unit in self.units for name in unit.names}
+        above = {unit.task_id: set(unit.upstream) for unit in self.units}
+        for unit in self.units:
+            for upstream in unit.upstream:
+                above[unit.task_id] |= above[upstream]
+        for state in states.values():
+            mine = position[state.name][0]
+            for source in state.stream_tables:
+                theirs = position.get(source, (mine, ()))[0]
+                if theirs != mine and theirs not in above[mine]:
+                    self.log.warning(
+                        "%s reads %s through a view, which its query doesn't show: they may be refreshed in any order. "
+                        "Declare it: StreamTable(%r, depends_on=[%r], ...).",
+                        state.name,
+                        source,
+                        state.name,
+                        source,
+                    )
+
+
+def due_units(
+    database: Database, units: Sequence[Unit], schedules: Mapping[str, Effective], context: Context
+) -> Verdict:
+    """What there is to do now, from PostgreSQL and not from what an earlier task said."""
+    with database.transaction() as conn:
+        states = readiness.read(conn, [name for unit in units for name in unit.names])
+    return _judged(units, states, schedules, context)
+
+
+def _judged(
+    units: Sequence[Unit], states: Mapping[str, TableState], schedules: Mapping[str, Effective], context: Context
+) -> Verdict:
+    # A run by hand, by an asset or by `dags test` means: now.
+    scheduled = getattr(context.get("dag_run"), "run_type", None) == "scheduled"
+    return readiness.judge(units, states, schedules, datetime.now(UTC), scheduled=scheduled)
+
+
+def _is_as_declared(table: StreamTable, state: TableState | None) -> bool:
+    if state is None or state.query != table.query:
+        return False
+    return {**state.options, "cdc_mode": state.options["cdc_mode"] or "auto"} == table.options
+
+
+def _spelled(table: StreamTable) -> str:
+    """With its schema: a declaration means `public` whatever the session's search_path is."""
+    return table.qualified.quoted
+
+
+def _kind(reason: str) -> str:
+    return reason if reason in (readiness.NOT_DUE, readiness.NO_CHANGE) else "held"

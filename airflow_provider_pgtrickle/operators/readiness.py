@@ -1,0 +1,161 @@
+"""Which refresh units have something to do: one query for the facts, one pure function for the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_pgtrickle.factory.parts import Unit
+from airflow_provider_pgtrickle.schedule import Effective, Every
+
+if TYPE_CHECKING:
+    import psycopg
+
+NOT_DUE = "not due"
+NO_CHANGE = "no change"
+
+# Sources without change capture (materialized views, foreign tables) may always have changed.
+_STATES = """
+SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedule, st.refresh_mode, st.append_only,
+       st.diamond_consistency, st.diamond_schedule_policy, st.requested_cdc_mode AS cdc_mode, st.partition_by, st.tier,
+       st.differential_max_change_ratio, st.status, st.is_populated, st.needs_reinit, st.is_gated, st.gated_reason,
+       st.last_error, st.data_timestamp, coalesce(b.pending, 0)::bigint AS pending_rows,
+       coalesce(d.uncaptured, false) AS uncaptured, coalesce(d.stream_tables, '{}') AS stream_tables
+  FROM pgtrickle.pgt_stream_tables st
+  LEFT JOIN (SELECT stream_table, sum(pending_rows) AS pending
+               FROM pgtrickle.change_buffer_sizes() GROUP BY stream_table) b
+    ON b.stream_table = st.pgt_schema || '.' || st.pgt_name
+  LEFT JOIN (SELECT pgt_id, bool_or(cdc_mode = 'NONE' AND source_type IN ('MATVIEW', 'FOREIGN_TABLE')) AS uncaptured,
+                    array_agg(source_schema || '.' || source_name) FILTER (WHERE source_type = 'STREAM_TABLE')
+                        AS stream_tables
+               FROM pgtrickle.pgt_dependencies GROUP BY pgt_id) d
+    ON d.pgt_id = st.pgt_id
+ WHERE NOT st.is_hidden AND (%(names)s::text[] IS NULL OR st.pgt_schema || '.' || st.pgt_name = ANY(%(names)s))
+"""
+
+_DECLARED = (
+    "schedule",
+    "refresh_mode",
+    "append_only",
+    "diamond_consistency",
+    "diamond_schedule_policy",
+    "cdc_mode",
+    "partition_by",
+    "tier",
+    "differential_max_change_ratio",
+)
+
+
+@dataclass(frozen=True)
+class TableState:
+    """What PostgreSQL says of one stream table."""
+
+    name: str
+    query: str
+    options: Mapping[str, Any]
+    status: str
+    is_populated: bool
+    needs_reinit: bool
+    gated_reason: str | None
+    """Not None while it is gated."""
+    last_error: str | None
+    data_timestamp: datetime | None
+    pending_rows: int
+    uncaptured: bool
+    stream_tables: tuple[str, ...]
+
+    @property
+    def held(self) -> str | None:
+        """Why it must not be refreshed by a schedule, whatever happened."""
+        if self.gated_reason is not None:
+            return f"gated: {self.gated_reason}" if self.gated_reason else "gated"
+        if self.status in ("SUSPENDED", "ERROR"):
+            return f"in status {self.status}" + (f" ({self.last_error})" if self.last_error else "")
+        return "frozen" if self.options["tier"] == "frozen" else None
+
+    @property
+    def has_work(self) -> bool:
+        return self.pending_rows > 0 or self.uncaptured or not self.is_populated or self.needs_reinit
+
+    def is_due(self, schedule: Effective, now: datetime) -> bool:
+        """A warm table takes twice its time; a cold one is refreshed on demand only, once it has content."""
+        if not self.is_populated:
+            return True
+        tier = self.options["tier"]
+        if tier == "cold":
+            return False
+        if tier == "warm" and isinstance(schedule, Every):
+            schedule = Every(schedule.seconds * 2)
+        return schedule.is_due(self.data_timestamp, now)
+
+
+def read(conn: psycopg.Connection[Any], names: Iterable[str] | None = None) -> dict[str, TableState]:
+    """Every stream table's state, or those named, in one query."""
+    from psycopg.rows import dict_row
+
+    wanted = None if names is None else sorted(names)
+    with conn.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(_STATES, {"names": wanted}).fetchall()
+    return {
+        row["name"]: TableState(
+            name=row["name"],
+            query=row["original_query"],
+            options={option: row[option] for option in _DECLARED},
+            status=row["status"],
+            is_populated=row["is_populated"],
+            needs_reinit=row["needs_reinit"],
+            gated_reason=(row["gated_reason"] or "") if row["is_gated"] else None,
+            last_error=row["last_error"],
+            data_timestamp=row["data_timestamp"],
+            pending_rows=row["pending_rows"],
+            uncaptured=row["uncaptured"],
+            stream_tables=tuple(sorted(row["stream_tables"])),
+        )
+        for row in rows
+    }
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Units to refresh, and why the others are not."""
+
+    run: tuple[str, ...]
+    skip: Mapping[str, str]
+    """Reason by task id."""
+
+    def with_also(self, task_ids: Sequence[str], units: Sequence[Unit]) -> Verdict:
+        """These run, too, and so does what reads them and was skipped for want of a change."""
+        run = set(self.run) | set(task_ids)
+        for unit in units:
+            if self.skip.get(unit.task_id) == NO_CHANGE and set(unit.upstream) & run:
+                run.add(unit.task_id)
+        skip = {task_id: reason for task_id, reason in self.skip.items() if task_id not in run}
+        return Verdict(tuple(unit.task_id for unit in units if unit.task_id in run), skip)
+
+
+def judge(
+    units: Sequence[Unit],
+    states: Mapping[str, TableState],
+    schedules: Mapping[str, Effective],
+    now: datetime,
+    *,
+    scheduled: bool,
+) -> Verdict:
+    """Units in refresh order: a change upstream in this run is a change, too. A run by hand finds everything due."""
+    run: list[str] = []
+    skip: dict[str, str] = {}
+    for unit in units:
+        members = [states[name] for name in unit.names]
+        held = [f"{state.name} is {state.held}" for state in members if state.held]
+        due = [not scheduled or state.is_due(schedules[state.name], now) for state in members]
+        if held:
+            skip[unit.task_id] = "; ".join(held)
+        elif not (all(due) if unit.policy == "slowest" else any(due)):
+            skip[unit.task_id] = NOT_DUE
+        elif not any(state.has_work for state in members) and not set(unit.upstream) & set(run):
+            skip[unit.task_id] = NO_CHANGE
+        else:
+            run.append(unit.task_id)
+    return Verdict(tuple(run), skip)

@@ -1,0 +1,180 @@
+"""Granularity `graph`: one task refreshes all that is due in one warm session; light tasks show each one's state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.sdk import AssetAlias, BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+
+from airflow_provider_pgtrickle.backends.request import Backend, RefreshRequest
+from airflow_provider_pgtrickle.errors import ConnectionFault, EnvironmentFault, PgTrickleError, UsageError
+from airflow_provider_pgtrickle.links import AssetLink, ExplainLink, RefreshHistoryLink
+from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.operators import outcome, readiness
+from airflow_provider_pgtrickle.operators.database import hook_of
+from airflow_provider_pgtrickle.operators.faults import as_airflow
+from airflow_provider_pgtrickle.operators.plan import due_units
+from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
+
+if TYPE_CHECKING:
+    from airflow.sdk import Asset, Context
+
+    from airflow_provider_pgtrickle.catalog.database import Database
+    from airflow_provider_pgtrickle.factory.parts import Unit
+    from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
+    from airflow_provider_pgtrickle.schedule import Effective
+
+#: These concern every unit: going on to the next one can't help.
+_HOPELESS = (ConnectionFault, EnvironmentFault, UsageError)
+
+
+class StreamTableGraphRefreshOperator(BaseOperator):
+    """Refreshes the units that are due and changed, one after the other, in one Spark session.
+
+    A unit that fails stops what reads it and nothing else; the state tasks show which one it was.
+    """
+
+    template_fields: Sequence[str] = ("postgres_conn_id", "spark_conn_id")
+    ui_color: ClassVar[str] = "#d9ead3"
+
+    def __init__(
+        self,
+        *,
+        units: Sequence[Unit],
+        schedules: Mapping[str, Effective],
+        postgres_conn_id: str = DEFAULT_CONN_ID,
+        spark_conn_id: str = "spark_default",
+        spark_args: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.units = tuple(units)
+        self.schedules = dict(schedules)
+        self.postgres_conn_id = postgres_conn_id
+        self.spark_conn_id = spark_conn_id
+        self.spark_args = dict(spark_args or {})
+        self._backend: Backend | None = None
+        self._database: Database | None = None
+        self._token: str | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        from airflow_provider_pgtrickle import metrics
+        from airflow_provider_pgtrickle.refresh import lease
+
+        with as_airflow():
+            hook = hook_of(self.postgres_conn_id)
+            with hook.get_client() as client:
+                self._database = client.database
+            due = set(due_units(self._database, self.units, self.schedules, context).run)
+            if not due:
+                raise AirflowSkipException("no change")
+            self._token = outcome.run_token(context)
+            with self._database.transaction() as conn:
+                for earlier in range(outcome.current_round(context)):
+                    lease.revoke(conn, outcome.run_token(context, earlier))
+            errors = self._refresh(hook, due, outcome.initiator(context))
+            with self._database.transaction() as conn:
+                outcomes = outcome.read(conn, self._token)
+        metrics.record(o.result for o in outcomes.values())
+        for name, o in sorted(outcomes.items()):
+            self.log.info("%s: %s", name, o.summary)
+        # The state tasks fail where a unit did: this task is done when everything possible was.
+        return {"run_token": self._token, "refreshed": len(outcomes), "failed": sorted(errors)}
+
+    def _refresh(self, hook: PgTrickleHook, due: set[str], initiated_by: str) -> dict[str, str]:
+        errors: dict[str, str] = {}
+        dsn, settings = hook.dsn, hook.settings
+        from airflow_provider_pgtrickle.backends.selection import backend_for
+
+        self._backend = backend_for(self.spark_conn_id, self.spark_args)
+        try:
+            for unit in self.units:
+                if unit.task_id not in due or self._still_idle(unit):
+                    continue
+                blocked = sorted(set(unit.upstream) & errors.keys())
+                if blocked:
+                    errors[unit.task_id] = f"waits for {', '.join(blocked)}"
+                    continue
+                names = tuple(table.name for table in unit.tables)
+                request = RefreshRequest(names, self._token, dsn, initiated_by=initiated_by, settings=settings)
+                try:
+                    self._backend.refresh(request)
+                except _HOPELESS:
+                    raise
+                except PgTrickleError as error:
+                    self.log.error("%s: %s", unit.task_id, error)
+                    errors[unit.task_id] = str(error)
+        finally:
+            self._backend.close()
+            self._backend = None
+        return errors
+
+    def _still_idle(self, unit: Unit) -> bool:
+        """It was to run because of a change upstream that turned out to be none."""
+        with self._database.transaction() as conn:
+            states = readiness.read(conn, unit.names)
+        return not any(state.has_work for state in states.values())
+
+    def on_kill(self) -> None:
+        from airflow_provider_pgtrickle.refresh import lease
+
+        # First the fence: whatever survives the rest of this can't commit any more.
+        if self._database is not None and self._token is not None:
+            try:
+                with self._database.transaction() as conn:
+                    lease.revoke(conn, self._token)
+            except PgTrickleError as error:
+                self.log.warning("The lease could not be taken away: %s", error)
+        if self._backend is not None:
+            self._backend.kill()
+
+
+class StreamTableStateOperator(BaseOperator):
+    """Shows what the graph's refresh did to one unit: done, skipped or failed; updates its assets."""
+
+    template_fields: Sequence[str] = ("tables", "postgres_conn_id")
+    operator_extra_links = (RefreshHistoryLink(), ExplainLink(), AssetLink())
+    ui_color: ClassVar[str] = "#eef5ec"
+
+    def __init__(
+        self,
+        *,
+        tables: Sequence[str],
+        refresh_task_id: str = "refresh",
+        postgres_conn_id: str = DEFAULT_CONN_ID,
+        assets: Mapping[str, Asset] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.assets = dict(assets or {})
+        self.alias = AssetAlias(f"pgtrickle {postgres_conn_id} {', '.join(tables)}"[:1500]) if self.assets else None
+        if self.alias is not None:
+            kwargs["outlets"] = [*(kwargs.get("outlets") or ()), self.alias]
+        super().__init__(**kwargs)
+        self.tables = tables
+        self.refresh_task_id = refresh_task_id
+        self.postgres_conn_id = postgres_conn_id
+
+    @property
+    def stream_tables(self) -> list[str]:
+        """For the links."""
+        return [str(QualifiedName.parse(table)) for table in self.tables]
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        done = context["ti"].xcom_pull(task_ids=self.refresh_task_id) or {}
+        if self.task_id in done.get("failed", ()):
+            raise AirflowException(f"The refresh failed: see the log of task {self.refresh_task_id!r}")
+        if not done.get("run_token"):
+            raise AirflowSkipException("no change")
+        with (
+            as_airflow(),
+            hook_of(self.postgres_conn_id).get_client() as client,
+            client.database.transaction() as conn,
+        ):
+            outcomes = outcome.read(conn, done["run_token"], self.stream_tables)
+        if self.alias is not None:
+            outcome.emit(context, self.alias, self.assets, outcomes)
+        if {o.result.action for o in outcomes.values()} <= {"SKIP", "NO_DATA"}:
+            raise AirflowSkipException("not due or no change")
+        return {name: o.summary for name, o in sorted(outcomes.items())}

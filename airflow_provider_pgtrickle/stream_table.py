@@ -1,0 +1,122 @@
+"""One stream table as a DAG file declares it. Needs no Airflow until its asset is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from airflow_provider_pgtrickle.declare.options import Options
+from airflow_provider_pgtrickle.errors import PgTrickleError, UsageError
+from airflow_provider_pgtrickle.factory.reads import reads
+from airflow_provider_pgtrickle.graph import Node
+from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.settings import Settings
+
+if TYPE_CHECKING:
+    from airflow.sdk import Asset
+
+DEFAULT_CONN_ID = "pgtrickle_default"
+DEFAULT_SCHEMA = "public"
+
+
+@dataclass(frozen=True)
+class StreamTable:
+    """A table that PostgreSQL keeps and whose content follows a query.
+
+    Name, query and options are checked here, so a mistake is an import error of the DAG file.
+
+    :param name: `name` or `schema.name`; without a schema it is in `public`
+    :param query: one SELECT in PostgreSQL's SQL
+    :param schedule: `5m`, a cron expression in UTC, `@daily`; None: calculated from the tables that read it
+    :param refresh_mode: AUTO, DIFFERENTIAL or FULL
+    :param depends_on: stream tables that the query reads through a view, which its text doesn't show
+    """
+
+    name: str
+    query: str = field(repr=False)
+    schedule: str | None = None
+    refresh_mode: str = "AUTO"
+    append_only: bool = False
+    diamond_consistency: str = "atomic"
+    diamond_schedule_policy: str = "fastest"
+    cdc_mode: str = "auto"
+    partition_by: str | None = None
+    tier: str = "hot"
+    differential_max_change_ratio: float | None = None
+    description: str | None = field(default=None, repr=False)
+    depends_on: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "depends_on", tuple(self.depends_on))
+        try:
+            _ = self.qualified, self.reads, self._options
+        except PgTrickleError as error:
+            error.stream_table = error.stream_table or self.name
+            error.args = (str(error),)
+            raise
+
+    @cached_property
+    def qualified(self) -> QualifiedName:
+        return QualifiedName.parse(self.name, DEFAULT_SCHEMA)
+
+    @cached_property
+    def reads(self) -> frozenset[QualifiedName]:
+        """What it reads, by the text of the query and `depends_on`."""
+        return reads(self.query, DEFAULT_SCHEMA) | {QualifiedName.parse(n, DEFAULT_SCHEMA) for n in self.depends_on}
+
+    @cached_property
+    def node(self) -> Node:
+        return Node(
+            str(self.qualified),
+            frozenset(str(name) for name in self.reads),
+            self.schedule,
+            self._options.diamond_consistency,
+            self._options.diamond_schedule_policy,
+        )
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """As `PgTrickle.create_or_replace_stream_table` takes them."""
+        return asdict(self._options)
+
+    @cached_property
+    def _options(self) -> Options:
+        names = Options.__dataclass_fields__
+        return Options.checked(Settings.load(), {name: getattr(self, name) for name in names})
+
+    @property
+    def asset(self) -> Asset:
+        """Updated only when rows really changed: `schedule=[table.asset]` follows it.
+
+        The URI is built from the connection's id (or the graph's `database_uri`), never from the connection
+        itself: parsing a DAG file asks no database, and every process sees the same asset.
+        """
+        return self._asset
+
+    @cached_property
+    def _asset(self) -> Asset:
+        from airflow.sdk import Asset
+
+        name = self.qualified
+        home = self.__dict__.get("_home") or default_database_uri(DEFAULT_CONN_ID)
+        return Asset(uri=f"{home}/{quote(name.schema, safe='')}/{quote(name.name, safe='')}", group="pgtrickle")
+
+    def settle(self, database_uri: str) -> None:
+        """Tell the table which database it lives in; its graph does. A table has one home."""
+        home = self.__dict__.get("_home", database_uri)
+        taken = "_asset" in self.__dict__ and "_home" not in self.__dict__
+        if home != database_uri or (taken and database_uri != default_database_uri(DEFAULT_CONN_ID)):
+            raise UsageError(
+                "It belongs to another database already",
+                stream_table=self.name,
+                remedy="Declare it once for each graph, and use .asset after the graph was declared.",
+            )
+        self.__dict__["_home"] = database_uri
+
+
+def default_database_uri(conn_id: str) -> str:
+    """What stands for the database where nobody said its address."""
+    host = quote(conn_id, safe="")
+    return f"postgres://{host}:5432/{host}"
