@@ -1,0 +1,94 @@
+"""Start, widen and end the capture of a table's changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from psycopg import Connection, sql
+
+from airflow_provider_pgtrickle.capture.buffer import build_buffer
+from airflow_provider_pgtrickle.capture.layout import CHANGES, Layout, layout, lock_members
+from airflow_provider_pgtrickle.capture.trigger_function import create_function
+from airflow_provider_pgtrickle.capture.triggers import attach, detach, is_attached
+from airflow_provider_pgtrickle.catalog.faults import translating
+from airflow_provider_pgtrickle.dvm.buffers import buffer_column
+from airflow_provider_pgtrickle.dvm.schema import Source
+from airflow_provider_pgtrickle.errors import QueryError
+from airflow_provider_pgtrickle.names import QualifiedName
+
+__all__ = ["buffer_column", "track", "untrack"]
+
+
+def track(conn: Connection, source: Source, columns: Iterable[str], pgt_id: int) -> QualifiedName:
+    """Have changes of `columns` of `source` captured for the stream table `pgt_id`; the buffer's name.
+
+    Called again it widens the buffer, and mends what a change of the table's schema or partitions broke. Rows that
+    were captured before keep NULL in columns that are new: their consumer starts from a FULL refresh anyway.
+    """
+    wanted = set(columns)
+    with translating(f"{source.schema}.{source.name}", otherwise=QueryError), conn.transaction():
+        plan = layout(conn, source, wanted | _tracked_columns(conn, source.relid))
+        if not _stands(conn, plan):
+            # No writer may be half-way through a statement when its triggers come into being. Looked at again
+            # behind the lock: another session may have been faster.
+            lock_members(conn, plan.name)
+            plan = layout(conn, source, wanted | _tracked_columns(conn, source.relid))
+            if not _stands(conn, plan):
+                build_buffer(conn, plan)
+                conn.execute(create_function(plan))
+                attach(conn, plan)
+        conn.execute(
+            """
+            INSERT INTO pgtrickle.pgt_change_tracking AS t (source_relid, source_schema, source_name, buffer, columns,
+                key_columns, tracked_by_pgt_ids, slot_name, fingerprint)
+            VALUES (%s, %s, %s, %s, %s, %s, ARRAY[%s::bigint], %s, %s)
+            ON CONFLICT (source_relid) DO UPDATE SET
+                source_schema = excluded.source_schema, source_name = excluded.source_name,
+                columns = excluded.columns, key_columns = excluded.key_columns, fingerprint = excluded.fingerprint,
+                tracked_by_pgt_ids = ARRAY(SELECT DISTINCT id FROM unnest(
+                    t.tracked_by_pgt_ids || excluded.tracked_by_pgt_ids) AS id ORDER BY id)
+            """,
+            [
+                plan.relid,
+                plan.name.schema,
+                plan.name.name,
+                plan.buffer.name,
+                [c.name for c in plan.columns],
+                list(plan.key),
+                pgt_id,
+                plan.trigger,
+                plan.fingerprint,
+            ],
+        )
+    return plan.buffer
+
+
+def untrack(conn: Connection, relid: int, pgt_id: int) -> None:
+    """`pgt_id` needs no changes of `relid` any more. The last one takes triggers and buffer with it."""
+    with translating(otherwise=QueryError), conn.transaction():
+        row = conn.execute(
+            """
+            UPDATE pgtrickle.pgt_change_tracking
+            SET tracked_by_pgt_ids = array_remove(tracked_by_pgt_ids, %s::bigint)
+            WHERE source_relid = %s
+            RETURNING cardinality(tracked_by_pgt_ids), buffer
+            """,
+            [pgt_id, relid],
+        ).fetchone()
+        if row is None or row[0] > 0:
+            return
+        detach(conn, relid)
+        conn.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(CHANGES, row[1])))
+        conn.execute("DELETE FROM pgtrickle.pgt_change_tracking WHERE source_relid = %s", [relid])
+
+
+def _tracked_columns(conn: Connection, relid: int) -> set[str]:
+    row = conn.execute("SELECT columns FROM pgtrickle.pgt_change_tracking WHERE source_relid = %s", [relid]).fetchone()
+    return set(row[0]) if row else set()
+
+
+def _stands(conn: Connection, plan: Layout) -> bool:
+    row = conn.execute(
+        "SELECT fingerprint FROM pgtrickle.pgt_change_tracking WHERE source_relid = %s", [plan.relid]
+    ).fetchone()
+    return row is not None and row[0] == plan.fingerprint and is_attached(conn, plan)

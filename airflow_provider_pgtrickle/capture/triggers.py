@@ -1,0 +1,101 @@
+"""The triggers that capture a table.
+
+PostgreSQL fires statement triggers only on the relation a statement names, so every partition and child gets its own,
+and not at all for rows that logical replication applies, so a row trigger stands beside them for that role alone:
+
+    origin, local   statement triggers (enabled by default), each change once
+    replica         row trigger (ENABLE REPLICA), each change once
+    both            TRUNCATE (ENABLE ALWAYS)
+
+A table that is itself a partition or a child of a table that isn't captured can be changed by statements that name the
+other: there a row trigger (ENABLE ALWAYS) captures everything.
+"""
+
+from __future__ import annotations
+
+from psycopg import Connection, sql
+
+from airflow_provider_pgtrickle.capture.layout import CHANGES, Layout, Member
+
+_STATEMENT_EVENTS = {
+    "insert": "INSERT ON {table} REFERENCING NEW TABLE AS new_rows",
+    "update": "UPDATE ON {table} REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows",
+    "delete": "DELETE ON {table} REFERENCING OLD TABLE AS old_rows",
+}
+
+
+def attach(conn: Connection, layout: Layout) -> None:
+    """Create the triggers that are missing, drop those that no longer belong."""
+    wanted = _wanted(layout)
+    present = _present(conn, layout.relid)
+    for relid, schema, table, trigger, inherited in present:
+        if (relid, trigger) not in wanted and not inherited:
+            conn.execute(
+                sql.SQL("DROP TRIGGER {} ON {}").format(sql.Identifier(trigger), sql.Identifier(schema, table))
+            )
+    there = {(relid, trigger) for relid, _, _, trigger, _ in present}
+    for (relid, trigger), (member, event, firing) in wanted.items():
+        if (relid, trigger) in there:
+            continue
+        conn.execute(
+            sql.SQL("CREATE OR REPLACE TRIGGER {} AFTER {} EXECUTE FUNCTION {}()").format(
+                sql.Identifier(trigger), sql.SQL(event).format(table=member.name.sql), layout.function.sql
+            )
+        )
+        if firing:
+            conn.execute(
+                sql.SQL("ALTER TABLE {} ENABLE {} TRIGGER {}").format(
+                    member.name.sql, sql.SQL(firing), sql.Identifier(trigger)
+                )
+            )
+
+
+def is_attached(conn: Connection, layout: Layout) -> bool:
+    """Whether every trigger is there and none was disabled."""
+    present = {(row[0], row[3]) for row in _present(conn, layout.relid)}
+    return _wanted(layout).keys() <= present
+
+
+def detach(conn: Connection, relid: int) -> None:
+    """Drop the triggers and their function, wherever they are; the table itself may be gone already."""
+    function = sql.Identifier(CHANGES, f"capture_{relid}")
+    row = conn.execute(
+        "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c"
+        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s",
+        [relid],
+    ).fetchone()
+    if row is not None:
+        # The table first, then its parts, as writers lock them: no deadlock with them.
+        conn.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(sql.Identifier(*row)))
+    conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(function))
+
+
+def _wanted(layout: Layout) -> dict[tuple[int, str], tuple[Member, str, str | None]]:
+    """By relation and trigger name: where, on what event, and when it fires."""
+    wanted: dict[tuple[int, str], tuple[Member, str, str | None]] = {}
+    for member in layout.members:
+
+        def want(suffix: str, event: str, firing: str | None, member: Member = member) -> None:
+            wanted[member.relid, f"{layout.trigger}_{suffix}"] = (member, event, firing)
+
+        want("truncate", "TRUNCATE ON {table} FOR EACH STATEMENT", "ALWAYS")
+        if not layout.row_wise:
+            for suffix, event in _STATEMENT_EVENTS.items():
+                want(suffix, event + " FOR EACH STATEMENT", None)
+        if member.gets_row_trigger:
+            suffix, firing = ("row", "ALWAYS") if layout.row_wise else ("replica", "REPLICA")
+            want(suffix, "INSERT OR UPDATE OR DELETE ON {table} FOR EACH ROW", firing)
+    return wanted
+
+
+def _present(conn: Connection, relid: int) -> list[tuple[int, str, str, str, bool]]:
+    return conn.execute(
+        """
+        SELECT c.oid::bigint, n.nspname, c.relname, t.tgname, t.tgparentid <> 0
+        FROM pg_catalog.pg_trigger t
+        JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid
+        JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+        WHERE t.tgfoid = to_regprocedure(%s) AND t.tgenabled <> 'D'
+        """,
+        [f"{CHANGES}.capture_{relid}()"],
+    ).fetchall()

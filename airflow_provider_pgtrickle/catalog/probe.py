@@ -1,0 +1,157 @@
+"""Ask PostgreSQL what a query means: its canonical text, its columns, the relations behind it.
+
+The query becomes a view in a transaction that is always rolled back, so names resolve exactly as they would for the
+user: search_path, quoting, shadowing by CTEs, `*` and NATURAL JOIN included.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+
+import psycopg
+from psycopg import Connection, sql
+
+from airflow_provider_pgtrickle.catalog import internals
+from airflow_provider_pgtrickle.catalog.fingerprint import fingerprint
+from airflow_provider_pgtrickle.catalog.probed import OutputColumn, Probe
+from airflow_provider_pgtrickle.catalog.query_faults import as_query_fault
+from airflow_provider_pgtrickle.catalog.references import References, follow
+from airflow_provider_pgtrickle.catalog.relations import read_sources
+from airflow_provider_pgtrickle.dvm.schema import Schema, Source
+from airflow_provider_pgtrickle.errors import PermissionFault, QueryError, SyntaxFault
+from airflow_provider_pgtrickle.names import RESERVED_PREFIX
+
+__all__ = ["OutputColumn", "Probe", "fingerprint", "probe"]
+
+
+def probe(conn: Connection, query: str) -> Probe:
+    """What `query` means under the session's search_path. Nothing it does to the database remains."""
+    if not query.strip():
+        raise SyntaxFault("The query is empty", remedy="Give a SELECT statement.")
+    if "\0" in query:
+        raise SyntaxFault("The query holds a NUL character", remedy="Remove it.")
+    with conn.transaction(force_rollback=True):
+        view = _create_view(conn, query)
+        canonical = _definition(conn, view)
+        columns = _output_columns(conn, view)
+        references = follow(conn, view)
+        sources = read_sources(conn, references.columns)
+        open_ended = internals.is_open_ended(query)
+        if open_ended and RESERVED_PREFIX in canonical and any(s.kind == "STREAM_TABLE" for s in sources.values()):
+            # `SELECT *` of a stream table brings its internal columns along; users mean the others.
+            view = _create_view(conn, internals.pruned(canonical))
+            canonical = _definition(conn, view)
+            columns = _output_columns(conn, view)
+            references = follow(conn, view)
+        _check_names(columns)
+        used = _used(references, sources)
+        _check_rights(conn, view, sources, used)
+        schema = Schema(
+            sources={(s.schema, s.name): s for s in sources.values()},
+            views={name: text for name, text, _ in references.views.values()},
+            functions=references.functions,
+            view_columns={name: columns for name, _, columns in references.views.values()},
+        )
+    return Probe(
+        original=query,
+        canonical=canonical,
+        columns=columns,
+        schema=schema,
+        columns_used=used,
+        views=tuple(sorted(references.views)),
+        function_oids=references.function_oids,
+        open_ended=open_ended,
+    )
+
+
+def _create_view(conn: Connection, query: str) -> int:
+    name = sql.Identifier("pgtrickle", f"__pgt_probe_{secrets.token_hex(6)}")
+    head = sql.SQL("CREATE VIEW {} AS ").format(name).as_string(conn)
+    try:
+        # binary=True takes the extended protocol, which refuses a second statement behind a semicolon.
+        conn.execute(head + query, binary=True)  # type: ignore[arg-type]
+    except psycopg.Error as error:
+        raise as_query_fault(error, query, offset=len(head)) from error
+    oid = conn.execute("SELECT %s::regclass::oid::bigint", [name.as_string(conn)]).fetchone()
+    assert oid is not None
+    return oid[0]
+
+
+def _definition(conn: Connection, view: int) -> str:
+    # From here on names are printed qualified. The rollback resets it.
+    conn.execute("SET LOCAL search_path = pg_catalog")
+    row = conn.execute("SELECT pg_catalog.pg_get_viewdef(%s::oid)", [view]).fetchone()
+    assert row is not None
+    return row[0].strip().removesuffix(";")
+
+
+def _output_columns(conn: Connection, view: int) -> tuple[OutputColumn, ...]:
+    rows = conn.execute(
+        """
+        SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.atttypid::bigint,
+               CASE WHEN a.attcollation <> t.typcollation
+                    THEN pg_catalog.format('%%I.%%I', n.nspname, c.collname) END
+        FROM pg_catalog.pg_attribute a
+        JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+        LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation
+        LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.collnamespace
+        WHERE a.attrelid = %s AND a.attnum > 0
+        ORDER BY a.attnum
+        """,
+        [view],
+    )
+    return tuple(OutputColumn(*row) for row in rows)
+
+
+def _check_names(columns: tuple[OutputColumn, ...]) -> None:
+    if not columns:
+        raise QueryError("The query has no columns", remedy="Select at least one.")
+    for position, column in enumerate(columns, start=1):
+        if column.name == "?column?":
+            raise QueryError(f"Column {position} of the query has no name", remedy="Give it one with AS.")
+        if column.name.startswith(RESERVED_PREFIX):
+            raise QueryError(f"Column {column.name} has a name that is reserved", remedy="Give it another one with AS.")
+
+
+def _used(references: References, sources: Mapping[int, Source]) -> dict[int, tuple[str, ...]]:
+    used = {}
+    for relid, source in sources.items():
+        names = references.columns[relid]
+        if hidden := sorted(n for n in names or () if n.startswith(RESERVED_PREFIX) and source.pgt_id is not None):
+            raise QueryError(
+                f"The query names {hidden[0]}, an internal column of the stream table {source.schema}.{source.name}",
+                remedy="Name the columns you mean; join stream tables with ON or USING, not NATURAL.",
+            )
+        used[relid] = tuple(c.name for c in source.columns if names is None or c.name in names)
+    return used
+
+
+def _check_rights(
+    conn: Connection, view: int, sources: Mapping[int, Source], used: Mapping[int, tuple[str, ...]]
+) -> None:
+    """Refreshes read the tables themselves, also those behind views, so SELECT on each is needed."""
+    for relid, source in sources.items():
+        row = conn.execute(
+            """
+            SELECT pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE')
+               AND (pg_catalog.has_table_privilege(c.oid, 'SELECT')
+                    OR cardinality(%(columns)s::text[]) > 0
+                       AND (SELECT bool_and(pg_catalog.has_column_privilege(c.oid, name, 'SELECT'))
+                            FROM unnest(%(columns)s::text[]) AS name))
+            FROM pg_catalog.pg_class c WHERE c.oid = %(relid)s
+            """,
+            {"relid": relid, "columns": list(used[relid])},
+        ).fetchone()
+        if not (row and row[0]):
+            raise PermissionFault(
+                f"The role may not read {source.schema}.{source.name}",
+                remedy=f"Its owner can GRANT SELECT ON it (and USAGE on schema {source.schema}).",
+            )
+    try:
+        # Opening the query checks the rest: rights on views and functions. No row is computed.
+        relation = conn.execute("SELECT %s::oid::regclass::text", [view]).fetchone()
+        assert relation is not None
+        conn.execute(sql.SQL("EXPLAIN SELECT * FROM ") + sql.SQL(relation[0]))
+    except psycopg.Error as error:
+        raise as_query_fault(error, "", offset=0) from error

@@ -1,0 +1,38 @@
+"""What a probe found out about a query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from airflow_provider_pgtrickle.dvm.schema import Schema, Source
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    name: str
+    type: str
+    type_oid: int
+    collation: str | None = None
+    """Quoted and qualified, where it is not the type's own."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    original: str
+    canonical: str
+    """PostgreSQL's own rendering, every name qualified, no semicolon."""
+    columns: tuple[OutputColumn, ...]
+    schema: Schema
+    columns_used: Mapping[int, tuple[str, ...]]
+    """By relid of each source: the columns that the query or a view in it names, in the table's order."""
+    views: tuple[int, ...]
+    """Oids of the views behind the query."""
+    function_oids: tuple[int, ...]
+    """Oids of the user-defined functions that the query and its views call."""
+    open_ended: bool
+    """The text speaks of columns without naming them (`*`, NATURAL JOIN), so new columns change its meaning."""
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return tuple(self.schema.sources.values())

@@ -1,0 +1,49 @@
+"""Which types PostgreSQL can group by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from psycopg import Connection
+
+# A domain, array or composite can be compared when everything inside it can. A leaf can when it, or a type
+# it is binary-coercible to (varchar → text), has a default operator class.
+_COMPARABLE = """
+    WITH RECURSIVE part(root, typid) AS (
+        SELECT t, t FROM unnest(%s::oid[]) AS t
+        UNION
+        SELECT part.root, inside.typid
+        FROM part
+        JOIN pg_catalog.pg_type t ON t.oid = part.typid
+        CROSS JOIN LATERAL (
+            SELECT t.typbasetype WHERE t.typtype = 'd'
+            UNION ALL
+            SELECT t.typelem WHERE t.typsubscript = 'pg_catalog.array_subscript_handler'::regproc
+            UNION ALL
+            SELECT a.atttypid FROM pg_catalog.pg_attribute a
+            WHERE t.typtype = 'c' AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+        ) AS inside(typid)
+    )
+    SELECT part.root::bigint
+    FROM part
+    JOIN pg_catalog.pg_type t ON t.oid = part.typid
+    GROUP BY part.root
+    HAVING bool_and(
+        t.typtype IN ('d', 'c', 'e', 'r', 'm')
+        OR t.typsubscript = 'pg_catalog.array_subscript_handler'::regproc
+        OR EXISTS (
+            SELECT FROM pg_catalog.pg_opclass o
+            JOIN pg_catalog.pg_am am ON am.oid = o.opcmethod AND am.amname IN ('btree', 'hash')
+            WHERE o.opcdefault AND (
+                o.opcintype = t.oid
+                OR EXISTS (
+                    SELECT FROM pg_catalog.pg_cast k
+                    WHERE k.castsource = t.oid AND k.casttarget = o.opcintype
+                      AND k.castmethod = 'b' AND k.castcontext = 'i')))
+    )
+"""
+
+
+def types_with_equality(conn: Connection, typids: Iterable[int]) -> set[int]:
+    """Those of `typids` whose values can stand in GROUP BY, DISTINCT and EXCEPT."""
+    return {row[0] for row in conn.execute(_COMPARABLE, [list(typids)])}

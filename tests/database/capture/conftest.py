@@ -1,0 +1,90 @@
+"""A database with the catalog installed, and a few words for what the tests of capture do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from psycopg import Connection, sql
+
+from airflow_provider_pgtrickle.capture.tracking import track
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.catalog.migrate import install
+from airflow_provider_pgtrickle.catalog.relations import read_sources
+from airflow_provider_pgtrickle.dvm.buffers import buffer_column
+from airflow_provider_pgtrickle.dvm.schema import Source
+from airflow_provider_pgtrickle.names import QualifiedName
+
+
+class Captured:
+    """One table under capture, seen by its buffer."""
+
+    def __init__(self, conn: Connection, name: str, columns: list[str] | None = None, pgt_id: int = 1) -> None:
+        self.conn = conn
+        self.source = source(conn, name)
+        self.name = QualifiedName(self.source.schema, self.source.name)
+        self.columns = [c.name for c in self.source.columns] if columns is None else columns
+        self.buffer = track(conn, self.source, self.columns, pgt_id)
+
+    def changes(self) -> list[tuple[object, ...]]:
+        """Each buffer row as (action, new values…, old values…), as text, in any order."""
+        columns = [buffer_column(side, name) for side in ("new", "old") for name in self.columns]
+        values = sql.SQL("").join(sql.SQL(", {}::text").format(sql.Identifier(name)) for name in columns)
+        query = sql.SQL("SELECT action{} FROM {} ORDER BY change_id").format(values, self.buffer.sql)
+        return self.conn.execute(query).fetchall()
+
+    def actions(self) -> str:
+        return "".join(sorted(str(row[0]) for row in self.changes()))
+
+    def save(self) -> None:
+        """Remember the table's rows as they are, and forget the buffer."""
+        self.conn.execute("DROP TABLE IF EXISTS pg_temp.base")
+        self.conn.execute(
+            sql.SQL("CREATE TEMP TABLE base AS SELECT {} AS image FROM {} AS t").format(
+                self._image([sql.SQL("t.{}").format(sql.Identifier(name)) for name in self.columns]), self.name.sql
+            )
+        )
+        self.conn.execute(sql.SQL("DELETE FROM {}").format(self.buffer.sql))
+
+    def differences(self) -> list[tuple[object, ...]]:
+        """Rows of `saved + buffer − table`, as bags: none when the buffer tells the truth."""
+        sides = {
+            side: self._image([sql.Identifier(buffer_column(side, name)) for name in self.columns])
+            for side in ("new", "old")
+        }
+        live = self._image([sql.SQL("t.{}").format(sql.Identifier(name)) for name in self.columns])
+        query = sql.SQL("""
+            SELECT image, sum(weight) FROM (
+                SELECT image, 1 FROM pg_temp.base
+                UNION ALL SELECT {new}, 1 FROM {buffer} WHERE action IN ('I', 'U')
+                UNION ALL SELECT {old}, -1 FROM {buffer} WHERE action IN ('D', 'U')
+                UNION ALL SELECT {live}, -1 FROM {table} AS t
+            ) AS difference (image, weight) GROUP BY image HAVING sum(weight) <> 0
+        """).format(buffer=self.buffer.sql, table=self.name.sql, live=live, **sides)
+        return self.conn.execute(query).fetchall()
+
+    @staticmethod
+    def _image(columns: list[sql.Identifier] | list[sql.Composed]) -> sql.Composed:
+        return sql.SQL("ROW({})::text").format(sql.SQL(", ").join(columns))
+
+
+def source(conn: Connection, name: str) -> Source:
+    row = conn.execute("SELECT %s::regclass::oid::bigint", [name]).fetchone()
+    assert row is not None
+    return read_sources(conn, [row[0]])[row[0]]
+
+
+@pytest.fixture
+def conn(any_dsn: str) -> Iterator[Connection]:
+    """An autocommitting session of the ordinary owner, on PostgreSQL 18 and 15."""
+    with Database(any_dsn).connect(autocommit=True) as conn:
+        install(conn)
+        yield conn
+
+
+@pytest.fixture
+def conn18(dsn: str) -> Iterator[Connection]:
+    """The same on PostgreSQL 18 alone."""
+    with Database(dsn).connect(autocommit=True) as conn:
+        install(conn)
+        yield conn
