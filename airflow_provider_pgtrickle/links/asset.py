@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from airflow.sdk import BaseOperatorLink
 
 from airflow_provider_pgtrickle.links.target import stream_tables, url
+from airflow_provider_pgtrickle.names import QualifiedName
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
@@ -20,4 +22,8 @@ class AssetLink(BaseOperatorLink):
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         names = stream_tables(operator)
-        return url("/assets", name_pattern=names[0]) if names else ""
+        if not names:
+            return ""
+        # The end of the asset's URI, which is its name, too.
+        name = QualifiedName.parse(names[0])
+        return url("/assets", name_pattern=f"{quote(name.schema, safe='')}/{quote(name.name, safe='')}")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def stream_tables(operator: BaseOperator) -> list[str]:
     """The names an operator works on: one, or the members of its refresh unit."""
-    for attribute in ("stream_tables", "stream_table", "names", "name"):
+    for attribute in ("stream_tables", "stream_table", "name"):
         named = getattr(operator, attribute, None)
         if named:
             return [named] if isinstance(named, str) else [str(name) for name in named]

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.bases.notifier import BaseNotifier
+from asgiref.sync import sync_to_async
 
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.errors import UsageError, redact
 from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
+from airflow_provider_pgtrickle.refresh import alerts
 from airflow_provider_pgtrickle.triggers.alert import ALERTS
-from airflow_provider_pgtrickle.triggers.listening import CHANNEL, connect
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
-
-#: PostgreSQL refuses payloads of 8000 bytes and more; the rest of the JSON needs room, too.
-_LONGEST_TEXT_BYTES = 6000
-
-_SEND = "SELECT pg_notify(%s, %s)"
 
 
 class AlertNotifier(BaseNotifier):
@@ -61,26 +56,24 @@ class AlertNotifier(BaseNotifier):
 
     @property
     def alert(self) -> dict[str, str]:
-        # An exception's text in a template may carry a connection string.
-        return {"event": self.event, "stream_table": self.stream_table, "text": _shortened(redact(self.text))}
+        """What the forwarded notifiers find. An exception's text in a template may carry a connection string."""
+        return {"event": self.event, "stream_table": self.stream_table, "text": redact(self.text)}
 
     def notify(self, context: Context) -> None:
-        if self.postgres_conn_id:
-            database = Database(PgTrickleHook(postgres_conn_id=self.postgres_conn_id).dsn)
-            with database.connect(autocommit=True) as session:
-                session.execute(_SEND, [CHANNEL, json.dumps(self.alert)])
+        self._send()
         for notifier in self.forward:
             notifier({**context, "alert": self.alert})
 
     async def async_notify(self, context: Context) -> None:
-        if self.postgres_conn_id:
-            async with await connect(self.postgres_conn_id) as session:
-                await session.execute(_SEND, [CHANNEL, json.dumps(self.alert)])
+        await sync_to_async(self._send)()
         for notifier in self.forward:
             forwarded: Any = {**context, "alert": self.alert}
             notifier.context = forwarded
             await notifier
 
-
-def _shortened(text: str) -> str:
-    return text.encode()[:_LONGEST_TEXT_BYTES].decode(errors="ignore")
+    def _send(self) -> None:
+        if self.postgres_conn_id is None:
+            return
+        database = Database(PgTrickleHook(postgres_conn_id=self.postgres_conn_id).dsn)
+        with database.transaction(application_name="pgtrickle notifier") as connection:
+            alerts.send(connection, alerts.Event(self.event), self.stream_table, text=self.text)

@@ -7,17 +7,12 @@ from typing import Any
 
 from airflow_provider_pgtrickle.errors import UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.refresh.alerts import Event
 from airflow_provider_pgtrickle.triggers.record import Record, TableState
 from airflow_provider_pgtrickle.triggers.stream import DEFAULT_POLL_INTERVAL, Observation, RecordTrigger
 
-ALERTS = (
-    "stale_data",
-    "auto_suspended",
-    "reinitialize_needed",
-    "buffer_growth_warning",
-    "refresh_failed",
-    "diamond_partial_failure",
-)
+#: The events that call for a person; `resumed` and `refresh_completed` are good news.
+ALERTS: tuple[str, ...] = tuple(event.value for event in Event if event not in (Event.RESUMED, Event.REFRESH_COMPLETED))
 
 
 class AlertTrigger(RecordTrigger):
@@ -64,12 +59,12 @@ class AlertTrigger(RecordTrigger):
         standing: dict[str, int] = {}
         events: list[dict[str, Any]] = []
         for event, table, identity, details in _conditions(seen.record):
-            if not self._wanted(event, table):
+            if not self._wanted(event.value, table):
                 continue
-            key = f"{event} {table}"
+            key = f"{event.value} {table}"
             standing[key] = identity
             if announced.get(key) != identity:
-                events.append({"event": event, "stream_table": table, **details})
+                events.append({"event": event.value, "stream_table": table, **details})
         for alert in seen.alerts:
             if alert.event in _PASSED_ON and self._wanted(alert.event, alert.stream_table):
                 events.append({"event": alert.event, "stream_table": alert.stream_table, **alert.details})
@@ -83,20 +78,20 @@ class AlertTrigger(RecordTrigger):
         return table in {str(QualifiedName.parse(name)) for name in self.stream_tables}
 
 
-_PASSED_ON = frozenset({"buffer_growth_warning", "diamond_partial_failure"})
+_PASSED_ON = frozenset({Event.BUFFER_GROWTH_WARNING, Event.DIAMOND_PARTIAL_FAILURE})
 
 
-def _conditions(record: Record) -> Iterable[tuple[str, str, int, dict[str, Any]]]:
+def _conditions(record: Record) -> Iterable[tuple[Event, str, int, dict[str, Any]]]:
     """Every condition that stands: alert, stream table, what makes it another one, and details."""
     for table in record.tables.values():
         if table.stale:
-            yield "stale_data", table.name, 0, {"data_timestamp": table.data_timestamp}
+            yield Event.STALE_DATA, table.name, 0, {"data_timestamp": table.data_timestamp}
         if table.status in ("SUSPENDED", "ERROR") and table.consecutive_errors > 0:
-            yield "auto_suspended", table.name, 0, _failure(table)
+            yield Event.AUTO_SUSPENDED, table.name, 0, _failure(table)
         if table.needs_reinit:
-            yield "reinitialize_needed", table.name, 0, {"reason": table.reinit_reason}
+            yield Event.REINITIALIZE_NEEDED, table.name, 0, {"reason": table.reinit_reason}
         if table.last_failure and table.consecutive_errors > 0:
-            yield "refresh_failed", table.name, table.last_failure, _failure(table)
+            yield Event.REFRESH_FAILED, table.name, table.last_failure, _failure(table)
 
 
 def _failure(table: TableState) -> dict[str, Any]:

@@ -23,8 +23,7 @@ from psycopg.conninfo import conninfo_to_dict
 from airflow_provider_pgtrickle.catalog.database import PINNED
 from airflow_provider_pgtrickle.errors import redact
 from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
-
-CHANNEL = "pg_trickle_alert"
+from airflow_provider_pgtrickle.refresh.alerts import CHANNEL
 
 _BACKOFF_FIRST_SECONDS = 0.1
 _BACKOFF_LONGEST_SECONDS = 60.0

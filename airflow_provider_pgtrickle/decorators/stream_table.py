@@ -1,0 +1,93 @@
+"""`@task.stream_table`: a function that returns a SELECT becomes a stream table, declared and refreshed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.sdk.bases.decorator import DecoratedOperator, TaskDecorator, determine_kwargs, task_decorator_factory
+from airflow.sdk.definitions.context import context_merge
+
+from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
+from airflow_provider_pgtrickle.operators.faults import as_airflow
+from airflow_provider_pgtrickle.operators.refresh import StreamTableRefreshOperator
+from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class _StreamTableDecoratedOperator(DecoratedOperator, StreamTableRefreshOperator):
+    """Runs the function, makes the stream table what its SELECT says, then refreshes it like its base.
+
+    :param name: of the stream table; the function's name when not given (templated)
+    :param options: as `PgTrickle.create_or_replace_stream_table` takes them
+    """
+
+    custom_operator_name = "@task.stream_table"
+    template_fields: Sequence[str] = (
+        *DecoratedOperator.template_fields,
+        *StreamTableRefreshOperator.template_fields,
+        "options",
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {**DecoratedOperator.template_fields_renderers}
+
+    def __init__(
+        self,
+        *,
+        python_callable: Callable[..., str],
+        op_args: Collection[Any] | None = None,
+        op_kwargs: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        postgres_conn_id: str = DEFAULT_CONN_ID,
+        options: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.options = dict(options or {})
+        super().__init__(
+            python_callable=python_callable,
+            op_args=op_args,
+            op_kwargs=op_kwargs,
+            tables=[name or python_callable.__name__],
+            postgres_conn_id=postgres_conn_id,
+            **kwargs,
+        )
+
+    def execute(self, context: Context) -> Any:
+        (name,) = self.tables
+        query = self._query(context)
+        with as_airflow(), PgTrickleHook(postgres_conn_id=self.postgres_conn_id).get_client() as client:
+            client.install()
+            # Not initialized here: the refresh that follows does it, on the back end that was asked for.
+            client.create_or_replace_stream_table(name, query, initialize=False, **self.options)
+        return super().execute(context)
+
+    def _query(self, context: Context) -> str:
+        merged: Any = dict(context)
+        context_merge(merged, self.op_kwargs)
+        query = self.python_callable(*self.op_args, **determine_kwargs(self.python_callable, self.op_args, merged))
+        if not isinstance(query, str) or not query.strip():
+            raise UsageError(
+                f"{self.python_callable.__name__} must return the SELECT of its stream table, not {query!r}",
+                stream_table=self.tables[0],
+            )
+        return query
+
+
+def stream_table_task(
+    python_callable: Callable[..., str] | None = None,
+    multiple_outputs: bool | None = None,
+    **kwargs: Any,
+) -> TaskDecorator:
+    """What `@task.stream_table(name=…, options={"schedule": "5m"}, spark_conn_id=…)` calls.
+
+    The function runs in the task and may use its context; what it returns is the stream table's query. The
+    query stays the same from run to run, or each run would rebuild the table.
+    """
+    return task_decorator_factory(
+        python_callable=python_callable,
+        multiple_outputs=multiple_outputs,
+        decorated_operator_class=_StreamTableDecoratedOperator,
+        **kwargs,
+    )
