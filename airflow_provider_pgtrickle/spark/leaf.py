@@ -1,0 +1,95 @@
+"""A leaf of a plan: rows that PostgreSQL computes and Spark reads, all at one exported snapshot.
+
+A classic session reads through JDBC, a Connect client as `copied` says.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from airflow_provider_pgtrickle.catalog.database import PINNED, JdbcTarget
+from airflow_provider_pgtrickle.spark.copied import read_copied
+from airflow_provider_pgtrickle.spark.placeholders import escape_placeholders
+from airflow_provider_pgtrickle.spark.session import is_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: More than this hardly speeds a read up, and wide rows make the executor's memory the limit.
+_FETCH_ROWS = 4000
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What every reader of a refresh sees: `pg_export_snapshot()` of a transaction that is still open."""
+
+    jdbc: JdbcTarget
+    snapshot_id: str
+
+
+@dataclass(frozen=True)
+class Leaf:
+    sql: str
+    """Yields integers and texts; other types are cast to text in it, so that PostgreSQL is the one to write them."""
+    slices: tuple[str, ...] = ()
+    """Queries whose bag union is the leaf, read by one task each; none: the leaf is read by one."""
+    columns: tuple[str, ...] = ()
+    """Names the columns get by position, for queries whose own names Spark would confuse ("A" and "a")."""
+
+
+def read(spark: SparkSession, snapshot: Snapshot, leaf: Leaf) -> DataFrame:
+    """The leaf's rows. Nothing is pushed into its SQL: what is to run in PostgreSQL stands there already."""
+    queries = leaf.slices or (leaf.sql,)
+    if is_connect(spark):
+        enter = session_init(snapshot.snapshot_id)
+        return read_copied(spark, portable_dsn(snapshot.jdbc), enter, queries, leaf.columns)
+    frames = [_partition(spark, snapshot, text, leaf.columns) for text in queries]
+    return functools.reduce(lambda left, right: left.unionAll(right), frames)
+
+
+def portable_dsn(jdbc: JdbcTarget) -> str:
+    """libpq's form of the same target: complete, because executors lack our environment and password file."""
+    parameters = {name: value for name, value in jdbc.properties.items() if name != "driver"}
+    return make_conninfo(jdbc.url.removeprefix("jdbc:"), **parameters)
+
+
+def session_init(snapshot_id: str) -> str:
+    """The statements with which a reader enters the snapshot.
+
+    They run in the transaction that the read goes on in: with a fetch size set, Spark turns auto-commit off first.
+    """
+    pinned = [
+        sql.SQL("SET LOCAL {} = {}").format(sql.Identifier(name), sql.Literal(value)) for name, value in PINNED.items()
+    ]
+    statements = [
+        sql.SQL("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"),
+        sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot_id)),
+        *pinned,
+    ]
+    return sql.SQL("; ").join(statements).as_string(None)
+
+
+def _partition(spark: SparkSession, snapshot: Snapshot, text: str, columns: Sequence[str]) -> DataFrame:
+    options = {
+        **snapshot.jdbc.properties,
+        "url": snapshot.jdbc.url,
+        "driver": "org.postgresql.Driver",
+        "query": _named(escape_placeholders(text), columns),
+        "sessionInitStatement": session_init(snapshot.snapshot_id),
+        "fetchsize": str(_FETCH_ROWS),
+        "pushDownPredicate": "false",
+    }
+    return spark.read.format("jdbc").options(**options).load()
+
+
+def _named(text: str, columns: Sequence[str]) -> str:
+    if not columns:
+        return text
+    names = sql.SQL(", ").join(map(sql.Identifier, columns)).as_string(None)
+    return f"SELECT * FROM (\n{text}\n) AS leaf({names})"

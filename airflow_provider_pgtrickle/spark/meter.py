@@ -1,0 +1,68 @@
+"""What a computation cost: leaves read, rows that came over, Spark jobs run."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow_provider_pgtrickle.spark.leaf import Leaf, Snapshot, read
+from airflow_provider_pgtrickle.spark.session import is_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
+_GROUP = "spark.jobGroup.id"
+
+
+class Meter:
+    """Counts through one computation; read a leaf and run an action only through it."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.reads = 0
+        self.jobs = 0
+        self._observed: list[Any] = []
+
+    def read(self, snapshot: Snapshot, leaf: Leaf) -> DataFrame:
+        """The leaf, its rows counted as they arrive. Rows that a lost executor made Spark read again count again."""
+        count, observation = _observing(self.spark)
+        self.reads += max(len(leaf.slices), 1)
+        self._observed.append(observation)
+        return read(self.spark, snapshot, leaf).observe(observation, count)
+
+    @property
+    def rows(self) -> int:
+        """Rows that arrived; to be asked once an action over every leaf has ended."""
+        # A leaf that Spark found it needn't read has observed nothing.
+        return sum(observation.get.get("rows", 0) for observation in self._observed)
+
+    def run(self, action: Callable[[], T]) -> T:
+        """Run `action`, adding the jobs it started.
+
+        A Connect client is told of stages, not of jobs: there each action counts as one, which it is for a plan
+        without an exchange.
+        """
+        if is_connect(self.spark):
+            self.jobs += 1
+            return action()
+        context = self.spark.sparkContext
+        outer, group = context.getLocalProperty(_GROUP), f"pgtrickle-{uuid.uuid4()}"
+        context.setLocalProperty(_GROUP, group)
+        try:
+            return action()
+        finally:
+            context.setLocalProperty(_GROUP, outer)
+            # The tracker hears of jobs with a short delay, so one at least is assumed.
+            self.jobs += max(len(context.statusTracker().getJobIdsForGroup(group)), 1)
+
+
+def _observing(spark: SparkSession) -> tuple[Any, Any]:
+    """The count and the observation of the session's own kind: `pyspark.sql` picks one for the whole process."""
+    if is_connect(spark):
+        from pyspark.sql.connect import functions
+        from pyspark.sql.connect.observation import Observation
+    else:
+        from pyspark.sql import Observation, functions
+    return functions.count(functions.lit(1)).alias("rows"), Observation()

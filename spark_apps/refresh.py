@@ -1,0 +1,86 @@
+"""Refresh one unit of stream tables on Spark.
+
+    spark-submit --jars postgresql.jar --py-files pgtrickle.zip refresh.py --tables a,b [--full] [--run-token T]
+    SPARK_REMOTE=sc://host:15002 python refresh.py --tables a,b
+
+The database is the one that PGTRICKLE_DSN names: a connection string never stands among the arguments. What the
+refresh did is in the history, under the run token; the line on standard output is for people.
+
+Exit code: 0 done (also when there was nothing to do), 1 the refresh failed, 2 the call is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.errors import PgTrickleError, UsageError, redact
+from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.refresh.executor import Executor
+from airflow_provider_pgtrickle.refresh.unit import refresh_unit
+from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.spark.execute import SparkExecutor
+from airflow_provider_pgtrickle.spark.session import obtain
+
+DONE, FAILED, MISUSED = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        return _refresh(options)
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return MISUSED
+    except PgTrickleError as error:
+        print(error, file=sys.stderr)
+        return FAILED
+    except Exception as error:
+        # Ours to mend: the place is worth more than brevity, and still no credential may show.
+        print(redact("".join(traceback.format_exception(error))), file=sys.stderr)
+        return FAILED
+
+
+def _refresh(options: argparse.Namespace) -> int:
+    dsn = os.environ.get("PGTRICKLE_DSN")
+    if not dsn:
+        raise UsageError("PGTRICKLE_DSN is not set", remedy="Put the database's connection string there.")
+    settings = Settings.load()
+    database = Database(dsn, settings)
+
+    def executor() -> Executor:
+        # Only now: a unit without changes starts no Spark.
+        return SparkExecutor(obtain(None, settings), database)
+
+    results = refresh_unit(
+        database,
+        [QualifiedName.parse(name) for name in options.tables.split(",")],
+        executor=executor,
+        settings=settings,
+        force_full=options.full,
+        run_token=options.run_token,
+        initiated_by=options.initiated_by,
+    )
+    summary = [
+        {"name": r.name, "action": r.action, "status": r.status, "run_token": r.run_token} for r in results.values()
+    ]
+    print(json.dumps(summary))
+    return DONE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="refresh.py", description="Refresh one unit of stream tables on Spark.")
+    parser.add_argument("--tables", required=True, metavar="A,B", help="the unit's stream tables, comma-separated")
+    parser.add_argument("--full", action="store_true", help="recompute even where a difference would do")
+    parser.add_argument("--run-token", metavar="T", help="the run's name in the history; a new one when left out")
+    parser.add_argument("--initiated-by", default="spark-submit", help=argparse.SUPPRESS)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
