@@ -1,0 +1,167 @@
+"""Planning and computing one member on the unit's snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from psycopg import sql
+
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.dvm import identity
+from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding
+from airflow_provider_pgtrickle.dvm.schema import Source
+from airflow_provider_pgtrickle.refresh import pending, stage
+from airflow_provider_pgtrickle.refresh.consolidate import consolidate
+from airflow_provider_pgtrickle.refresh.decision import Action, Decision, MemberFacts, decide
+from airflow_provider_pgtrickle.refresh.executor import Computation, Executor, Staged, StageTarget, read_arrow
+from airflow_provider_pgtrickle.refresh.member import Member
+from airflow_provider_pgtrickle.refresh.plan import MemberPlan
+from airflow_provider_pgtrickle.refresh.snapshot import Connection
+from airflow_provider_pgtrickle.settings import Settings
+
+_WHOLE = (Action.FULL, Action.REINITIALIZE, Action.TOPK)
+
+
+def plan(
+    member: Member,
+    unit: Mapping[str, Member],
+    sizes: Mapping[str, float],
+    settings: Settings,
+    *,
+    forced: bool,
+    read_here: bool,
+) -> MemberPlan:
+    """Decide a member's action and write its work down. `unit` holds the members before it, by frontier key.
+
+    `read_here`: a later member reads this one's change, so it has to come to the coordinator's session.
+    """
+    upstream = {key: unit[key].pending for key in member.states if key in unit}
+    known = _facts(member, {key: change.rows for key, change in upstream.items() if change}, sizes, settings, forced)
+    decision = decide(known)
+    binding = Binding(
+        sources={
+            key: SourceBinding(
+                changed=state.pending_rows > 0 or bool(change and change.rows),
+                window=state.window,
+                pending=change.pending if change else None,
+            )
+            for key, state in member.states.items()
+            for change in [upstream.get(key)]
+        },
+        stored=(member.stored.schema, member.stored.name),
+    )
+    whole = decision.action in _WHOLE
+    rows = _rows_sql(member, decision, binding)
+    if rows is None:
+        return MemberPlan(member.name, decision, known.source_changes)
+    here = any(change is not None and change.here_only for change in upstream.values())
+    expected = _largest(member, sizes, settings) if whole else known.source_changes
+    computation = Computation(
+        sql=_as_text(member, rows),
+        columns=tuple(column.name for column in member.st.storage),
+        expected_rows=expected,
+        large=expected > settings.collect_max_rows and not here and not read_here,
+    )
+    return MemberPlan(member.name, decision, known.source_changes, computation, whole, here)
+
+
+def run(
+    coordinator: Connection, database: Database, executor: Executor | None, snapshot_id: str, member: Member, token: str
+) -> Staged | None:
+    """Compute a planned member; None where there is nothing to compute."""
+    assert member.plan is not None
+    computation = member.plan.computation
+    if computation is None:
+        return None
+    if member.plan.here or executor is None:
+        arrow = read_arrow(coordinator, computation)
+        return Staged(arrow.num_rows, arrow, rows_read=arrow.num_rows, reads=1)
+    if not computation.large:
+        return executor.compute(snapshot_id, computation, None)
+    columns = tuple((column.name, column.type) for column in member.st.storage)
+    with database.connect(autocommit=True, application_name="pgtrickle stage") as conn:
+        target = StageTarget(*stage.shared(conn, member.st.id, token, columns), computation.columns)
+    return executor.compute(snapshot_id, computation, target)
+
+
+def hand_on(coordinator: Connection, member: Member, settings: Settings) -> None:
+    """Make the member's true change readable for the later members of its unit, in the snapshot's transaction."""
+    assert member.plan is not None
+    if member.staged is None or member.staged.arrow is None:
+        member.pending = pending.PendingChange(0, False, None)
+        return
+    sink = member.sink(coordinator)
+    table = stage.temporary(coordinator, sink.table, member.st.id, sink.names)
+    stage.copy_arrow(coordinator, table, member.staged.arrow)
+    member.difference = consolidate(coordinator, sink, member.st.id, table, whole=member.plan.whole)
+    limit = min(settings.collect_max_rows, pending.MAX_LITERAL_ROWS)
+    member.pending = pending.publish(
+        coordinator, member.difference.table, member.difference.rows, member.st.visible, limit
+    )
+
+
+def sized(members: Mapping[str, Member], *, forced: bool) -> list[Source]:
+    """The sources whose size the decisions and the staging may ask for."""
+    found: dict[str, Source] = {}
+    for member in members.values():
+        unchanged = member.stored.is_populated and not member.reinit_reason and not forced
+        for key, state in member.states.items():
+            asked = state.pending_rows > 0 or state.buffer_lost or key in members or not unchanged
+            if state.source.kind != "FOREIGN_TABLE" and asked:
+                found[key] = state.source
+    return list(found.values())
+
+
+def _facts(
+    member: Member, pending_rows: Mapping[str, int], sizes: Mapping[str, float], settings: Settings, forced: bool
+) -> MemberFacts:
+    st = member.st
+    ratio = st.differential_max_change_ratio
+    return MemberFacts(
+        name=member.name,
+        refresh_mode=st.refresh_mode,
+        populated=st.is_populated,
+        max_change_ratio=settings.differential_max_change_ratio if ratio is None else ratio,
+        sources=tuple(
+            state.facts(sizes.get(key, 0.0), pending_rows.get(key, 0)) for key, state in member.states.items()
+        ),
+        forced=forced,
+        reinit_reason=member.reinit_reason,
+        refusal=member.query.refusal or (None if st.differentiable else st.refusal),
+        topk=member.query.topk,
+        steady=member.query.steady,
+    )
+
+
+def _largest(member: Member, sizes: Mapping[str, float], settings: Settings) -> int:
+    """Rows of the largest source. One of unknown size, a foreign table, counts as large."""
+    return int(max((sizes.get(key, settings.collect_max_rows + 1) for key in member.states), default=1))
+
+
+def _rows_sql(member: Member, decision: Decision, binding: Binding) -> str | None:
+    """`__pgt_w` and the storage columns, as the query yields them."""
+    if decision.action in (Action.NO_DATA, Action.SKIP):
+        return None
+    if decision.action is Action.DIFFERENTIAL:
+        return member.query.delta(binding)
+    whole = sql.SQL(member.query.full(binding))
+    return sql.SQL("SELECT 1 AS {}, f.* FROM ({}) AS f").format(sql.Identifier(stage.WEIGHT), whole).as_string(None)
+
+
+def _as_text(member: Member, rows: str) -> str:
+    """The rows with every column as text, which PostgreSQL's own input functions read back, and the identity's key."""
+    storage = member.st.storage
+    types = {column.name: column.type for column in storage}
+    key = identity.canonical_sql([(name, types[name]) for name in member.st.identity], "d")
+    return (
+        sql.SQL('SELECT "d"."__pgt_w" AS "__pgt_w", {} AS "__pgt_key"{} FROM ({}) AS "d"')
+        .format(
+            sql.SQL(key),
+            sql.SQL("").join(
+                sql.SQL(", {}::text AS {}").format(sql.Identifier("d", column.name), sql.Identifier(column.name))
+                for column in storage
+            ),
+            sql.SQL(rows),
+        )
+        .as_string(None)
+    )

@@ -1,0 +1,103 @@
+"""How a member's rows are computed: the Protocol that Spark implements, and its twin without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import psycopg
+import pyarrow as pa
+import xxhash
+from psycopg import sql
+
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.refresh import snapshot
+from airflow_provider_pgtrickle.refresh.stage import ROW_ID, WEIGHT, copy_arrow
+
+SEED = 42
+_BATCH = 20_000
+
+
+@dataclass(frozen=True)
+class Computation:
+    """One member's work, as data."""
+
+    sql: str
+    """A PostgreSQL SELECT that yields `__pgt_w`, `__pgt_key` and the storage columns as text."""
+    columns: tuple[str, ...]
+    """The storage columns' names, in order."""
+    expected_rows: int
+    large: bool = False
+    """The executors write into the stage table instead of sending their rows to the driver."""
+    slices: tuple[str, ...] = ()
+    """Statements whose bag union is `sql`, one for each parallel read; empty: one read."""
+
+
+@dataclass(frozen=True)
+class StageTarget:
+    """Where large results go: an unlogged table with `__pgt_w, __pgt_row_id` and the storage columns, made already."""
+
+    schema: str
+    table: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What came of a computation: rows in the driver, or in the stage table."""
+
+    rows: int
+    arrow: pa.Table | None
+    """`__pgt_w` int32, `__pgt_row_id` int64, then every storage column as string; None where they went to the table."""
+    stage_table: tuple[str, str] | None = None
+    rows_read: int = 0
+    reads: int = 0
+    jobs: int = 0
+
+
+class Executor(Protocol):
+    """Computes on an exported snapshot. `stage` is given when, and only when, the computation is large."""
+
+    def compute(self, snapshot_id: str, computation: Computation, stage: StageTarget | None) -> Staged: ...
+
+
+class PostgresExecutor:
+    """Runs computations in PostgreSQL, on the same snapshot. For tests of the protocol; Spark is the product."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def compute(self, snapshot_id: str, computation: Computation, stage: StageTarget | None) -> Staged:
+        with self._database.connect(autocommit=True, application_name="pgtrickle reader") as reader:
+            snapshot.join(reader, snapshot_id)
+            arrow = read_arrow(reader, computation)
+        if stage is None:
+            return Staged(arrow.num_rows, arrow, rows_read=arrow.num_rows, reads=1)
+        with self._database.connect(application_name="pgtrickle stage") as writer:
+            copy_arrow(writer, sql.Identifier(stage.schema, stage.table), arrow)
+        return Staged(arrow.num_rows, None, (stage.schema, stage.table), rows_read=arrow.num_rows, reads=1)
+
+
+def read_arrow(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation) -> pa.Table:
+    """Run the computation's statement in `conn`'s transaction; the row ids are added here."""
+    columns = sql.SQL(", ").join(map(sql.Identifier, computation.columns))
+    statement = sql.SQL('SELECT "__pgt_w"::int, "__pgt_key" {} {} FROM ({}) c').format(
+        sql.SQL("," if computation.columns else ""), columns, sql.SQL(computation.sql)
+    )
+    names = [WEIGHT, ROW_ID, *computation.columns]
+    types = [pa.int32(), pa.int64(), *(pa.string() for _ in computation.columns)]
+    schema = pa.schema(list(zip(names, types, strict=True)))
+    batches = []
+    with conn.cursor() as cursor:
+        cursor.execute(statement)
+        while rows := cursor.fetchmany(_BATCH):
+            weights, keys, *values = zip(*rows, strict=True)
+            arrays = [weights, [row_id(key) for key in keys], *values]
+            batches.append(pa.record_batch([pa.array(a, t) for a, t in zip(arrays, types, strict=True)], schema=schema))
+    return pa.Table.from_batches(batches, schema)
+
+
+def row_id(key: str) -> int:
+    """The signed XXH64 of a canonical identity string, as Spark's `xxhash64` gives it."""
+    unsigned = int(xxhash.xxh64_intdigest(key.encode(), SEED))
+    return unsigned - (1 << 64) if unsigned >= 1 << 63 else unsigned

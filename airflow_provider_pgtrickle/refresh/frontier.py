@@ -1,0 +1,102 @@
+"""The frontier: per source, the snapshot up to which a stream table has consumed its changes.
+
+Sequence numbers and LSNs are not in commit order, snapshots are. A change is pending when the new
+snapshot sees its transaction and the old one doesn't; that is exact however late a writer commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from airflow_provider_pgtrickle.dvm.binding import Window
+
+
+@dataclass(frozen=True)
+class Xids:
+    """A parsed `pg_snapshot`: which transactions it sees.
+
+    >>> seen = Xids.parse("10:20:12,15")
+    >>> [xid for xid in (9, 12, 13, 15, 20) if seen.sees(xid)]
+    [9, 13]
+    """
+
+    xmin: int
+    xmax: int
+    running: frozenset[int]
+
+    @classmethod
+    def parse(cls, text: str) -> Xids:
+        xmin, xmax, running = text.split(":")
+        return cls(int(xmin), int(xmax), frozenset(int(xid) for xid in running.split(",") if xid))
+
+    def sees(self, xid: int) -> bool:
+        return xid < self.xmin or (xid < self.xmax and xid not in self.running)
+
+
+@dataclass(frozen=True)
+class SourceFrontier:
+    """How far one source is consumed."""
+
+    snapshot: str
+    lsn: str
+    """With `ts`, for people to read; nothing is decided by it."""
+    ts: str
+    also: tuple[int, ...] = ()
+    """Transactions beyond the snapshot that are consumed too: those in which an upstream table of the same
+    unit wrote the very changes this table already took from it."""
+    buffer: int | None = None
+    """The change buffer's oid. Another oid later means that the buffer was lost and made anew."""
+
+    @cached_property
+    def xids(self) -> Xids:
+        return Xids.parse(self.snapshot)
+
+    def advanced(self, to: SourceFrontier) -> SourceFrontier:
+        """The frontier at a later snapshot; `also` keeps what that one doesn't see yet."""
+        still = tuple(xid for xid in self.also if not to.xids.sees(xid))
+        return SourceFrontier(to.snapshot, to.lsn, to.ts, still + to.also, to.buffer)
+
+    def window(self, buffer: tuple[str, str], new: str) -> Window:
+        """The changes of `buffer` between this frontier and the snapshot `new`."""
+        return Window(buffer=buffer, old=self.snapshot, new=new, also=self.also)
+
+    def to_json(self) -> dict[str, Any]:
+        value: dict[str, Any] = {"snapshot": self.snapshot, "lsn": self.lsn, "ts": self.ts}
+        if self.also:
+            value["also"] = list(self.also)
+        if self.buffer is not None:
+            value["buffer"] = self.buffer
+        return value
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> SourceFrontier:
+        return cls(value["snapshot"], value["lsn"], value["ts"], tuple(value.get("also", ())), value.get("buffer"))
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """What the catalog stores of a stream table: a frontier for each source, and the content's instant."""
+
+    sources: Mapping[str, SourceFrontier] = field(default_factory=dict)
+    data_timestamp: str | None = None
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any] | None) -> Frontier:
+        if not value:
+            return cls()
+        sources = {key: SourceFrontier.from_json(part) for key, part in value.get("sources", {}).items()}
+        return cls(sources, value.get("data_timestamp"))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "sources": {key: part.to_json() for key, part in sorted(self.sources.items())},
+            "data_timestamp": self.data_timestamp,
+        }
+
+    def advanced(self, to: Mapping[str, SourceFrontier], data_timestamp: str) -> Frontier:
+        """This frontier moved to a later snapshot. Sources no longer read are forgotten."""
+        moved = {key: self.sources[key].advanced(at) if key in self.sources else at for key, at in to.items()}
+        return Frontier(moved, data_timestamp)

@@ -1,0 +1,74 @@
+"""What holds on every refresh, or it fails: no absent row is deleted, no identity stands twice."""
+
+from __future__ import annotations
+
+from psycopg import sql
+
+from airflow_provider_pgtrickle.errors import InvariantViolated
+from airflow_provider_pgtrickle.refresh.consolidate import DUPLICATE, INSERT, OP, Difference, Sink
+from airflow_provider_pgtrickle.refresh.sameness import agree
+from airflow_provider_pgtrickle.refresh.snapshot import Connection
+from airflow_provider_pgtrickle.refresh.stage import ROW_ID
+
+_REMEDY = (
+    "Nothing was written. Refresh it with force_full=True; if its rows were not changed by hand, please report this."
+)
+
+
+def every_row_was_there(sink: Sink, verb: str, wanted: int, found: int) -> None:
+    """Each row the difference takes away or replaces is stored, as often as it says."""
+    if wanted != found:
+        raise InvariantViolated(
+            f"The difference would have {verb} {wanted} stored rows, but {found} of that content are stored",
+            stream_table=str(sink.table),
+            remedy=_REMEDY,
+        )
+
+
+def no_identity_comes_twice(sink: Sink, difference: Difference) -> None:
+    """Within the difference, an identity comes at most once and goes at most once."""
+    if difference.counts.get(DUPLICATE):
+        raise InvariantViolated(
+            f"The difference holds the same identity ({', '.join(sink.identity)}) more than once",
+            stream_table=str(sink.table),
+            remedy=_REMEDY,
+        )
+
+
+def no_identity_is_there_already(conn: Connection, sink: Sink, difference: Difference) -> None:
+    """What is to be inserted meets no stored row of its identity. Asked after the deletions."""
+    if not difference.counts.get(INSERT):
+        return
+    met = conn.execute(
+        sql.SQL("SELECT EXISTS (SELECT FROM {d} d JOIN {t} t ON t.{id} = d.{id} AND {same} WHERE d.{op} = {i})").format(
+            d=difference.table,
+            t=sink.table.sql,
+            id=sql.Identifier(ROW_ID),
+            same=agree(sink.key, "t", "d"),
+            op=sql.Identifier(OP),
+            i=INSERT,
+        )
+    ).fetchone()
+    if met is not None and met[0]:
+        raise InvariantViolated(
+            f"The difference would insert an identity ({', '.join(sink.identity)}) that is stored already",
+            stream_table=str(sink.table),
+            remedy=_REMEDY,
+        )
+
+
+def no_identity_stands_twice(conn: Connection, sink: Sink, stage: sql.Identifier) -> None:
+    """A whole content holds each identity once. Equal hashes are looked for first: there are hardly any."""
+    identity = sql.SQL(", ").join([sql.Identifier("s", ROW_ID), *(column.partition("s") for column in sink.key)])
+    twice = conn.execute(
+        sql.SQL(
+            "SELECT EXISTS (SELECT FROM {stage} s WHERE s.{id} IN"
+            " (SELECT {id} FROM {stage} GROUP BY 1 HAVING count(*) > 1) GROUP BY {identity} HAVING count(*) > 1)"
+        ).format(stage=stage, id=sql.Identifier(ROW_ID), identity=identity)
+    ).fetchone()
+    if twice is not None and twice[0]:
+        raise InvariantViolated(
+            f"The query yields the same identity ({', '.join(sink.identity)}) more than once",
+            stream_table=str(sink.table),
+            remedy=_REMEDY,
+        )

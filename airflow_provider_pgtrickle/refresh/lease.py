@@ -1,0 +1,125 @@
+"""Who may refresh a stream table, and who may commit.
+
+Two guards, because either alone has a hole. The advisory lock lives and dies with the coordinator's session,
+so it keeps two refreshes apart without any clean-up; but a session can outlive the run that started it. The
+lease, a token in the catalog, says whose commit counts: a retry, a kill or a newer run overwrites it, and
+the apply checks it under a row lock.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from airflow_provider_pgtrickle.errors import LeaseLost, RefreshError
+from airflow_provider_pgtrickle.refresh.snapshot import Connection
+from airflow_provider_pgtrickle.settings import Settings
+
+#: First half of the advisory lock's key, "pgtr" in ASCII; the second is the stream table's id.
+LOCK_SPACE = int.from_bytes(b"pgtr")
+
+_TERMINATE_MS = 5000
+
+
+@dataclass(frozen=True)
+class RunToken:
+    """A run, which its retries share, and one attempt of it, which nobody shares."""
+
+    run: str = field(default_factory=lambda: secrets.token_hex(16))
+    attempt: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    def __str__(self) -> str:
+        return f"{self.run}/{self.attempt}"
+
+
+def try_lock(conn: Connection, ids: Sequence[int]) -> list[int]:
+    """Lock each table for this session; the ids of those that another session holds."""
+    rows = conn.execute(
+        "SELECT id, pg_catalog.pg_try_advisory_lock(%s, (id %% 2147483647)::int)"
+        " FROM unnest(%s::bigint[]) AS t(id) ORDER BY id",
+        (LOCK_SPACE, list(ids)),
+    ).fetchall()
+    return [pgt_id for pgt_id, locked in rows if not locked]
+
+
+def unlock(conn: Connection) -> None:
+    """Give up all locks of this session."""
+    conn.execute("SELECT pg_catalog.pg_advisory_unlock_all()")
+
+
+def may_take_over(conn: Connection, ids: Sequence[int], run: str) -> bool:
+    """Whether everyone who holds these is an earlier attempt of the same run, or has had its time."""
+    row = conn.execute(
+        "SELECT bool_and(lease_token IS NOT NULL"
+        " AND (pg_catalog.split_part(lease_token, '/', 1) = %s OR lease_expires < pg_catalog.clock_timestamp()))"
+        " FROM pgtrickle.pgt_stream_tables WHERE pgt_id = ANY(%s)",
+        (run, list(ids)),
+    ).fetchone()
+    return row is not None and bool(row[0])
+
+
+def take(conn: Connection, ids: Sequence[int], token: RunToken, settings: Settings) -> None:
+    """Write this attempt's lease; any other attempt can no longer commit."""
+    conn.execute(
+        "UPDATE pgtrickle.pgt_stream_tables SET lease_token = %s, lease_pid = pg_catalog.pg_backend_pid(),"
+        " lease_expires = pg_catalog.clock_timestamp() + %s * interval '1 second' WHERE pgt_id = ANY(%s)",
+        (str(token), settings.lease_seconds, list(ids)),
+    )
+
+
+def give_back(conn: Connection, ids: Sequence[int], token: RunToken) -> None:
+    """End the lease, where it is still this attempt's."""
+    conn.execute(
+        "UPDATE pgtrickle.pgt_stream_tables SET lease_token = NULL, lease_pid = NULL, lease_expires = NULL"
+        " WHERE pgt_id = ANY(%s) AND lease_token = %s",
+        (list(ids), str(token)),
+    )
+
+
+def terminate_holders(conn: Connection, ids: Sequence[int]) -> None:
+    """End the sessions that hold these tables' locks, where the role may: its own sessions, as a rule.
+
+    Asked of the lock table and not of `lease_pid`, whose process number may be another session's by now.
+    """
+    conn.execute(
+        "SELECT pg_catalog.pg_terminate_backend(l.pid, %s) FROM pg_catalog.pg_locks l"
+        " JOIN pg_catalog.pg_stat_activity a USING (pid)"
+        " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid = %s"
+        " AND l.objid::bigint IN (SELECT id %% 2147483647 FROM unnest(%s::bigint[]) AS t(id))"
+        " AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"
+        " AND a.pid <> pg_catalog.pg_backend_pid() AND pg_catalog.pg_has_role(a.usename, 'MEMBER')",
+        (_TERMINATE_MS, LOCK_SPACE, list(ids)),
+    )
+
+
+def revoke(conn: Connection, run: str) -> list[int]:
+    """Take every lease of a run away and end its sessions: what a kill does. The ids that it held."""
+    held = conn.execute(
+        "UPDATE pgtrickle.pgt_stream_tables SET lease_token = NULL, lease_pid = NULL, lease_expires = NULL"
+        " WHERE pg_catalog.split_part(lease_token, '/', 1) = %s RETURNING pgt_id",
+        (run,),
+    ).fetchall()
+    ids = [pgt_id for (pgt_id,) in held]
+    if ids:
+        terminate_holders(conn, ids)
+    return ids
+
+
+def verify(conn: Connection, ids: Sequence[int], token: RunToken) -> dict[int, dict[str, object] | None]:
+    """In the transaction that will commit: lock the catalog's rows, check the lease; the frontiers as they stand."""
+    rows = conn.execute(
+        "SELECT pgt_id, lease_token, frontier, pgt_schema || '.' || pgt_name FROM pgtrickle.pgt_stream_tables"
+        " WHERE pgt_id = ANY(%s) ORDER BY pgt_id FOR UPDATE",
+        (list(ids),),
+    ).fetchall()
+    if len(rows) < len(set(ids)):
+        raise RefreshError("A stream table of the unit was dropped while it was refreshed")
+    for _, holder, _, name in rows:
+        if holder != str(token):
+            raise LeaseLost(
+                "Another run took this refresh over, so this one was not committed",
+                stream_table=name,
+                remedy="Look at that run's result instead.",
+            )
+    return {pgt_id: frontier for pgt_id, _, frontier, _ in rows}

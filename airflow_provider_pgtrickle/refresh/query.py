@@ -1,0 +1,87 @@
+"""What the protocol needs of a defining query, and how it is got from the algebra once per definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from airflow_provider_pgtrickle import dvm
+from airflow_provider_pgtrickle.catalog.probe import probe
+from airflow_provider_pgtrickle.catalog.records import StreamTable
+from airflow_provider_pgtrickle.dvm.binding import Binding
+from airflow_provider_pgtrickle.dvm.schema import Source
+from airflow_provider_pgtrickle.refresh.snapshot import Connection
+
+_KEPT = 1000
+
+
+class QuerySource(Protocol):
+    """A defining query, ready to be computed: its whole content, and its change."""
+
+    @property
+    def sources(self) -> Mapping[str, Source]:
+        """By frontier key."""
+
+    @property
+    def refusal(self) -> str | None:
+        """Why it can't be refreshed by differences, in words."""
+
+    @property
+    def topk(self) -> bool: ...
+
+    @property
+    def steady(self) -> bool:
+        """Whether the content depends on the sources alone."""
+
+    def full(self, binding: Binding) -> str:
+        """SQL of the storage columns of every row."""
+
+    def delta(self, binding: Binding) -> str | None:
+        """SQL of `__pgt_w` and the storage columns of the true change; None where there can't be any."""
+
+
+@dataclass(frozen=True)
+class ViewQuery:
+    """The algebra's view of a query."""
+
+    view: dvm.View
+    steady: bool
+
+    @property
+    def sources(self) -> Mapping[str, Source]:
+        return self.view.sources
+
+    @property
+    def refusal(self) -> str | None:
+        return self.view.refusal.message if self.view.refusal else None
+
+    @property
+    def topk(self) -> bool:
+        return self.view.topk is not None
+
+    def full(self, binding: Binding) -> str:
+        return self.view.full(binding)
+
+    def delta(self, binding: Binding) -> str | None:
+        return self.view.delta(binding)
+
+
+_analysed: dict[tuple[object, ...], ViewQuery] = {}
+
+
+def analysed(conn: Connection, st: StreamTable) -> QuerySource:
+    """The query of a stream table whose fingerprint is known to hold.
+
+    Analysis costs more than a small refresh, so a process keeps it, until the canonical text or the
+    sources' fingerprint is another. The frontier keys in it are oids, hence of one database.
+    """
+    place = (conn.info.host, conn.info.port, conn.info.dbname)
+    key = (*place, st.id, st.relid, st.defining_query, st.fingerprint)
+    if key not in _analysed:
+        schema = probe(conn, st.defining_query).schema
+        steady = all(volatility == "i" for volatility in schema.functions.values())
+        if len(_analysed) >= _KEPT:
+            _analysed.pop(next(iter(_analysed)))
+        _analysed[key] = ViewQuery(dvm.analyze(st.defining_query, schema), steady)
+    return _analysed[key]

@@ -1,0 +1,88 @@
+"""The stage: a member's computed rows beside the stream table, as (weight, row id, storage columns)."""
+
+from __future__ import annotations
+
+import io
+
+import pyarrow as pa
+import pyarrow.csv
+from psycopg import sql
+
+from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.refresh.snapshot import Connection
+
+WEIGHT = "__pgt_w"
+ROW_ID = "__pgt_row_id"
+CHANGES = "pgtrickle_changes"
+
+_CHUNK = 50_000
+_ANALYZE_FROM = 5_000
+# Strings are quoted and NULL is nothing at all, which is how COPY tells NULL from the empty string.
+_CSV = pa.csv.WriteOptions(include_header=False, quoting_style="needed")
+
+
+def temporary(conn: Connection, table: QualifiedName, pgt_id: int, columns: tuple[str, ...]) -> sql.Identifier:
+    """Create an empty stage in the session, its columns typed and collated as the stream table's."""
+    stage = sql.Identifier("pg_temp", f"pgt_stage_{pgt_id}")
+    conn.execute(
+        sql.SQL("CREATE TEMPORARY TABLE {} AS SELECT 0 AS {}, {} FROM {} WITH NO DATA").format(
+            sql.Identifier(f"pgt_stage_{pgt_id}"), sql.Identifier(WEIGHT), names((ROW_ID, *columns)), table.sql
+        )
+    )
+    return stage
+
+
+def shared(conn: Connection, pgt_id: int, token: str, columns: tuple[tuple[str, str], ...]) -> tuple[str, str]:
+    """Create an empty stage that executors can reach; unlogged, for it never outlives the refresh."""
+    table = f"{_prefix(pgt_id)}{token}"
+    typed = sql.SQL("").join(
+        # The type is PostgreSQL's own `format_type` text.
+        sql.SQL(", {} {}").format(sql.Identifier(name), sql.SQL(type_))
+        for name, type_ in columns
+    )
+    conn.execute(
+        sql.SQL("CREATE UNLOGGED TABLE {} ({} int NOT NULL, {} bigint NOT NULL{})").format(
+            sql.Identifier(CHANGES, table), sql.Identifier(WEIGHT), sql.Identifier(ROW_ID), typed
+        )
+    )
+    return CHANGES, table
+
+
+def drop_orphans(conn: Connection, pgt_id: int) -> list[str]:
+    """Drop what earlier runs of this table left. Only for the holder of its lock: no other stage is in use then."""
+    prefix = _prefix(pgt_id)
+    left = conn.execute(
+        "SELECT relname FROM pg_catalog.pg_class WHERE relnamespace = pg_catalog.to_regnamespace(%s)"
+        " AND relkind = 'r' AND pg_catalog.starts_with(relname, %s)",
+        (CHANGES, prefix),
+    ).fetchall()
+    for (table,) in left:
+        conn.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(CHANGES, table)))
+    return [table for (table,) in left]
+
+
+def copy_arrow(conn: Connection, target: sql.Identifier, arrow: pa.Table) -> int:
+    """COPY an Arrow table whose column names are the target's; PostgreSQL's input functions parse every value."""
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(target, names(tuple(arrow.column_names)))
+    with conn.cursor() as cursor, cursor.copy(statement) as copy:
+        for batch in arrow.to_batches(max_chunksize=_CHUNK):
+            sink = io.BytesIO()
+            pa.csv.write_csv(batch, sink, _CSV)
+            copy.write(sink.getvalue())
+    analyze(conn, target, arrow.num_rows)
+    return int(arrow.num_rows)
+
+
+def analyze(conn: Connection, table: sql.Identifier, rows: int) -> None:
+    """Tell the planner how much there is, where a wrong guess would cost more than the telling."""
+    if rows >= _ANALYZE_FROM:
+        conn.execute(sql.SQL("ANALYZE {}").format(table))
+
+
+def names(columns: tuple[str, ...], relation: str | None = None) -> sql.Composed:
+    """The columns, quoted, comma-separated, of `relation` where one is given."""
+    return sql.SQL(", ").join(sql.Identifier(relation, c) if relation else sql.Identifier(c) for c in columns)
+
+
+def _prefix(pgt_id: int) -> str:
+    return f"stage_{pgt_id}_"

@@ -1,0 +1,90 @@
+"""`refresh_unit`: stream tables that become new together, on one snapshot and in one commit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from airflow_provider_pgtrickle.catalog.database import Database, translating
+from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.refresh import failure
+from airflow_provider_pgtrickle.refresh.executor import Executor
+from airflow_provider_pgtrickle.refresh.failure import Verdict, judge
+from airflow_provider_pgtrickle.refresh.history import Clock
+from airflow_provider_pgtrickle.refresh.lease import RunToken
+from airflow_provider_pgtrickle.refresh.query import analysed
+from airflow_provider_pgtrickle.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.refresh.walk import Queries, Request, Separately, attempt
+from airflow_provider_pgtrickle.settings import Settings
+
+
+def refresh_unit(
+    database: Database,
+    names: Sequence[QualifiedName],
+    *,
+    executor: Callable[[], Executor],
+    settings: Settings,
+    force_full: bool = False,
+    run_token: str | None = None,
+    initiated_by: str = "manual",
+    queries: Queries = analysed,
+) -> dict[str, RefreshResult]:
+    """Refresh the named stream tables; the results by their full names, upstream first.
+
+    `executor` is called only when something has to be computed. `run_token` names the run: a retry with the same
+    token takes the tables over from the attempt before it, another token finds them locked and is skipped.
+    Transient failures are tried again here; a failure that remains is recorded and raised.
+    """
+    run = RunToken(run_token) if run_token else RunToken()
+    request = Request(database, tuple(dict.fromkeys(names)), executor, queries, settings, force_full, run, initiated_by)
+    try:
+        return _persistently(request)
+    except Separately as parts:
+        first = replace(request, names=parts.first)
+        rest = replace(request, names=tuple(name for name in request.names if name not in parts.first))
+        return {**_again(first), **_again(rest)}
+
+
+def _again(request: Request) -> dict[str, RefreshResult]:
+    return refresh_unit(
+        request.database,
+        request.names,
+        executor=request.executor,
+        settings=request.settings,
+        force_full=request.force_full,
+        run_token=request.token.run,
+        initiated_by=request.initiated_by,
+        queries=request.queries,
+    )
+
+
+def _persistently(request: Request) -> dict[str, RefreshResult]:
+    tries = max(request.settings.retry_attempts, 1)
+    subject = str(request.names[0]) if len(request.names) == 1 else None
+    for number in range(1, tries + 1):
+        clock = Clock()
+        try:
+            with translating(subject):
+                return attempt(request, clock)
+        except Separately:
+            raise
+        except BaseException as error:
+            again = judge(error) is Verdict.RETRY and number < tries
+            with suppress(PgTrickleError):  # where the database can't be reached, the first error says so
+                failure.record(
+                    request.database,
+                    request.names,
+                    request.token,
+                    error,
+                    clock.total_ms,
+                    request.settings,
+                    final=not again,
+                )
+            if not again:
+                raise
+        time.sleep(failure.back_off(number, request.settings))
+        request = replace(request, token=RunToken(request.token.run))
+    raise AssertionError("the last try returns or raises")

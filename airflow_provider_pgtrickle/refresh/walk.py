@@ -1,0 +1,232 @@
+"""One attempt at a unit: lock, lease, snapshot, decide, compute, commit. A failure leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from airflow_provider_pgtrickle.catalog import fingerprint, records
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.catalog.records import StreamTable
+from airflow_provider_pgtrickle.declare.storage import rebuild, recapture
+from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.refresh import alerts, compute, facts, history, lease, snapshot, stage
+from airflow_provider_pgtrickle.refresh.alerts import Event
+from airflow_provider_pgtrickle.refresh.commit import commit
+from airflow_provider_pgtrickle.refresh.executor import Executor
+from airflow_provider_pgtrickle.refresh.lease import RunToken
+from airflow_provider_pgtrickle.refresh.member import Member
+from airflow_provider_pgtrickle.refresh.order import upstream_first
+from airflow_provider_pgtrickle.refresh.plan import UnitPlan
+from airflow_provider_pgtrickle.refresh.query import QuerySource
+from airflow_provider_pgtrickle.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.refresh.snapshot import Connection, Snapshot
+from airflow_provider_pgtrickle.settings import Settings
+
+Queries = Callable[[Connection, StreamTable], QuerySource]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for."""
+
+    database: Database
+    names: tuple[QualifiedName, ...]
+    executor: Callable[[], Executor]
+    queries: Queries
+    settings: Settings
+    force_full: bool
+    token: RunToken
+    initiated_by: str
+
+    @property
+    def unit(self) -> tuple[str, ...]:
+        return tuple(map(str, self.names))
+
+
+class Separately(Exception):
+    """These members have to be refreshed and committed before the others: their tables get other columns,
+    which nobody can read before the commit."""
+
+    def __init__(self, first: Sequence[QualifiedName]) -> None:
+        super().__init__(first)
+        self.first = tuple(first)
+
+
+def attempt(request: Request, clock: history.Clock) -> dict[str, RefreshResult]:
+    """Refresh all members in one commit, or none."""
+    with request.database.connect(autocommit=True, application_name="pgtrickle refresh") as conn:
+        # A lost trace of a refresh does no harm, a lost refresh would: the commit switches this on again.
+        conn.execute("SET synchronous_commit = off")
+        with clock.phase("lock"):
+            ids = [records.get(conn, name).id for name in request.names]
+            held = _hold(conn, ids, request)
+            tables = upstream_first(conn, [*records.by_ids(conn, ids).values()])
+            reason = "locked" if not held else _unavailable(tables, request.force_full)
+            if reason:
+                history.skip(conn, ids, request.unit, request.token.run, request.initiated_by, reason)
+                return _skipped(tables, reason, request, clock)
+            lease.take(conn, ids, request.token, request.settings)
+            started = history.start(conn, ids, request.unit, request.token.run, request.initiated_by)
+        with clock.phase("schema"):
+            unit = {st.key: _member(conn, st, started[st.id], request) for st in tables}
+            _refuse_to_mix(unit)
+        at = _look(conn, unit, request, clock)
+        _compute(conn, unit, request, clock)
+        conn.execute("COMMIT")  # of the snapshot; temporary tables stay, and so do the locks
+        results = commit(conn, unit, at, request.token, clock, request.settings, rebuild)
+        if results is None:
+            lease.give_back(conn, ids, request.token)
+            return _moved(conn, unit, request, clock)
+        return results
+
+
+def _hold(conn: Connection, ids: Sequence[int], request: Request) -> bool:
+    """Lock all members. One that an earlier attempt of this run holds, or a run past its time, is taken from it."""
+    busy = lease.try_lock(conn, ids)
+    if busy and lease.may_take_over(conn, busy, request.token.run):
+        lease.terminate_holders(conn, busy)
+        lease.try_lock(conn, busy)
+        # Where the role may not end that session, the lease alone decides: what it computes, it can't commit.
+        return True
+    if busy:
+        lease.unlock(conn)
+    return not busy
+
+
+def _unavailable(tables: Sequence[StreamTable], force_full: bool) -> str | None:
+    """Why the unit must not be refreshed now: one member that can't be holds all of them back."""
+    for st in tables:
+        if st.is_gated:
+            return f"gated: {st.gated_reason}" if st.gated_reason else "gated"
+        if st.status in ("SUSPENDED", "ERROR") and not force_full:
+            return f"{st.qualified} is in status {st.status}" if len(tables) > 1 else st.status.lower()
+    return None
+
+
+def _member(conn: Connection, st: StreamTable, refresh_id: int, request: Request) -> Member:
+    """Read the definition, and where it no longer holds, the one that will."""
+    stage.drop_orphans(conn, st.id)
+    reason = _reinit_reason(conn, st)
+    if reason is None:
+        return Member(st, st, request.queries(conn, st), refresh_id)
+    alerts.send(conn, Event.REINITIALIZE_NEEDED, str(st.qualified), reason=reason)
+    # Committed before the snapshot, so that a change is either in the snapshot or in a buffer. The rebuild is
+    # only rehearsed: readers keep the old table until the new content is there.
+    with conn.transaction():
+        captured = recapture(conn, st, request.settings)
+    with conn.transaction(force_rollback=True):
+        planned = rebuild(conn, captured, request.settings)
+        query = request.queries(conn, planned)
+    return Member(captured, planned, query, refresh_id, reason)
+
+
+def _reinit_reason(conn: Connection, st: StreamTable) -> str | None:
+    if st.needs_reinit:
+        return st.reinit_reason or "schema_changed"
+    if st.fingerprint is None or fingerprint.again(conn, st.fingerprint) == st.fingerprint:
+        return None
+    return "schema_changed"
+
+
+def _refuse_to_mix(unit: Mapping[str, Member]) -> None:
+    """A member that gets other columns can't be read in its new shape by others of the unit before it commits."""
+    members = list(unit.values())
+    for number, member in enumerate(members[:-1], start=1):
+        if member.reshaped and any(member.stored.key in later.query.sources for later in members[number:]):
+            raise Separately([m.stored.qualified for m in members[:number]])
+
+
+def _look(conn: Connection, unit: Mapping[str, Member], request: Request, clock: history.Clock) -> Snapshot:
+    """Take the snapshot and read what the decisions need. Broken capture is mended first, and looked at again."""
+    at = _read(conn, unit, clock)
+    torn = [m for m in unit.values() if m.stored.is_populated and any(s.buffer_lost for s in m.states.values())]
+    if torn:
+        conn.execute("COMMIT")
+        with conn.transaction():
+            for member in torn:
+                recapture(conn, member.stored, request.settings)
+        at = _read(conn, unit, clock)
+        for member in torn:
+            member.states = {
+                key: replace(state, buffer_lost=True) if state.source.captured else state
+                for key, state in member.states.items()
+            }
+    _warn_of_growth(unit, request)
+    return at
+
+
+def _read(conn: Connection, unit: Mapping[str, Member], clock: history.Clock) -> Snapshot:
+    with clock.phase("snapshot"):
+        at = snapshot.take(conn)
+    with clock.phase("decide"):
+        states = facts.read(conn, at, [facts.Reader(m.st, m.query.sources, m.frontier) for m in unit.values()])
+    for member in unit.values():
+        member.states = states[member.st.id]
+    return at
+
+
+def _compute(conn: Connection, unit: Mapping[str, Member], request: Request, clock: history.Clock) -> None:
+    with clock.phase("decide"):
+        sizes = facts.sizes(conn, request.database, compute.sized(unit, forced=request.force_full))
+    executor: Executor | None = None
+    snapshot_id = ""
+    before: dict[str, Member] = {}
+    for key, member in unit.items():
+        read_here = any(key in later.query.sources for later in unit.values())
+        with clock.phase("decide"):
+            member.plan = compute.plan(
+                member, before, sizes, request.settings, forced=request.force_full, read_here=read_here
+            )
+        if member.plan.computation is not None and not member.plan.here and executor is None:
+            executor, snapshot_id = request.executor(), snapshot.export(conn)
+        with clock.phase("compute"):
+            member.staged = compute.run(conn, request.database, executor, snapshot_id, member, request.token.attempt)
+        if read_here:
+            with clock.phase("hand_on"):
+                compute.hand_on(conn, member, request.settings)
+        before[key] = member
+
+
+def _warn_of_growth(unit: Mapping[str, Member], request: Request) -> None:
+    grown = {
+        state.source.key: (member.name, state)
+        for member in unit.values()
+        for state in member.states.values()
+        if state.pending_rows > request.settings.change_buffer_warning_rows
+    }
+    if not grown:
+        return
+    # At once, in a session of its own: the coordinator's transaction may last.
+    with request.database.connect(autocommit=True) as conn:
+        for name, state in grown.values():
+            source = f"{state.source.schema}.{state.source.name}"
+            alerts.send(conn, Event.BUFFER_GROWTH_WARNING, name, source=source, pending_rows=state.pending_rows)
+
+
+def _skipped(
+    tables: Sequence[StreamTable], reason: str, request: Request, clock: history.Clock
+) -> dict[str, RefreshResult]:
+    return {
+        str(st.qualified): RefreshResult(
+            name=str(st.qualified),
+            action="SKIP",
+            fallback_reason=reason,
+            duration_ms=clock.total_ms,
+            data_timestamp=st.data_timestamp,
+            run_token=request.token.run,
+            status="SKIPPED",
+        )
+        for st in tables
+    }
+
+
+def _moved(
+    conn: Connection, unit: Mapping[str, Member], request: Request, clock: history.Clock
+) -> dict[str, RefreshResult]:
+    """Somebody else refreshed meanwhile; what was computed is from before that, and is thrown away."""
+    results = _skipped([member.stored for member in unit.values()], "frontier_moved", request, clock)
+    plan = UnitPlan("", tuple(member.plan for member in unit.values() if member.plan))
+    for member in unit.values():
+        history.finish(conn, member.refresh_id, results[member.name], clock, str(plan))
+    return results

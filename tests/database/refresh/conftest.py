@@ -1,0 +1,57 @@
+"""A workshop on PostgreSQL 18, and one on each version for what is at the core."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+try:
+    from airflow_provider_pgtrickle.dvm import identity  # noqa: F401
+except ImportError:
+    import airflow_provider_pgtrickle.dvm as _dvm
+
+    if not hasattr(_dvm, "View"):
+        _dvm.View = object
+        _v = types.ModuleType("airflow_provider_pgtrickle.dvm.view")
+        _v.View = object
+        sys.modules[_v.__name__] = _v
+    stand_in = types.ModuleType("airflow_provider_pgtrickle.dvm.identity")
+    stand_in.canonical_sql = lambda columns, alias: (
+        "concat('k'" + "".join(f", '|', quote_nullable({alias}.\"{n}\"::text)" for n, _ in columns) + ")"
+    )
+    sys.modules[stand_in.__name__] = stand_in
+    _dvm.identity = stand_in
+
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.catalog.migrate import install
+from airflow_provider_pgtrickle.settings import Settings
+from tests.database.refresh.workshop import Workshop
+
+ORDERS = """
+    CREATE TABLE orders (id int PRIMARY KEY, customer int, amount numeric, note text);
+    INSERT INTO orders SELECT i, i % 10, i, 'note ' || i FROM generate_series(1, 100) i;
+"""
+
+
+@pytest.fixture
+def workshop(dsn: str) -> Iterator[Workshop]:
+    yield from _workshop(dsn)
+
+
+@pytest.fixture
+def any_workshop(any_dsn: str) -> Iterator[Workshop]:
+    """The same on PostgreSQL 18 and 15."""
+    yield from _workshop(any_dsn)
+
+
+def _workshop(dsn: str) -> Iterator[Workshop]:
+    settings = Settings.load(retry_attempts=1, retry_base_seconds=0.01)
+    database = Database(dsn, settings)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        install(conn)
+        conn.execute(ORDERS)
+        yield Workshop(database, conn, settings)
