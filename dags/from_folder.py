@@ -1,4 +1,4 @@
-"""The stream tables of the folder `sql_shop`: one .sql file each."""
+"""The stream tables of the folder `sql_shop`, one .sql file each, as Airflow DAGs."""
 
 from __future__ import annotations
 

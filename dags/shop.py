@@ -1,4 +1,4 @@
-"""A shop: a chain, a diamond, the best customers, and a log without a key.
+"""A shop as Airflow DAGs: a chain, a diamond, the best customers, and a log without a key.
 
 Its tables are those of `make demo`: customers, orders, items, visits.
 """
