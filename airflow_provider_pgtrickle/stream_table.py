@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from airflow_provider_pgtrickle.declare.options import Options
 from airflow_provider_pgtrickle.errors import PgTrickleError, UsageError
-from airflow_provider_pgtrickle.factory.reads import reads
 from airflow_provider_pgtrickle.graph import Node
+from airflow_provider_pgtrickle.graph.reads import reads
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.settings import Settings
 
@@ -64,7 +64,8 @@ class StreamTable:
     @cached_property
     def reads(self) -> frozenset[QualifiedName]:
         """What it reads, by the text of the query and `depends_on`."""
-        return reads(self.query, DEFAULT_SCHEMA) | {QualifiedName.parse(n, DEFAULT_SCHEMA) for n in self.depends_on}
+        named = {QualifiedName(schema, name) for schema, name in reads(self.query, DEFAULT_SCHEMA)}
+        return frozenset(named | {QualifiedName.parse(name, DEFAULT_SCHEMA) for name in self.depends_on})
 
     @cached_property
     def node(self) -> Node:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from airflow.sdk import DAG, task
-
 from shop import country_report
 
 with DAG("shop_consumer", schedule=[country_report.asset], catchup=False, tags=["example"]) as dag:

@@ -1,4 +1,4 @@
-"""Refreshed when something changed instead of by the clock: a watcher asks PostgreSQL, an asset event starts the DAG."""
+"""Refreshed when something changed, not by the clock: a watcher asks PostgreSQL, an asset event starts the DAG."""
 
 from __future__ import annotations
 

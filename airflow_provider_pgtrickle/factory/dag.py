@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator, TaskGroup, TriggerRule
 
 from airflow_provider_pgtrickle.factory import documentation
-from airflow_provider_pgtrickle.factory.parts import Part, Unit
+from airflow_provider_pgtrickle.factory.parts import Part
 from airflow_provider_pgtrickle.factory.timetable import timetable
 from airflow_provider_pgtrickle.operators.plan import StreamTablePlanOperator
 from airflow_provider_pgtrickle.operators.refresh import StreamTableRefreshOperator
 from airflow_provider_pgtrickle.operators.refresh_graph import StreamTableGraphRefreshOperator, StreamTableStateOperator
+from airflow_provider_pgtrickle.operators.unit import Unit
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.factory.stream_table_graph import StreamTableGraph

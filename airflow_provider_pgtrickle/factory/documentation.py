@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_provider_pgtrickle.factory.parts import Part, Unit
+from airflow_provider_pgtrickle.factory.parts import Part
+from airflow_provider_pgtrickle.operators.unit import Unit
 from airflow_provider_pgtrickle.stream_table import StreamTable
 
 _SHORT = "public."

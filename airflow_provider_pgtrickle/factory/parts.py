@@ -4,29 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from airflow_provider_pgtrickle.factory import task_ids
 from airflow_provider_pgtrickle.graph import Graph
+from airflow_provider_pgtrickle.operators.unit import Unit
 from airflow_provider_pgtrickle.schedule import Effective
 from airflow_provider_pgtrickle.stream_table import StreamTable
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Tables that one task refreshes: one snapshot, one commit."""
-
-    task_id: str
-    tables: tuple[StreamTable, ...]
-    upstream: tuple[str, ...]
-    """Task ids of the units it reads."""
-    level: int
-    policy: str
-    """`slowest`: waits until all its tables are due; `fastest`: until one is."""
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return tuple(str(table.qualified) for table in self.tables)
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import DownstreamTasksSkipped
 
-from airflow_provider_pgtrickle.factory.parts import Unit
 from airflow_provider_pgtrickle.operators import outcome, readiness
 from airflow_provider_pgtrickle.operators.confirm import confirm
 from airflow_provider_pgtrickle.operators.database import hook_of
 from airflow_provider_pgtrickle.operators.faults import as_airflow
+from airflow_provider_pgtrickle.operators.unit import Unit
 from airflow_provider_pgtrickle.schedule import Effective
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID, StreamTable
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_pgtrickle.factory.parts import Unit
+from airflow_provider_pgtrickle.operators.unit import Unit
 from airflow_provider_pgtrickle.schedule import Effective, Every
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Asset, Context
 
     from airflow_provider_pgtrickle.catalog.database import Database
-    from airflow_provider_pgtrickle.factory.parts import Unit
     from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
+    from airflow_provider_pgtrickle.operators.unit import Unit
     from airflow_provider_pgtrickle.schedule import Effective
 
 #: These concern every unit: going on to the next one can't help.

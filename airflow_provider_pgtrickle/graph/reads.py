@@ -12,15 +12,14 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from airflow_provider_pgtrickle.errors import QueryError, SyntaxFault
-from airflow_provider_pgtrickle.names import QualifiedName
 
 
 @lru_cache(maxsize=4096)
-def reads(query: str, default_schema: str = "public") -> frozenset[QualifiedName]:
-    """The relations that the query names; `SyntaxFault` carries line and column.
+def reads(query: str, default_schema: str = "public") -> frozenset[tuple[str, str]]:
+    """Schema and name of each relation in the query; `SyntaxFault` carries line and column.
 
-    >>> sorted(map(str, reads("WITH a AS (SELECT * FROM a) SELECT * FROM a JOIN s.b USING (id)")))
-    ['public.a', 's.b']
+    >>> sorted(reads("WITH a AS (SELECT * FROM a) SELECT * FROM a JOIN s.b USING (id)"))
+    [('public', 'a'), ('s', 'b')]
     """
     statement = _parsed(query)
     found = set()
@@ -29,7 +28,7 @@ def reads(query: str, default_schema: str = "public") -> frozenset[QualifiedName
         if not isinstance(table.this, exp.Identifier) or _is_cte(table):
             continue
         schema = table.args.get("db")
-        found.add(QualifiedName(_folded(schema) if schema else default_schema, _folded(table.this)))
+        found.add((_folded(schema) if schema else default_schema, _folded(table.this)))
     return frozenset(found)
 
 

@@ -1,0 +1,25 @@
+"""What one task refreshes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from airflow_provider_pgtrickle.stream_table import StreamTable
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Tables that one task refreshes: one snapshot, one commit."""
+
+    task_id: str
+    tables: tuple[StreamTable, ...]
+    upstream: tuple[str, ...]
+    """Task ids of the units it reads."""
+    level: int
+    policy: str
+    """`slowest`: waits until all its tables are due; `fastest`: until one is."""
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(str(table.qualified) for table in self.tables)
