@@ -50,7 +50,11 @@ def get_provider_info() -> dict[str, Any]:
             )
         ],
         "sensors": [_modules("sensors.buffer", "sensors.freshness")],
-        "triggers": [_modules("triggers.alert", "triggers.buffer", "triggers.freshness", "triggers.pending")],
+        "triggers": [
+            _modules(
+                "triggers.alert", "triggers.buffer", "triggers.freshness", "triggers.pending", "triggers.refreshed"
+            )
+        ],
         "task-decorators": [
             {"name": "stream_table", "class-name": f"{_PACKAGE}.decorators.stream_table.stream_table_task"}
         ],
