@@ -1,6 +1,7 @@
-"""Diamonds: a source that reaches one table by two paths with no table in common between them.
+"""Diamonds: a source that reaches one table through two stream tables, by paths with no table in common.
 
-A table that reads a source directly and through a stream table counts too: it could show two instants as well.
+A table that reads a source directly and through a stream table is none: it has one intermediate table only, and
+joining a dimension again further down a chain would otherwise tie the whole chain together.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ def diamond_at(name: str, nodes: Mapping[str, Node], closures: Closures) -> Diam
     shared_mask = 0
     for left, right in combinations(sorted(nodes[name].sources), 2):
         shared = closures.of(left) & closures.of(right)
-        if shared:
-            shared_mask |= _nearest(left, right, shared, nodes, closures)
-            branches |= _branch(left, shared, nodes, closures)
-            branches |= _branch(right, shared, nodes, closures)
+        if not shared:
+            continue
+        one, other = (_branch(tip, shared, nodes, closures) for tip in (left, right))
+        if one and other:
+            branches |= one | other
+            shared_mask |= _parting(one | other, shared, nodes, closures)
     if not branches:
         return None
     return Diamond(name, tuple(sorted(branches)), tuple(sorted(closures.names(shared_mask))))
@@ -57,14 +60,10 @@ def _branch(tip: str, shared: int, nodes: Mapping[str, Node], closures: Closures
     return found
 
 
-def _nearest(left: str, right: str, shared: int, nodes: Mapping[str, Node], closures: Closures) -> int:
-    """The shared sources at which the two paths part: those that a branch, or the table itself, reads directly."""
+def _parting(branches: set[str], shared: int, nodes: Mapping[str, Node], closures: Closures) -> int:
+    """The shared sources at which the two paths part: those that a branch reads directly."""
     mask = 0
-    for tip in (left, right):
-        if closures.holds(shared, tip):
-            mask |= closures.of(tip) & ~closures.above(tip)
-        for name in _branch(tip, shared, nodes, closures):
-            for source in nodes[name].sources:
-                if closures.holds(shared, source):
-                    mask |= closures.of(source) & ~closures.above(source)
+    for source in {source for name in branches for source in nodes[name].sources}:
+        if closures.holds(shared, source):
+            mask |= closures.of(source) & ~closures.above(source)
     return mask

@@ -1,0 +1,72 @@
+"""Stream tables from .sql files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_pgtrickle import StreamTableGraph
+from airflow_provider_pgtrickle.errors import SyntaxFault, UsageError
+from airflow_provider_pgtrickle.factory.folder import stream_tables
+
+
+def folder(path: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (path / f"{name}.sql").write_text(text)
+    return path
+
+
+def test_options_stand_in_the_comment_on_top(tmp_path: Path) -> None:
+    folder(tmp_path, totals="/*\nschedule: 5m\nrefresh_mode: FULL\n*/\nSELECT 1 AS a;\n")
+    (table,) = stream_tables(tmp_path)
+    assert (table.name, table.schedule, table.refresh_mode, table.query) == ("totals", "5m", "FULL", "SELECT 1 AS a")
+
+
+def test_line_comments_serve_as_well(tmp_path: Path) -> None:
+    folder(tmp_path, t="-- ---\n-- name: sales.totals\n-- schedule: '@daily'\n-- ---\nSELECT 1 AS a")
+    (table,) = stream_tables(tmp_path)
+    assert (table.name, table.schedule) == ("sales.totals", "@daily")
+
+
+def test_prose_on_top_is_just_a_comment(tmp_path: Path) -> None:
+    folder(tmp_path, t="-- The totals of it all\nSELECT 1 AS a")
+    (table,) = stream_tables(tmp_path)
+    assert table.schedule is None
+    assert table.query.endswith("SELECT 1 AS a")
+
+
+def test_files_come_in_the_order_of_their_names_from_subfolders_too(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    folder(tmp_path, b="SELECT 1 AS a", c="SELECT 1 AS a")
+    folder(tmp_path / "deep", a="SELECT 1 AS a")
+    assert [table.name for table in stream_tables(tmp_path)] == ["b", "c", "a"]
+
+
+def test_the_place_of_an_error_is_the_files(tmp_path: Path) -> None:
+    folder(tmp_path, t="/*\nschedule: 5m\n*/\n\nSELECT a\nFROM WHERE")
+    with pytest.raises(SyntaxFault, match=r"t\.sql, line 6, column"):
+        stream_tables(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("/*\nshedule: 5m\n*/ SELECT 1 AS a", r"t\.sql: no option is named 'shedule'"),
+        ("/*\nschedule: [\n*/ SELECT 1 AS a", r"t\.sql: the header is no YAML \(line 3\)"),
+        ("/*\nschedule: soon\n*/ SELECT 1 AS a", r"t\.sql: 'soon' is not a schedule"),
+    ],
+)
+def test_a_bad_header_names_its_file(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        stream_tables(folder(tmp_path, t=text))
+
+
+def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"No \.sql file"):
+        stream_tables(tmp_path)
+
+
+def test_a_relative_path_starts_at_the_calling_file() -> None:
+    graph = StreamTableGraph.from_folder("sql_shop", "../../../dags/sql_shop", "shop_pg")
+    assert sorted(table.name for table in graph.tables) == ["daily_sales", "good_days", "product_sales"]
