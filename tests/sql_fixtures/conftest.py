@@ -1,0 +1,3 @@
+from tests.oracle.fixtures import new_case, oracle_connection
+
+__all__ = ["new_case", "oracle_connection"]

@@ -1,0 +1,77 @@
+"""Each operator's delta as SQL that a reviewer can read, executed, and equal to what is written down.
+
+A file has the sections `-- tables`, `-- query`, any number of `-- cycle`, and `-- delta`: the SQL that the first cycle
+runs. With PGTRICKLE_REGENERATE=1 the last one is written anew, for the diff to be reviewed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.oracle.arena import Case
+from tests.oracle.fixtures import NewCase
+from tests.oracle.harness import Maintained
+
+FILES = sorted(Path(__file__).parent.glob("*.sql"))
+_SECTION = re.compile(r"^-- (tables|query|cycle|delta)\n", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Fixture:
+    tables: list[str]
+    query: str
+    cycles: list[list[str]]
+    delta: str
+
+    @classmethod
+    def read(cls, path: Path) -> Fixture:
+        pieces = _SECTION.split(path.read_text())[1:]
+        sections = [(name, text.strip()) for name, text in zip(pieces[::2], pieces[1::2], strict=True)]
+        found = dict(sections)
+        return cls(
+            tables=_statements(found["tables"]),
+            query=found["query"].rstrip(";"),
+            cycles=[_statements(text) for name, text in sections if name == "cycle"],
+            delta=found.get("delta", ""),
+        )
+
+
+def _statements(text: str) -> list[str]:
+    return [statement.strip() for statement in re.split(r";\s*(?:\n|$)", text) if statement.strip()]
+
+
+def _readable(case: Case, delta: str | None) -> str:
+    """The delta without what differs from run to run: the schema's name and the oids."""
+    if delta is None:
+        return "-- nothing can change"
+    for key in case.buffers:
+        (name,) = case.conn.execute("SELECT relname FROM pg_class WHERE oid = %s::text::oid", (key,)).fetchone()  # type: ignore[misc]
+        delta = delta.replace(f"changes_{key}", f"changes_{name}")
+    return delta.replace(case.schema, "shop").strip()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_fixture(new_case: NewCase, path: Path) -> None:
+    fixture = Fixture.read(path)
+    with new_case(*fixture.tables) as case:
+        st = Maintained.create(case, fixture.query)
+        case.change(*fixture.cycles[0])
+        delta = _readable(case, st.view.delta(st.binding()))
+        assert st.refresh() == "DIFFERENTIAL"
+        for cycle in fixture.cycles[1:]:
+            assert case.change(*cycle) == len(cycle)
+            assert st.refresh() == "DIFFERENTIAL"
+    if os.environ.get("PGTRICKLE_REGENERATE"):
+        kept = path.read_text().split("-- delta\n")[0].rstrip()
+        path.write_text(f"{kept}\n\n-- delta\n{delta}\n")
+    else:
+        assert delta == fixture.delta
+
+
+def test_there_are_fixtures() -> None:
+    assert len(FILES) >= 20
