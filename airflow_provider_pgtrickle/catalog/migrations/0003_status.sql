@@ -1,0 +1,233 @@
+-- The state of stream tables, for whoever has only psql.
+
+CREATE OR REPLACE FUNCTION pgtrickle.version() RETURNS text
+LANGUAGE sql STABLE
+AS $$ SELECT 'catalog ' || max(number) FROM pgtrickle.pgt_migrations $$;
+
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_resolve(name text) RETURNS bigint
+LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    parts text[] := parse_ident(name);
+    found bigint[];
+BEGIN
+    SELECT array_agg(t.pgt_id) INTO found
+    FROM pgtrickle.pgt_stream_tables t WHERE t.pgt_relid = to_regclass(name);
+    IF found IS NULL THEN
+        SELECT array_agg(t.pgt_id) INTO found
+        FROM pgtrickle.pgt_stream_tables t
+        WHERE t.pgt_name = parts[cardinality(parts)]
+          AND (cardinality(parts) = 1 OR t.pgt_schema = parts[cardinality(parts) - 1]);
+    END IF;
+    IF found IS NULL THEN
+        RAISE EXCEPTION 'there is no stream table %', name
+            USING ERRCODE = 'undefined_table', HINT = 'SELECT name FROM pgtrickle.stream_tables_info lists them.';
+    ELSIF cardinality(found) > 1 THEN
+        RAISE EXCEPTION 'there are stream tables % in several schemas', name
+            USING ERRCODE = 'ambiguous_alias', HINT = 'Write schema.name.';
+    END IF;
+    RETURN found[1];
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.pgt_resolve(text) IS 'Id of the stream table that a name means.';
+
+-- NULL for cron expressions and where there is nothing to parse.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_schedule_interval(schedule text) RETURNS interval
+LANGUAGE sql IMMUTABLE
+AS $$
+    SELECT CASE WHEN trim(schedule) ~* '^(\d+[smhdw]\s*)+$' THEN
+        (SELECT sum(part[1]::int * CASE lower(part[2])
+            WHEN 's' THEN interval '1 second' WHEN 'm' THEN interval '1 minute' WHEN 'h' THEN interval '1 hour'
+            WHEN 'd' THEN interval '24 hours' ELSE interval '168 hours' END)
+         FROM regexp_matches(schedule, '(\d+)([smhdw])', 'gi') AS part)
+    END
+$$;
+
+-- Sources first: level 0 reads no stream table. UNION ends it should the catalog ever hold a circle.
+CREATE OR REPLACE VIEW pgtrickle.pgt_levels AS
+WITH RECURSIVE walk(pgt_id, level) AS (
+    SELECT pgt_id, 0 FROM pgtrickle.pgt_stream_tables
+    UNION
+    SELECT d.pgt_id, w.level + 1
+    FROM walk w JOIN pgtrickle.pgt_dependencies d ON d.source_pgt_id = w.pgt_id
+    WHERE w.level < 1000
+)
+SELECT pgt_id, max(level) AS topo_level FROM walk GROUP BY pgt_id;
+
+-- A table without a schedule has the shortest one of the tables that read it.
+CREATE OR REPLACE VIEW pgtrickle.pgt_effective_schedules AS
+WITH RECURSIVE walk(pgt_id, every) AS (
+    SELECT pgt_id, pgtrickle.pgt_schedule_interval(schedule) FROM pgtrickle.pgt_stream_tables
+    WHERE pgtrickle.pgt_schedule_interval(schedule) IS NOT NULL
+    UNION
+    SELECT t.pgt_id, w.every
+    FROM walk w
+    JOIN pgtrickle.pgt_dependencies d ON d.pgt_id = w.pgt_id
+    JOIN pgtrickle.pgt_stream_tables t ON t.pgt_id = d.source_pgt_id AND t.schedule IS NULL
+)
+SELECT pgt_id, min(every) AS every FROM walk GROUP BY pgt_id;
+
+CREATE OR REPLACE VIEW pgtrickle.stream_tables_info AS
+SELECT
+    t.pgt_id,
+    format('%s.%s', t.pgt_schema, t.pgt_name) AS name,
+    t.pgt_schema,
+    t.pgt_name,
+    t.pgt_relid,
+    t.status,
+    t.refresh_mode,
+    t.schedule,
+    e.every AS effective_schedule,
+    t.is_populated,
+    now() - t.data_timestamp AS staleness,
+    coalesce(now() - t.data_timestamp > e.every, NOT t.is_populated) AS stale,
+    t.data_timestamp,
+    t.last_refresh_at,
+    t.last_refresh_at AS last_refreshed_at,
+    t.needs_reinit,
+    t.reinit_reason,
+    t.consecutive_errors,
+    t.last_error,
+    t.differentiable,
+    t.refusal,
+    ARRAY(
+        SELECT format('%s.%s', d.source_schema, d.source_name) FROM pgtrickle.pgt_dependencies d
+        WHERE d.pgt_id = t.pgt_id ORDER BY 1
+    ) AS depends_on,
+    l.topo_level,
+    t.append_only,
+    t.diamond_consistency,
+    t.diamond_schedule_policy,
+    t.requested_cdc_mode,
+    t.partition_by,
+    t.tier,
+    t.differential_max_change_ratio,
+    t.is_gated,
+    t.gated_reason,
+    t.is_hidden,
+    t.topk_limit,
+    t.topk_offset,
+    t.topk_order_by,
+    t.original_query,
+    t.defining_query,
+    t.frontier,
+    t.created_at,
+    t.updated_at
+FROM pgtrickle.pgt_stream_tables t
+LEFT JOIN pgtrickle.pgt_levels l USING (pgt_id)
+LEFT JOIN pgtrickle.pgt_effective_schedules e USING (pgt_id);
+
+CREATE OR REPLACE VIEW pgtrickle.pg_stat_stream_tables AS
+SELECT
+    i.pgt_id,
+    i.name,
+    i.pgt_schema,
+    i.pgt_name,
+    i.status,
+    i.refresh_mode,
+    i.is_populated,
+    i.staleness,
+    i.stale,
+    i.consecutive_errors,
+    coalesce(h.total_refreshes, 0) AS total_refreshes,
+    coalesce(h.successful_refreshes, 0) AS successful_refreshes,
+    coalesce(h.failed_refreshes, 0) AS failed_refreshes,
+    coalesce(h.skipped_refreshes, 0) AS skipped_refreshes,
+    coalesce(h.rows_inserted, 0) AS total_rows_inserted,
+    coalesce(h.rows_updated, 0) AS total_rows_updated,
+    coalesce(h.rows_deleted, 0) AS total_rows_deleted,
+    h.avg_duration_ms,
+    h.max_duration_ms,
+    latest.action AS last_action,
+    latest.status AS last_status,
+    latest.duration_ms AS last_duration_ms,
+    i.last_refresh_at,
+    i.data_timestamp,
+    i.last_error,
+    ARRAY(SELECT DISTINCT d.cdc_mode FROM pgtrickle.pgt_dependencies d WHERE d.pgt_id = i.pgt_id ORDER BY 1) AS cdc_modes
+FROM pgtrickle.stream_tables_info i
+LEFT JOIN LATERAL (
+    SELECT
+        count(*) FILTER (WHERE h.status IN ('COMPLETED', 'FAILED')) AS total_refreshes,
+        count(*) FILTER (WHERE h.status = 'COMPLETED') AS successful_refreshes,
+        count(*) FILTER (WHERE h.status = 'FAILED') AS failed_refreshes,
+        count(*) FILTER (WHERE h.status = 'SKIPPED') AS skipped_refreshes,
+        sum(h.rows_inserted)::bigint AS rows_inserted,
+        sum(h.rows_updated)::bigint AS rows_updated,
+        sum(h.rows_deleted)::bigint AS rows_deleted,
+        avg(h.duration_ms) FILTER (WHERE h.status = 'COMPLETED') AS avg_duration_ms,
+        max(h.duration_ms) FILTER (WHERE h.status = 'COMPLETED') AS max_duration_ms
+    FROM pgtrickle.pgt_refresh_history h WHERE h.pgt_id = i.pgt_id
+) AS h ON true
+LEFT JOIN LATERAL (
+    SELECT h.action, h.status, h.duration_ms FROM pgtrickle.pgt_refresh_history h
+    WHERE h.pgt_id = i.pgt_id ORDER BY h.refresh_id DESC LIMIT 1
+) AS latest ON true;
+
+CREATE OR REPLACE VIEW pgtrickle.pgt_cdc_status AS
+SELECT
+    t.pgt_schema,
+    t.pgt_name,
+    d.source_relid,
+    d.source_schema,
+    d.source_name,
+    d.cdc_mode,
+    c.slot_name,
+    c.buffer,
+    c.columns AS captured_columns
+FROM pgtrickle.pgt_dependencies d
+JOIN pgtrickle.pgt_stream_tables t USING (pgt_id)
+LEFT JOIN pgtrickle.pgt_change_tracking c ON c.source_relid = d.source_relid AND d.source_pgt_id IS NULL
+WHERE d.source_type = 'TABLE';
+
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_status()
+RETURNS TABLE (
+    name text, status text, refresh_mode text, schedule text, is_populated boolean, staleness interval, stale boolean,
+    data_timestamp timestamptz, last_refresh_at timestamptz, consecutive_errors integer, last_error text
+)
+LANGUAGE sql STABLE
+AS $$
+    SELECT name, status, refresh_mode, schedule, is_populated, staleness, stale, data_timestamp, last_refresh_at,
+           consecutive_errors, last_error
+    FROM pgtrickle.stream_tables_info ORDER BY name
+$$;
+
+CREATE OR REPLACE FUNCTION pgtrickle.get_staleness(name text) RETURNS double precision
+LANGUAGE sql STABLE
+AS $$
+    SELECT extract(epoch FROM now() - data_timestamp)::double precision
+    FROM pgtrickle.pgt_stream_tables WHERE pgt_id = pgtrickle.pgt_resolve(name)
+$$;
+
+CREATE OR REPLACE FUNCTION pgtrickle.get_refresh_history(name text, n integer DEFAULT 20)
+RETURNS TABLE (
+    refresh_id bigint, start_time timestamptz, end_time timestamptz, action text, status text, fallback_reason text,
+    rows_inserted bigint, rows_updated bigint, rows_deleted bigint, source_changes bigint, rows_read bigint,
+    reads integer, spark_jobs integer, duration_ms double precision, data_timestamp timestamptz, initiated_by text,
+    run_token text, unit text[], phases jsonb, error_message text
+)
+LANGUAGE sql STABLE
+AS $$
+    SELECT refresh_id, start_time, end_time, action, status, fallback_reason, rows_inserted, rows_updated,
+           rows_deleted, source_changes, rows_read, reads, spark_jobs, duration_ms, data_timestamp, initiated_by,
+           run_token, unit, phases, error_message
+    FROM pgtrickle.pgt_refresh_history
+    WHERE pgt_id = pgtrickle.pgt_resolve($1)
+    ORDER BY refresh_id DESC LIMIT $2
+$$;
+
+CREATE OR REPLACE FUNCTION pgtrickle.st_refresh_stats()
+RETURNS TABLE (
+    pgt_name text, pgt_schema text, status text, refresh_mode text, is_populated boolean, total_refreshes bigint,
+    successful_refreshes bigint, failed_refreshes bigint, total_rows_inserted bigint, total_rows_updated bigint,
+    total_rows_deleted bigint, avg_duration_ms double precision, last_refresh_action text, last_refresh_status text,
+    last_refresh_at timestamptz, staleness_secs double precision, stale boolean
+)
+LANGUAGE sql STABLE
+AS $$
+    SELECT pgt_name, pgt_schema, status, refresh_mode, is_populated, total_refreshes, successful_refreshes,
+           failed_refreshes, total_rows_inserted, total_rows_updated, total_rows_deleted, avg_duration_ms,
+           last_action, last_status, last_refresh_at, extract(epoch FROM staleness)::double precision, stale
+    FROM pgtrickle.pg_stat_stream_tables ORDER BY pgt_schema, pgt_name
+$$;

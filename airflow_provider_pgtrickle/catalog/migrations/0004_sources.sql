@@ -1,0 +1,126 @@
+-- What stream tables read, and how the capture of it fares.
+
+CREATE OR REPLACE FUNCTION pgtrickle.list_sources(name text)
+RETURNS TABLE (source_table text, source_oid oid, source_type text, cdc_mode text, columns_used text[])
+LANGUAGE sql STABLE
+AS $$
+    SELECT format('%s.%s', source_schema, source_name), source_relid, source_type, cdc_mode, columns_used
+    FROM pgtrickle.pgt_dependencies
+    WHERE pgt_id = pgtrickle.pgt_resolve($1)
+    ORDER BY 1
+$$;
+
+-- Roots are the tables nobody reads; below each stand its sources.
+CREATE OR REPLACE FUNCTION pgtrickle.dependency_tree()
+RETURNS TABLE (tree_line text, node text, node_type text, depth integer, status text, refresh_mode text)
+LANGUAGE sql STABLE
+AS $$
+    WITH RECURSIVE tree AS (
+        SELECT t.pgt_id, format('%s.%s', t.pgt_schema, t.pgt_name) AS node, 0 AS depth,
+               ''::text AS indent, ''::text AS branch, ARRAY[format('%s.%s', t.pgt_schema, t.pgt_name)] AS path
+        FROM pgtrickle.pgt_stream_tables t
+        WHERE NOT EXISTS (SELECT FROM pgtrickle.pgt_dependencies d WHERE d.source_pgt_id = t.pgt_id)
+        UNION ALL
+        SELECT below.pgt_id, below.node, above.depth + 1,
+               above.indent || CASE WHEN above.depth = 0 THEN '' WHEN above.branch LIKE '└%' THEN '    ' ELSE '│   ' END,
+               CASE WHEN below.is_last THEN '└── ' ELSE '├── ' END,
+               above.path || below.node
+        FROM tree above
+        CROSS JOIN LATERAL (
+            SELECT d.source_pgt_id AS pgt_id, format('%s.%s', d.source_schema, d.source_name) AS node,
+                   row_number() OVER (ORDER BY d.source_schema, d.source_name) = count(*) OVER () AS is_last
+            FROM pgtrickle.pgt_dependencies d WHERE d.pgt_id = above.pgt_id
+        ) AS below
+        WHERE above.depth < 100
+    )
+    SELECT tree.indent || tree.branch || tree.node || CASE WHEN tree.pgt_id IS NULL THEN ' [src]' ELSE '' END,
+           tree.node, CASE WHEN tree.pgt_id IS NULL THEN 'source_table' ELSE 'stream_table' END,
+           tree.depth, t.status, t.refresh_mode
+    FROM tree LEFT JOIN pgtrickle.pgt_stream_tables t USING (pgt_id)
+    ORDER BY tree.path
+$$;
+
+-- Rows of a buffer that a frontier doesn't hold yet; all of them where there is none.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_pending_rows(buffer text, frontier jsonb, source_key text) RETURNS bigint
+LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    seen jsonb := frontier #> ARRAY['sources', source_key];
+    snapshot pg_snapshot := (seen ->> 'snapshot')::pg_snapshot;
+    own xid8[] := ARRAY(SELECT x::xid8 FROM jsonb_array_elements_text(seen -> 'also') AS x);
+    pending bigint;
+BEGIN
+    IF to_regclass(format('pgtrickle_changes.%I', buffer)) IS NULL THEN
+        RETURN NULL;
+    ELSIF snapshot IS NULL THEN
+        EXECUTE format('SELECT count(*) FROM pgtrickle_changes.%I', buffer) INTO pending;
+    ELSE
+        EXECUTE format('SELECT count(*) FROM pgtrickle_changes.%I WHERE xid >= $1'
+                       ' AND NOT pg_visible_in_snapshot(xid, $2) AND xid <> ALL($3)', buffer)
+        INTO pending USING pg_snapshot_xmin(snapshot), snapshot, own;
+    END IF;
+    RETURN pending;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgtrickle.change_buffer_sizes()
+RETURNS TABLE (
+    stream_table text, source_table text, source_oid oid, cdc_mode text, pending_rows bigint, buffer_bytes bigint
+)
+LANGUAGE sql STABLE
+AS $$
+    SELECT format('%s.%s', t.pgt_schema, t.pgt_name), format('%s.%s', d.source_schema, d.source_name), d.source_relid,
+           d.cdc_mode, pgtrickle.pgt_pending_rows(b.buffer, t.frontier, b.source_key),
+           pg_total_relation_size(to_regclass(format('pgtrickle_changes.%I', b.buffer)))
+    FROM pgtrickle.pgt_dependencies d
+    JOIN pgtrickle.pgt_stream_tables t USING (pgt_id)
+    LEFT JOIN pgtrickle.pgt_change_tracking c ON c.source_relid = d.source_relid
+    CROSS JOIN LATERAL (
+        SELECT coalesce('changes_pgt_' || d.source_pgt_id, c.buffer) AS buffer,
+               coalesce('pgt_' || d.source_pgt_id, d.source_relid::text) AS source_key
+    ) AS b
+    WHERE b.buffer IS NOT NULL
+    ORDER BY 1, 2
+$$;
+
+CREATE OR REPLACE FUNCTION pgtrickle.check_cdc_health(warning_rows bigint DEFAULT 1000000)
+RETURNS TABLE (
+    source_table text, source_oid oid, cdc_mode text, slot_name text, selective_capture boolean,
+    captured_columns text[], consumers integer, pending_rows bigint, buffer_bytes bigint, lag_bytes bigint, alert text
+)
+LANGUAGE sql STABLE
+AS $$
+    SELECT format('%s.%s', c.source_schema, c.source_name), c.source_relid, 'TRIGGER', c.slot_name,
+           cardinality(c.columns) < facts.columns, c.columns, cardinality(c.tracked_by_pgt_ids), facts.pending,
+           pg_total_relation_size(facts.buffer), NULL::bigint,
+           CASE
+               WHEN facts.columns = 0 THEN 'source_dropped'
+               WHEN facts.buffer IS NULL THEN 'buffer_missing'
+               WHEN facts.disabled THEN 'trigger_disabled'
+               WHEN NOT facts.suffixes @> ARRAY['truncate', 'row']
+                    AND NOT facts.suffixes @> ARRAY['truncate', 'replica', 'insert', 'update', 'delete']
+                   THEN 'trigger_missing'
+               WHEN facts.pending > warning_rows THEN 'buffer_growth_warning'
+           END
+    FROM pgtrickle.pgt_change_tracking c
+    CROSS JOIN LATERAL (
+        SELECT
+            (SELECT count(*) FROM pg_catalog.pg_attribute a
+             WHERE a.attrelid = c.source_relid AND a.attnum > 0 AND NOT a.attisdropped) AS columns,
+            to_regclass(format('pgtrickle_changes.%I', c.buffer)) AS buffer,
+            pgtrickle.pgt_pending_rows(c.buffer, NULL, NULL) AS pending,
+            EXISTS (SELECT FROM pg_catalog.pg_trigger t
+                    WHERE t.tgrelid = c.source_relid AND starts_with(t.tgname, c.slot_name || '_')
+                      AND t.tgenabled = 'D')
+                AS disabled,
+            ARRAY(SELECT substr(t.tgname, length(c.slot_name) + 2) FROM pg_catalog.pg_trigger t
+                  WHERE t.tgrelid = c.source_relid AND starts_with(t.tgname, c.slot_name || '_')) AS suffixes
+    ) AS facts
+    ORDER BY 1
+$$;
+
+-- Capture is by triggers alone; the function stands for monitoring that asks for it.
+CREATE OR REPLACE FUNCTION pgtrickle.slot_health()
+RETURNS TABLE (slot_name text, source_relid oid, active boolean, retained_wal_bytes bigint, wal_status text)
+LANGUAGE sql STABLE
+AS $$ SELECT NULL::text, NULL::oid, NULL::boolean, NULL::bigint, NULL::text WHERE false $$;
