@@ -1,0 +1,43 @@
+"""What one refresh adds to a delta: the window of each buffer, and where the stored rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Window:
+    """The rows of a change buffer that became visible between two snapshots."""
+
+    buffer: tuple[str, str]
+    old: str
+    new: str
+    also: tuple[int, ...] = ()
+    """Transactions beyond `old` that were consumed already: the unit's own apply."""
+
+
+@dataclass(frozen=True)
+class Pending:
+    """The uncommitted delta of a stream table refreshed earlier in the same unit."""
+
+    sql: str
+    """Yields `__pgt_w`, `__pgt_row_id` and the visible columns."""
+
+
+@dataclass(frozen=True)
+class SourceBinding:
+    changed: bool
+    window: Window | None = None
+    pending: Pending | None = None
+
+
+@dataclass(frozen=True)
+class Binding:
+    sources: Mapping[str, SourceBinding] = field(default_factory=dict)
+    stored: tuple[str, str] | None = None
+    """(schema, name) of the stream table itself."""
+
+    @property
+    def changed(self) -> frozenset[str]:
+        return frozenset(key for key, source in self.sources.items() if source.changed)

@@ -1,0 +1,272 @@
+"""Rendering a plan as one PostgreSQL statement: the last step, after every rule has been applied.
+
+Shared nodes (deltas, key sets) and the versions of sources become CTEs; everything else is a
+subquery in place, so that PostgreSQL's planner sees through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import sqlglot
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.binding import Binding, Pending, Window
+from airflow_provider_pgtrickle.dvm.buffers import ROW_ID, buffer_column
+from airflow_provider_pgtrickle.dvm.expressions import ROW, WEIGHT, render, rewrite
+from airflow_provider_pgtrickle.dvm.node import Keys, Node
+from airflow_provider_pgtrickle.dvm.schema import Source, SourceColumn
+from airflow_provider_pgtrickle.dvm.types import is_its_image
+
+SOURCE_META = "pgtrickle_source"
+"""Where the front end leaves a table's source key for tables inside subqueries."""
+
+
+def quote(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql("postgres")
+
+
+def literal(text: str) -> str:
+    return exp.Literal.string(text).sql("postgres")
+
+
+class Emitter:
+    """One statement in the making."""
+
+    weight = quote(WEIGHT)
+
+    def __init__(
+        self,
+        binding: Binding,
+        sources: Mapping[str, Source],
+        used: Mapping[str, Iterable[str]],
+    ) -> None:
+        self._binding = binding
+        self._sources = sources
+        self._used = {key: tuple(names) for key, names in used.items()}
+        self._ctes: dict[str, str] = {}
+        self._shared: dict[int, str] = {}
+        self._uses: dict[int, int] = {}
+        self._aliases = 0
+
+    # -- the statement -------------------------------------------------------------------------
+
+    def statement(self, root: Node) -> str:
+        """`WITH … SELECT` of the root's columns, its weight first where it has one."""
+        self._count(root)
+        body = root.select(self)
+        if not self._ctes:
+            return body
+        ctes = ",\n".join(f"{name} AS {definition}" for name, definition in self._ctes.items())
+        return f"WITH {ctes}\n{body}"
+
+    def _count(self, root: Node) -> None:
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            self._uses[id(node)] = self._uses.get(id(node), 0) + 1
+            if self._uses[id(node)] == 1:
+                stack.extend(node.inputs)
+
+    def from_item(self, node: Node) -> tuple[str, str]:
+        """(`item AS alias`, alias) of a node as it stands in FROM."""
+        alias = self.alias()
+        name = self._shared_name(node)
+        if name is not None:
+            return f"{name} AS {alias}", alias
+        return f"({node.select(self)}) AS {alias}", alias
+
+    def _shared_name(self, node: Node) -> str | None:
+        if not node.shared and not (node.weighted and self._uses.get(id(node), 0) > 1):
+            return None
+        if id(node) not in self._shared:
+            definition = node.select(self)
+            name = quote(f"__pgt_{'delta' if node.weighted else 'keys'}_{len(self._shared) + 1}")
+            self._ctes[name] = f"({definition})"
+            self._shared[id(node)] = name
+        return self._shared[id(node)]
+
+    # -- small pieces --------------------------------------------------------------------------
+
+    def alias(self) -> str:
+        self._aliases += 1
+        return f"__pgt_q{self._aliases}"
+
+    def name(self, name: str) -> str:
+        return quote(name)
+
+    def columns(self, node: Node, alias: str, weight: bool = True) -> str:
+        names = node.all_names if weight else node.names
+        return ", ".join(f"{alias}.{quote(n)}" for n in names)
+
+    def expression(self, expression: exp.Expression, alias: str | Mapping[str, str], is_old: bool = False) -> str:
+        """An expression with its row's columns qualified, and the tables inside it at the right version."""
+
+        def change(node: exp.Expression) -> exp.Expression | None:
+            if isinstance(node, exp.Column) and node.table == ROW:
+                owner = alias if isinstance(alias, str) else alias[node.name]
+                return exp.Column(this=node.this.copy(), table=exp.to_identifier(owner))
+            if isinstance(node, exp.Table) and SOURCE_META in node.meta:
+                return self._versioned(node, is_old)
+            return None
+
+        return render(rewrite(expression, change))
+
+    def _versioned(self, table: exp.Table, is_old: bool) -> exp.Expression | None:
+        source = self._sources[table.meta[SOURCE_META]]
+        relation = self.relation(source, is_old)
+        if relation == self._plain(source):
+            return None
+        replaced = exp.Table(this=sqlglot.to_identifier(relation.strip('"'), quoted=True))
+        alias = table.args.get("alias")
+        replaced.set("alias", alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+        for join in table.args.get("joins") or []:
+            replaced.append("joins", rewrite(join, lambda n: self._nested(n, is_old)))
+        return replaced
+
+    def _nested(self, node: exp.Expression, is_old: bool) -> exp.Expression | None:
+        if isinstance(node, exp.Table) and SOURCE_META in node.meta:
+            return self._versioned(node, is_old)
+        return None
+
+    def stored(self) -> str:
+        if self._binding.stored is None:
+            raise ValueError("this plan reads the stored rows; the binding must say where they are")
+        return ".".join(quote(part) for part in self._binding.stored)
+
+    def null_safe_semi_join(self, child: Node, keys: Keys) -> str:
+        """Rows compared as records: equal NULLs match, and PostgreSQL can hash them."""
+        source, alias = self.from_item(child)
+        relation, key = self.from_item(keys.relation)
+        left = ", ".join(f"{alias}.{quote(t)}" for t, _ in keys.pairs)
+        right = ", ".join(f"{key}.{quote(k)}" for _, k in keys.pairs)
+        record = self.alias()
+        return (
+            f"SELECT {self.columns(child, alias)} FROM {source} "
+            f"CROSS JOIN LATERAL (SELECT ROW({left}) AS r) AS {record} "
+            f"WHERE {record}.r IN (SELECT ROW({right}) FROM {relation})"
+        )
+
+    # -- sources -------------------------------------------------------------------------------
+
+    def _plain(self, source: Source) -> str:
+        return f"{quote(source.schema)}.{quote(source.name)}"
+
+    def relation(self, source: Source, is_old: bool) -> str:
+        """What stands in FROM for a source at one version."""
+        bound = self._binding.sources.get(source.key)
+        if is_old:
+            if bound is None or not bound.changed or bound.window is None:
+                return self._plain(source)
+            return self._adjusted(source, "old", self._window_changes(source, bound.window), "-")
+        if bound is None or bound.pending is None:
+            return self._plain(source)
+        return self._adjusted(source, "now", self._pending_changes(source, bound.pending), "")
+
+    def changes(self, source: Source) -> str:
+        """The source's whole change, window and pending rows together."""
+        bound = self._binding.sources[source.key]
+        parts = []
+        if bound.window is not None:
+            parts.append(self._window_changes(source, bound.window))
+        if bound.pending is not None:
+            parts.append(self._pending_changes(source, bound.pending))
+        if len(parts) == 1:
+            return parts[0]
+        columns = self._source_columns(source)
+        name = quote(f"__pgt_changes_{source.key}")
+        if name not in self._ctes:
+            selects = [f"SELECT {self.weight}, {columns} FROM {p}" for p in parts]
+            self._ctes[name] = f"({' UNION ALL '.join(selects)})"
+        return name
+
+    def _columns_used(self, source: Source) -> tuple[SourceColumn, ...]:
+        wanted = set(self._used.get(source.key, ())) | set(self._touch(source))
+        columns = [c for c in source.columns if c.name in wanted]
+        if source.kind == "STREAM_TABLE" and all(c.name != ROW_ID for c in columns):
+            columns.append(SourceColumn(ROW_ID, "bigint", True))
+        return tuple(columns)
+
+    def _source_columns(self, source: Source) -> str:
+        return ", ".join(quote(c.name) for c in self._columns_used(source))
+
+    def _touch(self, source: Source) -> tuple[str, ...]:
+        """Columns by which a changed row is found again; not unique for a stream table's bag."""
+        return (ROW_ID,) if source.kind == "STREAM_TABLE" else source.primary_key
+
+    def _window_changes(self, source: Source, window: Window) -> str:
+        name = quote(f"__pgt_window_{source.key}")
+        if name not in self._ctes:
+            columns = self._columns_used(source)
+            is_stream_table = source.kind == "STREAM_TABLE"
+            buffer = ".".join(quote(p) for p in window.buffer)
+            where = window_predicate(window)
+
+            def side(weight: int, prefix: str, actions: str) -> str:
+                items = [f"{weight} AS {self.weight}"]
+                for c in columns:
+                    held = "pk_hash" if c.name == ROW_ID and is_stream_table else buffer_column(prefix, c.name)
+                    items.append(f"{quote(held)} AS {quote(c.name)}")
+                return f"SELECT {', '.join(items)} FROM {buffer} WHERE action IN ({actions}) AND {where}"
+
+            if is_stream_table:
+                both = [side(1, "new", "'I'"), side(-1, "new", "'D'")]
+            else:
+                both = [side(1, "new", "'I', 'U'"), side(-1, "old", "'U', 'D'")]
+            self._ctes[name] = f"({' UNION ALL '.join(both)})"
+        return name
+
+    def _pending_changes(self, source: Source, pending: Pending) -> str:
+        name = quote(f"__pgt_pending_{source.key}")
+        if name not in self._ctes:
+            columns = self._source_columns(source)
+            self._ctes[name] = f"(SELECT {self.weight}, {columns} FROM ({pending.sql}) AS p)"
+        return name
+
+    def _adjusted(self, source: Source, version: str, changes: str, sign: str) -> str:
+        """source ± changes as a bag: rows the changes don't touch as they are, the touched ones summed."""
+        name = quote(f"__pgt_{version}_{source.key}")
+        if name in self._ctes:
+            return name
+        columns, touch = self._columns_used(source), self._touch(source)
+        plain, listed = self._plain(source), self._source_columns(source)
+        touched = ", ".join(f"t.{quote(c)}" for c in touch)
+        keys = f"SELECT {', '.join(quote(c) for c in touch)} FROM {changes}"
+        only = f" WHERE ({touched}) IN ({keys})" if touch else ""
+        group, restored = [], []
+        for c in columns:
+            column = f"s.{quote(c.name)}"
+            if not c.has_equality:
+                group.append(f"{column}::text")
+                restored.append(f"({column}::text)::{c.type} AS {quote(c.name)}")
+                continue
+            group.append(column)
+            restored.append(f"{column} AS {quote(c.name)}")
+            if not is_its_image(c.type):
+                group.append(f"{column}::text")
+        summed = (
+            f"SELECT {', '.join([*restored, f'sum(s.{self.weight}) AS n'])} FROM ("
+            f"SELECT 1 AS {self.weight}, {listed} FROM {plain} AS t{only} "
+            f"UNION ALL SELECT {sign}{self.weight}, {listed} FROM {changes} AS c"
+            f") AS s GROUP BY {', '.join(group)} HAVING sum(s.{self.weight}) > 0"
+        )
+        many = "" if touch and source.kind != "STREAM_TABLE" else " CROSS JOIN LATERAL generate_series(1, u.n)"
+        items = ", ".join(f"u.{quote(c.name)}" for c in columns)
+        parts = [f"SELECT {items} FROM ({summed}) AS u{many}"]
+        if touch:
+            parts.insert(0, f"SELECT {listed} FROM {plain} AS t WHERE NOT (({touched}) IN ({keys}))")
+        self._ctes[name] = f"NOT MATERIALIZED ({' UNION ALL '.join(parts)})"
+        return name
+
+
+def window_predicate(window: Window) -> str:
+    """Rows that became visible after `old` and not later than `new`."""
+    old, new = f"{literal(window.old)}::pg_snapshot", f"{literal(window.new)}::pg_snapshot"
+    terms = [
+        f"xid >= pg_snapshot_xmin({old})",
+        f"xid < pg_snapshot_xmax({new})",
+        f"pg_visible_in_snapshot(xid, {new})",
+        f"NOT pg_visible_in_snapshot(xid, {old})",
+    ]
+    terms += [f"xid <> {literal(str(xid))}::xid8" for xid in window.also]
+    return " AND ".join(terms)

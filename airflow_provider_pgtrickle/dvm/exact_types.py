@@ -1,0 +1,122 @@
+"""Types of expressions over exact numbers: what a running sum may be kept of.
+
+A sum of integers, or of numerics that all have the same number of digits after the point, is the
+same whether it is added up anew or kept by adding and subtracting: value, type and digits.
+Everything else (floats, numerics of varying scale) is not kept but computed anew for its group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.expressions import is_row_column, unparen
+from airflow_provider_pgtrickle.dvm.node import Column
+from airflow_provider_pgtrickle.dvm.types import is_integer, numeric_scale
+
+_RANK = {"smallint": 0, "integer": 1, "bigint": 2, "numeric": 3}
+_BY_RANK = ("smallint", "integer", "bigint", "numeric")
+
+
+@dataclass(frozen=True)
+class Exact:
+    """An exact number: its type's name without modifier, and its digits after the point."""
+
+    base: str
+    scale: int
+
+    @property
+    def sum_type(self) -> str:
+        """The type of PostgreSQL's `sum` over it."""
+        return "bigint" if self.base in ("smallint", "integer") else "numeric"
+
+
+def exact_type(expression: exp.Expression, columns: Mapping[str, Column]) -> Exact | None:
+    """The exact type of an expression, or None where it is not exact or not known."""
+    node = unparen(expression)
+    if is_row_column(node):
+        return named(columns[node.name].type)
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return _literal(node.name)
+    if isinstance(node, exp.Cast):
+        return named(node.to.sql("postgres").lower()) if exact_type(node.this, columns) else None
+    if isinstance(node, exp.Neg):
+        return exact_type(node.this, columns)
+    if isinstance(node, (exp.Add, exp.Sub, exp.Mul)):
+        return _arithmetic(node, exact_type(node.this, columns), exact_type(node.expression, columns))
+    if isinstance(node, exp.Case):
+        branches = [i.args["true"] for i in node.args["ifs"]]
+        if node.args.get("default") is not None:
+            branches.append(node.args["default"])
+        return _common(branches, columns)
+    if isinstance(node, exp.Coalesce):
+        return _common([node.this, *node.expressions], columns)
+    return None
+
+
+def named(type_name: str | None) -> Exact | None:
+    """
+    >>> named("numeric(10,2)")
+    Exact(base='numeric', scale=2)
+    >>> named("double precision") is None
+    True
+    """
+    if type_name is None:
+        return None
+    name = {"int": "integer", "decimal": "numeric"}.get(type_name, type_name)
+    if name.startswith("decimal("):
+        name = "numeric" + name[len("decimal") :]
+    scale = numeric_scale(name)
+    if scale is None:
+        return None
+    return Exact(name if is_integer(name) else "numeric", scale)
+
+
+def _literal(text: str) -> Exact | None:
+    if text.isdigit():
+        value = int(text)
+        base = "integer" if value < 2**31 else "bigint" if value < 2**63 else "numeric"
+        return Exact(base, 0)
+    whole, point, digits = text.partition(".")
+    if point and (whole + digits).isdigit():
+        return Exact("numeric", len(digits))
+    return None
+
+
+def _wider(a: Exact, b: Exact) -> str:
+    return _BY_RANK[max(_RANK[a.base], _RANK[b.base])]
+
+
+def _arithmetic(node: exp.Expression, a: Exact | None, b: Exact | None) -> Exact | None:
+    if a is None or b is None:
+        return None
+    scale = a.scale + b.scale if isinstance(node, exp.Mul) else max(a.scale, b.scale)
+    return Exact(_wider(a, b), scale)
+
+
+def _is_nothing(expression: exp.Expression) -> bool:
+    """NULL, or a zero: neither adds digits to a sum that matter."""
+    node = unparen(expression)
+    while isinstance(node, exp.Cast):
+        node = unparen(node.this)
+    return isinstance(node, exp.Null) or (isinstance(node, exp.Literal) and not node.is_string and node.name == "0")
+
+
+def _common(branches: list[exp.Expression], columns: Mapping[str, Column]) -> Exact | None:
+    kinds: list[Exact] = []
+    bases: list[Exact] = []
+    for branch in branches:
+        if isinstance(unparen(branch), exp.Null):
+            continue
+        kind = exact_type(branch, columns) or (Exact("numeric", 0) if _is_nothing(branch) else None)
+        if kind is None:
+            return None
+        bases.append(kind)
+        if not _is_nothing(branch):
+            kinds.append(kind)
+    if not bases or len({k.scale for k in kinds}) > 1:
+        return None
+    base = _BY_RANK[max(_RANK[b.base] for b in bases)]
+    return Exact(base, kinds[0].scale if kinds else 0)

@@ -1,0 +1,77 @@
+"""Which calls aggregate, and which of them depend on the order of their input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+NAMES = {
+    "any_value", "array_agg", "avg", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "corr", "count",
+    "covar_pop", "covar_samp", "cume_dist", "dense_rank", "every", "json_agg", "json_agg_strict", "json_arrayagg",
+    "json_object_agg", "json_object_agg_strict", "json_object_agg_unique", "json_objectagg", "jsonb_agg",
+    "jsonb_agg_strict", "jsonb_object_agg", "jsonb_object_agg_strict", "jsonb_object_agg_unique", "max", "min",
+    "mode", "percent_rank", "percentile_cont", "percentile_disc", "range_agg", "range_intersect_agg", "rank",
+    "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy",
+    "regr_syy", "stddev", "stddev_pop", "stddev_samp", "string_agg", "sum", "var_pop", "var_samp", "variance",
+    "xmlagg",
+}  # fmt: skip
+ORDERED_SETS = {"mode", "percentile_cont", "percentile_disc", "rank", "dense_rank", "percent_rank", "cume_dist"}
+WINDOW_ONLY = (exp.RowNumber, exp.Lag, exp.Lead, exp.Ntile, exp.NthValue, exp.FirstValue, exp.LastValue)
+_ORDERED = {
+    "array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg", "xmlagg",
+    "json_agg_strict", "jsonb_agg_strict", "json_arrayagg", "any_value",
+}  # fmt: skip
+
+
+def call_name(call: exp.Expression) -> str:
+    if isinstance(call, exp.Anonymous):
+        return call.name.lower()
+    text = call.sql("postgres")
+    return text.split("(", 1)[0].strip().lower()
+
+
+def is_aggregate(node: exp.Expression, own: frozenset[str] = frozenset()) -> bool:
+    """Whether a call aggregates when it has no OVER; `own` are names of user-defined aggregates."""
+    if isinstance(node, WINDOW_ONLY):
+        return False
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in NAMES or node.name.lower() in own
+    return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Func) and call_name(node) in NAMES)
+
+
+def is_order_sensitive(call: exp.Expression) -> bool:
+    """An aggregate whose value depends on its input's order, and that doesn't fix it."""
+    if call_name(call) not in _ORDERED:
+        return False
+    return not any(isinstance(a, exp.Order) for a in call.iter_expressions()) and call.find(exp.Order) is None
+
+
+def aggregate_calls(expression: exp.Expression, own: frozenset[str]) -> Iterator[exp.Expression]:
+    """The outermost aggregate calls with their FILTER and WITHIN GROUP, none inside OVER or a subquery."""
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (exp.Select, exp.SetOperation)):
+            continue
+        if isinstance(node, exp.Window):
+            stack.extend(_window_parts(node))
+        elif isinstance(node, exp.Filter) or isinstance(node, exp.WithinGroup) or is_aggregate(node, own):
+            yield node
+        else:
+            stack.extend(node.iter_expressions())
+
+
+def _window_parts(window: exp.Window) -> list[exp.Expression]:
+    """What stands inside a window call: its arguments, PARTITION BY and ORDER BY may hold plain aggregates."""
+    call = window.this
+    parts: list[exp.Expression] = []
+    while isinstance(call, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+        if isinstance(call, exp.Filter):
+            parts.append(call.expression)
+        call = call.this
+    parts.extend(call.iter_expressions())
+    parts.extend(window.args.get("partition_by") or [])
+    if window.args.get("order"):
+        parts.append(window.args["order"])
+    return parts

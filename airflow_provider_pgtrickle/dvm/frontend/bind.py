@@ -1,0 +1,83 @@
+"""Expressions of the query's text as expressions over the row at hand."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.expressions import rewrite
+from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
+from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
+
+
+def bind(expression: exp.Expression, scope: Scope) -> exp.Expression:
+    """A copy whose references to `scope` are columns of the row; subqueries keep their own names."""
+
+    def change(node: exp.Expression) -> exp.Expression | None:
+        if isinstance(node, (exp.Select, exp.SetOperation)):
+            return bind_nested(node, scope)
+        if isinstance(node, exp.Column):
+            return scope.resolve(node)
+        if isinstance(node, exp.Dot) and isinstance(node.this, (exp.Identifier, exp.Dot)):
+            return None
+        return None
+
+    return rewrite(expression, change)
+
+
+def bind_nested(query: exp.Query, scope: Scope) -> exp.Query:
+    """A subquery with its outer references bound and the WITH items of the outer query written out."""
+    copy = _expand_ctes(query.copy(), scope)
+    _visit(copy, scope, frozenset())
+    return copy
+
+
+def _visit(node: exp.Expression, scope: Scope, inner: frozenset[str]) -> None:
+    if isinstance(node, exp.Select):
+        inner = inner | defined_aliases(node)
+    for child in list(node.iter_expressions()):
+        if isinstance(child, exp.Column):
+            if child.table and child.table not in inner:
+                child.replace(scope.resolve(child))
+            continue
+        _visit(child, scope, inner)
+
+
+def defined_aliases(select: exp.Select) -> frozenset[str]:
+    """Aliases that one block's FROM defines."""
+    found: set[str] = set()
+    stack: list[exp.Expression] = [e for e in (select.args.get("from_"), *(select.args.get("joins") or [])) if e]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (exp.From, exp.Join)):
+            stack.append(node.this)
+            continue
+        alias = node.alias_or_name
+        if alias:
+            found.add(alias)
+        if isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query):
+            stack.append(node.this)
+        stack.extend(node.args.get("joins") or [])
+    return frozenset(found)
+
+
+def _expand_ctes(query: exp.Query, scope: Scope) -> exp.Query:
+    """References to the outer query's WITH items become derived tables, since the block is rendered alone."""
+    own = {cte.alias for w in query.find_all(exp.With) for cte in w.expressions}
+    wrapper = exp.Paren(this=query)
+    for table in list(query.find_all(exp.Table)):
+        if table.db or not isinstance(table.this, exp.Identifier) or table.name in own:
+            continue
+        cte = scope.ctes.get(table.name)
+        if cte is None:
+            continue
+        if cte.recursive_with is not None:
+            raise Refused(Reason.UNSUPPORTED_SYNTAX, f"recursive {table.name} inside a subquery")
+        alias = table.args.get("alias")
+        alias = alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
+        if cte.outputs and not alias.args.get("columns"):
+            alias.set("columns", [exp.to_identifier(n, quoted=True) for n in cte.outputs])
+        definition = _expand_ctes(cte.query.copy(), cte.scope)
+        table.replace(exp.Subquery(this=definition, alias=alias, joins=table.args.get("joins")))
+    result = wrapper.this
+    result.parent = None
+    return result

@@ -1,0 +1,146 @@
+"""Query expressions to nodes: WITH, set operations, and the dispatch to blocks."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.emit import SOURCE_META
+from airflow_provider_pgtrickle.dvm.expressions import column
+from airflow_provider_pgtrickle.dvm.frontend import block
+from airflow_provider_pgtrickle.dvm.frontend.bind import bind_nested
+from airflow_provider_pgtrickle.dvm.frontend.scope import CommonTable, Scope
+from airflow_provider_pgtrickle.dvm.names import Namer
+from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.operators.constant import Constant
+from airflow_provider_pgtrickle.dvm.operators.distinct import Distinct
+from airflow_provider_pgtrickle.dvm.operators.native import Native
+from airflow_provider_pgtrickle.dvm.operators.project import Project
+from airflow_provider_pgtrickle.dvm.operators.set_operation import SetOperation
+from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
+from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
+from airflow_provider_pgtrickle.dvm.schema import Schema, Source
+
+
+class Builder:
+    """One query in the making: names stay unique throughout it."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.sources: dict[str, Source] = {s.key: s for s in schema.sources.values()}
+        self.name = Namer()
+        self.own_aggregates = frozenset(schema.aggregates)
+        self.inside: dict[str, set[str]] = {}
+        """Columns that subqueries left to PostgreSQL read, by source."""
+
+    def query(self, query: exp.Expression, scope: Scope) -> tuple[Node, list[str]]:
+        """The node of a query expression and its output columns' names as the query gives them."""
+        while isinstance(query, exp.Subquery) and not query.alias:
+            self._no_limit(query)
+            query = query.this
+        if query.args.get("with_"):
+            scope = self._with(query, scope)
+        self._no_limit(query)
+        if isinstance(query, exp.Select):
+            return block.build(self, query, scope)
+        if isinstance(query, exp.SetOperation):
+            return self._set_operation(query, scope)
+        if isinstance(query, exp.Values):
+            width = len(query.expressions[0].expressions)
+            outputs = [f"column{n}" for n in range(1, width + 1)]
+            return Constant(query.copy(), tuple(self.name(o) for o in outputs)), outputs
+        raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{type(query).__name__} where a query is expected")
+
+    def _no_limit(self, query: exp.Expression) -> None:
+        if query.args.get("limit") or query.args.get("offset"):
+            raise Refused(
+                Reason.NESTED_LIMIT,
+                "LIMIT below the top",
+                "Use row_number() OVER (…) <= n, or make the limited part a stream table of its own.",
+            )
+
+    # -- WITH ----------------------------------------------------------------------------------
+
+    def _with(self, query: exp.Expression, scope: Scope) -> Scope:
+        clause: exp.With = query.args["with_"]
+        inner = scope.child()
+        inner.relations = dict(scope.relations)
+        for cte in clause.expressions:
+            columns = [i.name for i in cte.args["alias"].args.get("columns") or []]
+            reads_itself = any(not t.db and t.name == cte.alias for t in cte.this.find_all(exp.Table))
+            recursive = clause if clause.args.get("recursive") and reads_itself else None
+            before = Scope(ctes=dict(inner.ctes))
+            inner.ctes[cte.alias] = CommonTable(cte.this, tuple(columns) or None, before, recursive)
+        return inner
+
+    def common_table(self, name: str, cte: CommonTable) -> tuple[Node, list[str]]:
+        """A reference to a WITH item: the shared node under fresh names."""
+        if cte.built is None:
+            if cte.recursive_with is not None:
+                cte.built = self._recursive(name, cte)
+            else:
+                cte.built = self.query(cte.query, cte.scope.child())
+        node, outputs = cte.built
+        names = list(cte.outputs) + outputs[len(cte.outputs) :] if cte.outputs else outputs
+        items = tuple((self.name(n), column(c)) for n, c in zip(names, node.names, strict=True))
+        return Project(node, items), names
+
+    def _recursive(self, name: str, cte: CommonTable) -> tuple[Node, list[str]]:
+        clause = cte.recursive_with
+        assert clause is not None
+        outputs = list(cte.outputs or ()) or self._output_names(cte.query)
+        whole = exp.Select(
+            with_=clause.copy(),
+            expressions=[exp.column(n, table=name, quoted=True) for n in outputs],
+            from_=exp.From(this=exp.Table(this=exp.to_identifier(name, quoted=True))),
+        )
+        bound = bind_nested(whole, Scope())
+        self.note_reads(bound)
+        reads = frozenset(t.meta[SOURCE_META] for t in bound.find_all(exp.Table) if SOURCE_META in t.meta)
+        return Native(bound, tuple(self.name(o) for o in outputs), reads), outputs
+
+    def _output_names(self, query: exp.Expression) -> list[str]:
+        while isinstance(query, (exp.SetOperation, exp.Subquery)):
+            query = query.this
+        return [i.alias_or_name for i in query.expressions]
+
+    # -- set operations ------------------------------------------------------------------------
+
+    def _set_operation(self, query: exp.SetOperation, scope: Scope) -> tuple[Node, list[str]]:
+        branches = self._branches(query)
+        built = [self.query(b, scope.child() if not b.args.get("with_") else scope.child()) for b in branches]
+        outputs = built[0][1]
+        kind = type(query).__name__.upper()
+        is_all = query.args.get("distinct") is False
+        if kind == "UNION":
+            union = UnionAll(tuple(n for n, _ in built), tuple(self.name(o) for o in outputs))
+            return (union if is_all else Distinct(union)), outputs
+        return SetOperation(kind, built[0][0], built[1][0], is_all), outputs
+
+    def _branches(self, query: exp.SetOperation) -> list[exp.Expression]:
+        """A chain of UNION ALL is one node; anything else has two branches."""
+        if not isinstance(query, exp.Union) or query.args.get("distinct") is not False:
+            return [query.this, query.expression]
+        chain: list[exp.Expression] = []
+        node: exp.Expression = query
+        while isinstance(node, exp.Union) and node.args.get("distinct") is False and not _has_clauses(node, query):
+            chain.append(node.expression)
+            node = node.this
+        chain.append(node)
+        return chain[::-1]
+
+    # -- what PostgreSQL evaluates as it stands ------------------------------------------------
+
+    def note_reads(self, query: exp.Expression) -> None:
+        """Remember which columns a subquery that is left to PostgreSQL may read."""
+        names = {c.name for c in query.find_all(exp.Column)}
+        for join in query.find_all(exp.Join):
+            names |= {i.name for i in join.args.get("using") or []}
+        for table in query.find_all(exp.Table):
+            key = table.meta.get(SOURCE_META)
+            if key is not None:
+                held = {c.name for c in self.sources[key].columns}
+                self.inside.setdefault(key, set()).update(names & held)
+
+
+def _has_clauses(node: exp.Expression, root: exp.Expression) -> bool:
+    return node is not root and any(node.args.get(c) for c in ("with_", "order", "limit", "offset"))

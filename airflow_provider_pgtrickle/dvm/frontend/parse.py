@@ -1,0 +1,22 @@
+"""Canonical text to a sqlglot tree."""
+
+from __future__ import annotations
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
+
+
+def parse(text: str) -> exp.Query:
+    """The one query in `text`."""
+    try:
+        tree = sqlglot.parse_one(text, read="postgres")
+    except (SqlglotError, RecursionError) as error:
+        raise Refused(Reason.UNSUPPORTED_SYNTAX, str(error).splitlines()[0][:200]) from None
+    while isinstance(tree, exp.Subquery) and not tree.alias:
+        tree = tree.this
+    if not isinstance(tree, exp.Query):
+        raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{type(tree).__name__} is no query")
+    return tree

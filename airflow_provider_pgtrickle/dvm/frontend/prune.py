@@ -1,0 +1,106 @@
+"""Columns nobody reads are not captured, read or carried."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from airflow_provider_pgtrickle.dvm.expressions import columns_of
+from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
+from airflow_provider_pgtrickle.dvm.operators.dependent import Subquery
+from airflow_provider_pgtrickle.dvm.operators.distinct import Distinct
+from airflow_provider_pgtrickle.dvm.operators.filter import Filter
+from airflow_provider_pgtrickle.dvm.operators.inner_join import InnerJoin
+from airflow_provider_pgtrickle.dvm.operators.lateral import Lateral
+from airflow_provider_pgtrickle.dvm.operators.outer_join import OuterJoin
+from airflow_provider_pgtrickle.dvm.operators.project import Project
+from airflow_provider_pgtrickle.dvm.operators.scan import Scan
+from airflow_provider_pgtrickle.dvm.operators.set_operation import SetOperation
+from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
+from airflow_provider_pgtrickle.dvm.operators.window import Window
+
+
+def prune(root: Node) -> Node:
+    """The tree with scans and projections cut to what is read above them."""
+    needed = set(root.names)
+    size = -1
+    while size != len(needed):
+        size = len(needed)
+        seen: set[int] = set()
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            needed |= _reads(node, needed)
+            stack.extend(node.inputs)
+            stack.extend(p.core for p in getattr(node, "parts", ()) if p.core is not None)
+    return _Cutter(needed).cut(root)
+
+
+def _reads(node: Node, needed: set[str]) -> set[str]:
+    """Columns of its inputs that a node reads by itself."""
+    found: set[str] = set()
+    if isinstance(node, Project):
+        for name, expression in node.items:
+            if name in needed:
+                found |= columns_of(expression)
+    elif isinstance(node, Filter):
+        found |= columns_of(node.predicate)
+    elif isinstance(node, InnerJoin):
+        for term in node.terms:
+            found |= columns_of(term)
+    elif isinstance(node, OuterJoin):
+        found |= columns_of(node.condition)
+    elif isinstance(node, Aggregate):
+        found |= set(node.group)
+        for _, call in node.aggregates:
+            found |= columns_of(call)
+    elif isinstance(node, Window):
+        found |= set(node.partition)
+        for _, call in node.functions:
+            found |= columns_of(call)
+    elif isinstance(node, Lateral):
+        found |= columns_of(node.item)
+        found |= columns_of(node.condition) if node.condition is not None else set()
+    elif isinstance(node, (UnionAll, SetOperation, Distinct)):
+        for branch in node.inputs:
+            found |= set(branch.names)
+    for part in getattr(node, "parts", ()):
+        for outer, inner in part.ties:
+            found |= columns_of(outer) | columns_of(inner)
+    return found
+
+
+class _Cutter:
+    def __init__(self, needed: set[str]) -> None:
+        self._needed = needed
+        self._done: dict[int, Node] = {}
+        self._alive: list[Node] = []
+
+    def cut(self, node: Node) -> Node:
+        if id(node) not in self._done:
+            self._alive.append(node)
+            self._done[id(node)] = self._cut(node)
+        return self._done[id(node)]
+
+    def _cut(self, node: Node) -> Node:
+        if isinstance(node, Scan):
+            touch = node.source.primary_key
+            mapping = tuple(m for m in node.mapping if m[1].name in self._needed or m[0] in touch)
+            return replace(node, mapping=mapping or _narrowest(node))
+        node = node.with_inputs([self.cut(i) for i in node.inputs])
+        if isinstance(node, Project):
+            items = tuple(i for i in node.items if i[0] in self._needed)
+            node = replace(node, items=items or node.items[:1])
+        parts: tuple[Subquery, ...] = getattr(node, "parts", ())
+        if parts:
+            cut = tuple(replace(p, core=self.cut(p.core)) if p.core is not None else p for p in parts)
+            node = replace(node, parts=cut)  # type: ignore[call-arg]
+        return node
+
+
+def _narrowest(scan: Scan) -> tuple:  # type: ignore[type-arg]
+    """A relation that is only counted still needs a column to be captured by."""
+    return next(((m,) for m in scan.mapping if m[1].has_equality), scan.mapping[:1])

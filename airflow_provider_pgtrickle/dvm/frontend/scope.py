@@ -1,0 +1,63 @@
+"""Names in sight while a query block is built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.expressions import column
+from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
+
+
+@dataclass
+class CommonTable:
+    """A WITH item: built once, however often it is read."""
+
+    query: exp.Query
+    outputs: tuple[str, ...] | None
+    scope: Scope
+    recursive_with: exp.With | None = None
+    built: tuple[Node, list[str]] | None = None
+
+
+@dataclass
+class Scope:
+    """Relations of one FROM by alias, each with its columns' names in the tree."""
+
+    ctes: dict[str, CommonTable] = field(default_factory=dict)
+    relations: dict[str, dict[str, str]] = field(default_factory=dict)
+    merged: dict[str, exp.Expression] = field(default_factory=dict)
+    """Columns merged by FULL JOIN … USING."""
+
+    def child(self) -> Scope:
+        return Scope(ctes=dict(self.ctes))
+
+    def add(self, alias: str, columns: dict[str, str]) -> None:
+        if alias in self.relations:
+            raise Refused(Reason.UNSUPPORTED_SYNTAX, f"alias {alias} stands twice in one FROM")
+        self.relations[alias] = columns
+
+    def resolve(self, reference: exp.Column) -> exp.Expression:
+        """The tree's column behind a reference of the query's text."""
+        table, name = reference.table, reference.name
+        if isinstance(reference.this, exp.Star):
+            raise Refused(Reason.WHOLE_ROW, reference.sql("postgres"), "Name the columns.")
+        if table:
+            columns = self.relations.get(table)
+            if columns is None or name not in columns:
+                raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{reference.sql('postgres')} names no column in sight")
+            return column(columns[name])
+        if name in self.merged:
+            return self.merged[name].copy()
+        owners = [columns[name] for columns in self.relations.values() if name in columns]
+        if len(owners) == 1:
+            return column(owners[0])
+        if name in self.relations:
+            raise Refused(Reason.WHOLE_ROW, name, "Name the columns.")
+        what = "names no column in sight" if not owners else "is ambiguous"
+        raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{name} {what}")
+
+    def knows(self, alias: str) -> bool:
+        return alias in self.relations

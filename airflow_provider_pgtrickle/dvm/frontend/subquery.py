@@ -1,0 +1,181 @@
+"""What a subquery reads and how it is tied to the row around it (see `operators.dependent`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.emit import SOURCE_META
+from airflow_provider_pgtrickle.dvm.expressions import ROW, conjuncts, equality, has_subquery, plain_column, unparen
+from airflow_provider_pgtrickle.dvm.frontend import from_items
+from airflow_provider_pgtrickle.dvm.frontend.aggregates import aggregate_calls
+from airflow_provider_pgtrickle.dvm.frontend.bind import bind
+from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
+from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.operators.dependent import Subquery
+from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.dvm.frontend.build import Builder
+
+
+def of_expression(builder: Builder, bound: exp.Expression, scope: Scope, row: Node) -> tuple[Subquery, ...]:
+    """The parts of every subquery inside one bound expression."""
+    parts: list[Subquery] = []
+    for term in conjuncts(bound):
+        member = unparen(term)
+        if isinstance(member, exp.In) and member.args.get("query") and not has_subquery(member.this):
+            parts += analyse(builder, member.args["query"], scope, row, unparen(member.this))
+        elif _is_not_in(member) and not has_subquery(unparen(member.this).this):
+            inner = unparen(member.this)
+            parts += analyse(builder, inner.args["query"], scope, row, unparen(inner.this), needs_not_null=True)
+        else:
+            for query in _outermost(member):
+                parts += analyse(builder, query, scope, row)
+    return tuple(parts)
+
+
+def _is_not_in(term: exp.Expression) -> bool:
+    inner = unparen(term.this) if isinstance(term, exp.Not) else None
+    return isinstance(inner, exp.In) and bool(inner.args.get("query"))
+
+
+def _outermost(expression: exp.Expression) -> list[exp.Query]:
+    from airflow_provider_pgtrickle.dvm.expressions import subqueries
+
+    return list(subqueries(expression))
+
+
+def analyse(
+    builder: Builder,
+    query: exp.Expression,
+    scope: Scope,
+    row: Node,
+    member: exp.Expression | None = None,
+    needs_not_null: bool = False,
+) -> tuple[Subquery, ...]:
+    """Parts of one bound subquery; `member` is the left side of `member IN (query)`."""
+    while isinstance(query, exp.Subquery):
+        query = query.this
+    _order_limits(builder, query)
+    builder.note_reads(query)
+    sources = _sources(query)
+    if not sources:
+        return ()
+    if isinstance(query, exp.SetOperation) and not query.args.get("with_"):
+        left = analyse(builder, query.this, scope, row, member, needs_not_null)
+        return left + analyse(builder, query.expression, scope, row, member, needs_not_null)
+    unknown = (Subquery(sources, None),)
+    if not isinstance(query, exp.Select) or query.args.get("with_"):
+        return unknown
+    try:
+        return _tied(builder, query, row, member, needs_not_null) or unknown
+    except Refused:
+        return unknown
+
+
+def _sources(query: exp.Expression) -> frozenset[str]:
+    return frozenset(t.meta[SOURCE_META] for t in query.find_all(exp.Table) if SOURCE_META in t.meta)
+
+
+def _count(expressions: list[exp.Expression]) -> int:
+    return sum(1 for e in expressions for t in e.find_all(exp.Table) if SOURCE_META in t.meta)
+
+
+def _tied(
+    builder: Builder, query: exp.Select, row: Node, member: exp.Expression | None, needs_not_null: bool
+) -> tuple[Subquery, ...] | None:
+    clauses = [c for c in (query.args.get("from_"), *(query.args.get("joins") or [])) if c]
+    if any(_reads_row(c) for c in clauses):
+        return None
+    inner_scope = Scope()
+    group = from_items.build(builder, query, inner_scope)
+    kept: list[exp.Expression] = []
+    ties: list[tuple[exp.Expression, exp.Expression]] = []
+    where = query.args.get("where")
+    terms = conjuncts(where.this) if where else []
+    for term in terms:
+        if not _reads_row(term):
+            kept.append(term)
+            continue
+        tie = _tie(term, inner_scope)
+        if tie is not None:
+            ties.append(tie)
+    plain = [t for t in kept if not has_subquery(t)]
+    if _count([query]) != _count([*clauses, *plain]):
+        return None
+    core = from_items.combine(group.relations, [*group.terms, *(bind(t, inner_scope) for t in plain)])
+    if member is not None:
+        ties += _membership(builder, query, row, core, inner_scope, member, needs_not_null)
+    return (Subquery(core.sources, core, tuple(ties)),)
+
+
+def _reads_row(expression: exp.Expression) -> bool:
+    return any(c.table == ROW for c in expression.find_all(exp.Column))
+
+
+def _tie(term: exp.Expression, scope: Scope) -> tuple[exp.Expression, exp.Expression] | None:
+    sides = equality(term)
+    if sides is None or has_subquery(term):
+        return None
+    for outer, inner in (sides, sides[::-1]):
+        all_outer = all(c.table == ROW for c in outer.find_all(exp.Column)) and _reads_row(outer)
+        if all_outer and not _reads_row(inner) and inner.find(exp.Column):
+            return outer.copy(), bind(inner, scope)
+    return None
+
+
+def _membership(
+    builder: Builder,
+    query: exp.Select,
+    row: Node,
+    core: Node,
+    scope: Scope,
+    member: exp.Expression,
+    needs_not_null: bool,
+) -> list[tuple[exp.Expression, exp.Expression]]:
+    """`x IN (SELECT y …)` ties x to y; `x NOT IN` only where neither can be NULL."""
+    outputs = [i.this if isinstance(i, exp.Alias) else i for i in query.expressions]
+    if query.args.get("limit") or any(next(aggregate_calls(o, builder.own_aggregates), None) for o in outputs):
+        return []
+    if any(o.find(exp.Window) for o in outputs):
+        return []
+    members = member.expressions if isinstance(member, exp.Tuple) else [member]
+    ties = []
+    for outer, output in zip(members, outputs, strict=False):
+        if _reads_row(output) or has_subquery(output) or not output.find(exp.Column):
+            continue
+        inner = bind(output, scope)
+        if needs_not_null:
+            names = plain_column(outer), plain_column(inner)
+            if None in names or not row.column(str(names[0])).not_null or not core.column(str(names[1])).not_null:
+                continue
+        ties.append((outer.copy(), inner))
+    return ties
+
+
+def _order_limits(builder: Builder, query: exp.Expression) -> None:
+    """Make the order of each limited subquery total by its tables' primary keys, or refuse."""
+    for select in query.find_all(exp.Select, exp.SetOperation, exp.Subquery):
+        if not (select.args.get("limit") or select.args.get("offset")):
+            continue
+        tables = [t for t in select.find_all(exp.Table) if t.parent_select is select] if isinstance(select, exp.Select) else []
+        keyed = [t for t in tables if SOURCE_META in t.meta and builder.sources[t.meta[SOURCE_META]].primary_key]
+        simple = (
+            isinstance(select, exp.Select)
+            and len(keyed) == len([j for j in select.args.get("joins") or []]) + 1
+            and not select.args.get("group")
+            and not select.args.get("distinct")
+            and not any(next(aggregate_calls(i, builder.own_aggregates), None) for i in select.expressions)
+        )
+        if not simple:
+            raise Refused(
+                Reason.AMBIGUOUS_ORDER,
+                "LIMIT in a subquery over something without a primary key",
+                "Use row_number() OVER (… ORDER BY all columns) <= n.",
+            )
+        for table in keyed:
+            for name in builder.sources[table.meta[SOURCE_META]].primary_key:
+                reference = exp.column(name, table=table.alias_or_name, quoted=True)
+                select.args["order"].append("expressions", exp.Ordered(this=reference))

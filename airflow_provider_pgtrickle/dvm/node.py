@@ -1,0 +1,134 @@
+"""The algebra's nodes: relations that can be differentiated, restricted to keys, and rendered.
+
+A node is a frozen value. It answers
+
+    delta(d)        the weighted change of its rows between the old and the new snapshot
+    old(d)          its rows at the old snapshot (the tree as it stands is the new one)
+    restrict(keys)  itself, with rows dropped that can't carry one of the keys: a hint that
+                    never loses a row the keys name; where exactness matters `Restrict` says so
+    select(e)       itself as one SELECT
+
+A relation is a bag. A weighted one carries `__pgt_w` beside its columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.dvm.differ import Differ
+    from airflow_provider_pgtrickle.dvm.emit import Emitter
+
+Key = frozenset[str]
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: str | None = None
+    """PostgreSQL's name of the type where it is known without asking the server."""
+    not_null: bool = False
+    has_equality: bool = True
+
+    def as_nullable(self) -> Column:
+        return Column(self.name, self.type, False, self.has_equality)
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """The root of all nodes; identity is object identity, so that a shared node is computed once."""
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        raise TypeError(f"{type(self).__name__} has no columns")
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        return self
+
+    def delta(self, d: Differ) -> Node | None:
+        """The change; None where it is provably empty."""
+        raise TypeError(f"{type(self).__name__} is no operator of a query")
+
+    def old(self, d: Differ) -> Node:
+        """The same tree over the sources' old states."""
+        return self.with_inputs([d.old(i) for i in self.inputs])
+
+    def restrict(self, keys: Keys) -> Node:
+        """Unrestricted where the keys can't be pushed down."""
+        return self
+
+    def select(self, e: Emitter) -> str:
+        raise TypeError(f"{type(self).__name__} can't be rendered")
+
+    def label(self) -> str:
+        """One line for the operator tree."""
+        return type(self).__name__
+
+    @property
+    def own_sources(self) -> frozenset[str]:
+        """Keys of the sources that this node reads itself, not through its inputs."""
+        return frozenset()
+
+    @property
+    def sources(self) -> frozenset[str]:
+        found = set(self.own_sources)
+        for node in self.inputs:
+            found |= node.sources
+        return frozenset(found)
+
+    @property
+    def unique_keys(self) -> frozenset[Key]:
+        """Sets of columns of which no two rows agree."""
+        return frozenset()
+
+    @property
+    def weighted(self) -> bool:
+        return any(i.weighted for i in self.inputs)
+
+    @property
+    def heavy(self) -> bool:
+        """Whether PostgreSQL's planner can't push a join's keys into it by itself."""
+        return any(i.heavy for i in self.inputs)
+
+    @property
+    def shared(self) -> bool:
+        """Whether the node is worth computing once even where it is not weighted."""
+        return False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(c.name for c in self.columns)
+
+    def column(self, name: str) -> Column:
+        return next(c for c in self.columns if c.name == name)
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The columns' names, the weight's first where there is one."""
+        return (WEIGHT, *self.names) if self.weighted else self.names
+
+
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """A set of keys: the distinct rows of `relation`, matched by pairs (target column, key column)."""
+
+    relation: Node
+    pairs: tuple[tuple[str, str], ...]
+    null_matches: bool = True
+    """Whether a NULL key names the rows whose column is NULL (grouping), or nothing (joining)."""
+
+    def mapped(self, names: dict[str, str]) -> Keys | None:
+        """The keys in terms of other target columns; pairs without one are dropped, None where none is left."""
+        pairs = tuple((names[t], k) for t, k in self.pairs if t in names)
+        return Keys(self.relation, pairs, self.null_matches) if pairs else None
+
+    def only(self, names: Sequence[str]) -> Keys | None:
+        return self.mapped({n: n for n in names})

@@ -1,0 +1,1 @@
+"""One operator a file; the rule is the docstring's first line."""

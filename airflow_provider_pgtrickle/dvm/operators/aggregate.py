@@ -1,0 +1,86 @@
+"""Δγ(R) = γ(R¹ ⋉ K) − γ(R⁰ ⋉ K), K = the groups that ΔR touches.
+
+Exact for every aggregate function there is. Without GROUP BY the one group is always touched.
+The sink `merge_add` has the cheaper rule for a top aggregate over exact types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.differ import Differ, keys_from
+from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.expressions import unparen
+from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.dvm.operators.weigh import difference
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate(Node):
+    """GROUP BY columns of the child, and aggregates over each group."""
+
+    child: Node
+    group: tuple[str, ...]
+    aggregates: tuple[tuple[str, exp.Expression], ...]
+    needs_row: bool = False
+    """GROUP BY () over nothing gives one row; GROUP BY columns, all of them constant-free, gives none."""
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        return replace(self, child=inputs[0])
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        keys = tuple(self.child.column(g) for g in self.group)
+        return keys + tuple(Column(n, not_null=isinstance(unparen(x), exp.Count)) for n, x in self.aggregates)
+
+    @property
+    def unique_keys(self) -> frozenset[Key]:
+        return frozenset((frozenset(self.group),))
+
+    @property
+    def weighted(self) -> bool:
+        return False
+
+    @property
+    def heavy(self) -> bool:
+        return True
+
+    def delta(self, d: Differ) -> Node | None:
+        change = d.delta(self.child)
+        if change is None:
+            return None
+        return touched_difference(d, self, change, self.group)
+
+    def restrict(self, keys: Keys) -> Node:
+        mapped = keys.only(self.group)
+        return replace(self, child=self.child.restrict(mapped)) if mapped else self
+
+    def select(self, e: Emitter) -> str:
+        source, alias = e.from_item(self.child)
+        group = [f"{alias}.{e.name(g)}" for g in self.group]
+        items = group + [f"{e.expression(x, alias)} AS {e.name(n)}" for n, x in self.aggregates]
+        sql = f"SELECT {', '.join(items)} FROM {source}"
+        if group:
+            sql += f" GROUP BY {', '.join(group)}"
+        return sql
+
+    def label(self) -> str:
+        aggregates = ", ".join(x.sql("postgres") for _, x in self.aggregates)
+        return f"Aggregate by [{', '.join(self.group)}] of [{aggregates}]"
+
+
+def touched_difference(d: Differ, node: Node, change: Node, group: Sequence[str]) -> Node:
+    """node¹ − node⁰ over the groups of `group` (columns of node and change alike) that `change` touches."""
+    keys = keys_from(change, group) if group else None
+    before = d.old(node)
+    if keys is None:
+        return difference(node, before)
+    return difference(Restrict(node.restrict(keys), keys), Restrict(before.restrict(keys), keys))

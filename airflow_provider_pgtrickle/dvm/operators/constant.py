@@ -1,0 +1,35 @@
+"""Δ(constant) = 0: VALUES, functions of constants, SELECT without FROM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.node import Column, Node
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Node):
+    """A FROM item that reads no relation; None is the one row without columns."""
+
+    item: exp.Expression | None
+    outputs: tuple[str, ...]
+    ordinality: bool = False
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(Column(n) for n in self.outputs)
+
+    def select(self, e: Emitter) -> str:
+        if self.item is None:
+            return f"SELECT 1 AS {e.name(self.outputs[0])}"
+        alias = e.alias()
+        item = e.expression(self.item, alias)
+        names = ", ".join(e.name(n) for n in self.outputs)
+        ordinality = " WITH ORDINALITY" if self.ordinality else ""
+        return f"SELECT {names} FROM {item}{ordinality} AS {alias}({names})"
+
+    def label(self) -> str:
+        return f"Constant {self.item.sql('postgres') if self.item is not None else ''}".rstrip()

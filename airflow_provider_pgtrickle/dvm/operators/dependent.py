@@ -1,0 +1,121 @@
+"""ΔF(L; S) = F(ΔL; S¹) + F(A; S¹) − F(A; S⁰), A = rows of L⁰ that a change of S can touch.
+
+F is a filter, a projection or a lateral item whose expressions hold subqueries S: for each row a
+function of the row and of the tables inside S. PostgreSQL evaluates S as it is written (EXISTS,
+IN, NOT IN, ALL, scalar subqueries, under OR, in CASE), so none of their NULL rules is written
+down here again. A is found from the equalities that tie S to the row; where there is none, A is
+all of L⁰ as soon as S has a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.differ import Differ
+from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.expressions import plain_column
+from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.dvm.operators.keys import DistinctKeys
+from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
+from airflow_provider_pgtrickle.dvm.operators.weigh import Weigh
+
+
+@dataclass(frozen=True, eq=False)
+class Subquery:
+    """What a subquery reads, and how a change in it finds the rows it touches."""
+
+    sources: frozenset[str]
+    core: Node | None
+    """Its rows before grouping, without the terms that tie it to the row; None: any change touches every row."""
+    ties: tuple[tuple[exp.Expression, exp.Expression], ...] = ()
+    """(expression over the outer row, expression over the core), equal where the core's row matters."""
+
+
+@dataclass(frozen=True, eq=False)
+class Touched(Node):
+    """The rows of a relation that one of several changes can touch."""
+
+    child: Node
+    changes: tuple[tuple[Node | None, tuple[tuple[exp.Expression, str], ...]], ...]
+    """(key set, pairs (expression over the row, key column)); no pairs: every row, if the set has one."""
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child, *(k for k, _ in self.changes if k is not None))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+    @property
+    def weighted(self) -> bool:
+        return self.child.weighted
+
+    def select(self, e: Emitter) -> str:
+        source, alias = e.from_item(self.child)
+        terms = []
+        for relation, pairs in self.changes:
+            if relation is None:
+                terms.append("TRUE")
+                continue
+            item, key = e.from_item(relation)
+            where = " AND ".join(f"({e.expression(x, alias)}) = {key}.{e.name(k)}" for x, k in pairs)
+            terms.append(f"EXISTS (SELECT 1 FROM {item}{' WHERE ' + where if where else ''})")
+        return f"SELECT {e.columns(self.child, alias)} FROM {source} WHERE {' OR '.join(terms)}"
+
+    def label(self) -> str:
+        return "rows touched by the subqueries' changes"
+
+
+def touched(d: Differ, child: Node, parts: tuple[Subquery, ...]) -> Node | None:
+    """A: rows of child⁰ that the changed subqueries can touch; None for none."""
+    changes: list[tuple[Node | None, tuple[tuple[exp.Expression, str], ...]]] = []
+    for part in parts:
+        if d.changed.isdisjoint(part.sources):
+            continue
+        if part.core is None:
+            changes.append((None, ()))
+            continue
+        change = d.delta(part.core)
+        if change is None:
+            continue
+        named = tuple((f"k{n}", inner) for n, (_, inner) in enumerate(part.ties, 1))
+        keys = DistinctKeys(change, named or (("k0", exp.true()),), keep_nulls=not named)
+        changes.append((keys, tuple((outer, f"k{n}") for n, (outer, _) in enumerate(part.ties, 1))))
+    if not changes:
+        return None
+    before = d.old(child)
+    if len(changes) == 1 and changes[0][0] is not None and changes[0][1]:
+        relation, pairs = changes[0]
+        plain = [(plain_column(x), k) for x, k in pairs]
+        if all(name is not None for name, _ in plain):
+            keys = Keys(relation, tuple((str(name), k) for name, k in plain), null_matches=False)
+            return Restrict(before.restrict(keys), keys, exact=True)
+    return Touched(before, tuple(changes))
+
+
+def dependent_delta(
+    d: Differ,
+    child: Node,
+    parts: tuple[Subquery, ...],
+    apply: Callable[[Node, bool], Node],
+) -> Node | None:
+    """The rule above; `apply(relation, is_old)` is F over a relation with S at one version."""
+    terms: list[Node] = []
+    change = d.delta(child)
+    if change is not None:
+        terms.append(apply(change, False))
+    rows = touched(d, child, parts)
+    if rows is not None:
+        terms.append(Weigh(apply(rows, False), 1))
+        terms.append(Weigh(apply(rows, True), -1))
+    return UnionAll.of(terms) if terms else None
+
+
+def unique_keys_through(child: Node, names: dict[str, str]) -> frozenset[Key]:
+    """The child's keys whose columns all survive under (other) names."""
+    return frozenset(frozenset(names[c] for c in key) for key in child.unique_keys if all(c in names for c in key))

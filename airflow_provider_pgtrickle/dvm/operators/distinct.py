@@ -1,0 +1,55 @@
+"""Δδ(R) = δ(R¹ ⋉ K) − δ(R⁰ ⋉ K), K = the rows of ΔR: weights clamped to 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from airflow_provider_pgtrickle.dvm.differ import Differ
+from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.dvm.operators.aggregate import touched_difference
+
+
+@dataclass(frozen=True, eq=False)
+class Distinct(Node):
+    """The distinct rows of a relation."""
+
+    child: Node
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        return replace(self, child=inputs[0])
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+    @property
+    def unique_keys(self) -> frozenset[Key]:
+        return frozenset((frozenset(self.names),)) | self.child.unique_keys
+
+    @property
+    def weighted(self) -> bool:
+        return False
+
+    @property
+    def heavy(self) -> bool:
+        return True
+
+    def delta(self, d: Differ) -> Node | None:
+        change = d.delta(self.child)
+        return None if change is None else touched_difference(d, self, change, self.names)
+
+    def restrict(self, keys: Keys) -> Node:
+        return replace(self, child=self.child.restrict(keys))
+
+    def select(self, e: Emitter) -> str:
+        source, alias = e.from_item(self.child)
+        return f"SELECT DISTINCT {e.columns(self.child, alias)} FROM {source}"
+
+    def label(self) -> str:
+        return "Distinct"

@@ -1,0 +1,164 @@
+"""Δ(R₁ ⋈ … ⋈ Rₙ) = Σᵢ R₁⁰ ⋈ … ⋈ Rᵢ₋₁⁰ ⋈ ΔRᵢ ⋈ Rᵢ₊₁¹ ⋈ … ⋈ Rₙ¹.
+
+One term for each input that changed, one delta in each term, so weights pass through unmultiplied.
+Inputs that the planner can't narrow by itself (groups, windows, …) are restricted to the join keys
+that the term's delta reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.differ import Differ, expression_keys
+from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.expressions import columns_of, equality, plain_column
+from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
+
+
+@dataclass(frozen=True, eq=False)
+class InnerJoin(Node):
+    """The combinations of the inputs' rows for which every term is true."""
+
+    relations: tuple[Node, ...]
+    terms: tuple[exp.Expression, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.relations
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        return replace(self, relations=tuple(inputs))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        proven = {n for t in self.terms for n in map(plain_column, equality(t) or ()) if n}
+        every = (c for r in self.relations for c in r.columns)
+        return tuple(replace(c, not_null=c.not_null or c.name in proven) for c in every)
+
+    @property
+    def unique_keys(self) -> frozenset[Key]:
+        """Every combination of the inputs' keys, less the inputs that the others determine."""
+        if any(not r.unique_keys for r in self.relations) or len(self.relations) > 12:
+            return frozenset()
+        determined = self._determined()
+        result: set[Key] = {frozenset()}
+        for index, relation in enumerate(self.relations):
+            if index in determined:
+                continue
+            smallest = sorted(relation.unique_keys, key=lambda k: (len(k), sorted(k)))[:2]
+            result = {a | b for a in result for b in smallest}
+        return frozenset(result)
+
+    def _determined(self) -> set[int]:
+        """Inputs of which at most one row joins each row of the inputs kept, by a key of theirs."""
+        kept = set(range(len(self.relations)))
+        for index in reversed(range(len(self.relations))):
+            others = {n for i in kept - {index} for n in self.relations[i].names}
+            bound = {a for a, b in self._equal_columns() if a in self.relations[index].names and b in others}
+            if len(kept) > 1 and any(key <= bound for key in self.relations[index].unique_keys):
+                kept.discard(index)
+        return set(range(len(self.relations))) - kept
+
+    def _equal_columns(self) -> list[tuple[str, str]]:
+        pairs = []
+        for term in self.terms:
+            sides = equality(term)
+            if sides:
+                a, b = map(plain_column, sides)
+                if a and b:
+                    pairs += [(a, b), (b, a)]
+        return pairs
+
+    def delta(self, d: Differ) -> Node | None:
+        terms: list[Node] = []
+        for index, relation in enumerate(self.relations):
+            change = d.delta(relation)
+            if change is None:
+                continue
+            others = [d.old(r) if i < index else r for i, r in enumerate(self.relations)]
+            others[index] = change
+            terms.append(InnerJoin(tuple(self._narrowed(d, others, index)), self.terms))
+        return UnionAll.of(terms) if terms else None
+
+    def _narrowed(self, d: Differ, relations: list[Node], start: int) -> list[Node]:
+        """The inputs, those worth it restricted to the keys reached from input `start`."""
+        if not d.narrow_all and not any(r.heavy for i, r in enumerate(relations) if i != start):
+            return relations
+        owner = {n: i for i, r in enumerate(relations) for n in r.names}
+        reached = [start]
+        result = list(relations)
+        while len(reached) < len(relations):
+            links = self._links(owner, set(reached))
+            if not links:
+                break
+            target = next(iter(links))
+            if d.narrow_all or relations[target].heavy:
+                prefix = self._prefix(result, reached)
+                keys = expression_keys(prefix, links[target])
+                if keys is not None:
+                    result[target] = relations[target].restrict(keys)
+            reached.append(target)
+        return result
+
+    def _links(self, owner: dict[str, int], reached: set[int]) -> dict[int, list[tuple[str, exp.Expression]]]:
+        """For each input next to the reached ones: its columns and what they must equal."""
+        links: dict[int, list[tuple[str, exp.Expression]]] = {}
+        for term in self.terms:
+            for near, far in _both_ways(equality(term)):
+                name = plain_column(far)
+                if name is None or owner[name] in reached:
+                    continue
+                origins = {owner[c] for c in columns_of(near)}
+                if origins and origins <= reached:
+                    links.setdefault(owner[name], []).append((name, near))
+        return links
+
+    def _prefix(self, relations: list[Node], reached: list[int]) -> Node:
+        if len(reached) == 1:
+            return relations[reached[0]]
+        names = {n for i in reached for n in relations[i].names}
+        terms = tuple(t for t in self.terms if columns_of(t) <= names)
+        return InnerJoin(tuple(relations[i] for i in reached), terms)
+
+    def restrict(self, keys: Keys) -> Node:
+        targets = {t: t for t, _ in keys.pairs}
+        equal = {**targets}
+        for a, b in self._equal_columns():
+            if a in targets:
+                equal[b] = a
+        result = []
+        for relation in self.relations:
+            mapping = {t: n for n, t in equal.items() if n in relation.names}
+            mapped = keys.mapped(mapping)
+            result.append(relation.restrict(mapped) if mapped else relation)
+        return replace(self, relations=tuple(result))
+
+    def select(self, e: Emitter) -> str:
+        sources, aliases, columns, weights = [], {}, [], []
+        for relation in self.relations:
+            source, alias = e.from_item(relation)
+            sources.append(source)
+            aliases.update(dict.fromkeys(relation.names, alias))
+            columns.append(e.columns(relation, alias, weight=False))
+            if relation.weighted:
+                weights.append(f"{alias}.{e.weight}")
+        items = [f"{' * '.join(weights)} AS {e.weight}"] if weights else []
+        items += [c for c in columns if c]
+        sql = f"SELECT {', '.join(items)} FROM {' CROSS JOIN '.join(sources)}"
+        if self.terms:
+            sql += " WHERE " + " AND ".join(f"({e.expression(t, aliases)})" for t in self.terms)
+        return sql
+
+    def label(self) -> str:
+        terms = " AND ".join(t.sql("postgres") for t in self.terms)
+        return f"InnerJoin on {terms}" if terms else "CrossJoin"
+
+
+def _both_ways(
+    sides: tuple[exp.Expression, exp.Expression] | None,
+) -> list[tuple[exp.Expression, exp.Expression]]:
+    return [sides, (sides[1], sides[0])] if sides else []

@@ -1,0 +1,52 @@
+"""K = the distinct values of some expressions over a relation (weights don't matter)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.expressions import plain_column
+from airflow_provider_pgtrickle.dvm.node import Column, Node
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctKeys(Node):
+    """A key set: computed once, used by every relation it restricts."""
+
+    child: Node
+    items: tuple[tuple[str, exp.Expression], ...]
+    keep_nulls: bool
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        result = []
+        for name, expression in self.items:
+            origin = plain_column(expression)
+            not_null = not self.keep_nulls or (origin is not None and self.child.column(origin).not_null)
+            result.append(Column(name, None, not_null))
+        return tuple(result)
+
+    @property
+    def weighted(self) -> bool:
+        return False
+
+    @property
+    def shared(self) -> bool:
+        return True
+
+    def select(self, e: Emitter) -> str:
+        source, alias = e.from_item(self.child)
+        items = ", ".join(f"{e.expression(x, alias)} AS {e.name(n)}" for n, x in self.items)
+        sql = f"SELECT DISTINCT {items} FROM {source}"
+        if not self.keep_nulls:
+            sql += " WHERE " + " AND ".join(f"({e.expression(x, alias)}) IS NOT NULL" for _, x in self.items)
+        return sql
+
+    def label(self) -> str:
+        return f"Keys [{', '.join(x.sql('postgres') for _, x in self.items)}]"

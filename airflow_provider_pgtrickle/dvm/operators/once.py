@@ -1,0 +1,33 @@
+"""R, computed once however often it is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.node import Column, Node
+
+
+@dataclass(frozen=True, eq=False)
+class Once(Node):
+    """A relation that several parts of a plan read."""
+
+    child: Node
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+    @property
+    def shared(self) -> bool:
+        return True
+
+    def select(self, e: Emitter) -> str:
+        return self.child.select(e)
+
+    def label(self) -> str:
+        return "once"

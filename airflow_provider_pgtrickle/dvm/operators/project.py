@@ -1,0 +1,87 @@
+"""Δπ(L) = π(ΔL): expressions are computed row by row, set-returning ones included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.differ import Differ
+from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.expressions import plain_column
+from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.dvm.operators.dependent import Subquery, dependent_delta, unique_keys_through
+
+
+@dataclass(frozen=True, eq=False)
+class Project(Node):
+    """Named expressions over each row."""
+
+    child: Node
+    items: tuple[tuple[str, exp.Expression], ...]
+    parts: tuple[Subquery, ...] = ()
+    is_old: bool = False
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        return replace(self, child=inputs[0])
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        by_name = {c.name: c for c in self.child.columns}
+        result = []
+        for name, expression in self.items:
+            origin = plain_column(expression)
+            if origin is not None:
+                result.append(replace(by_name[origin], name=name))
+            else:
+                result.append(Column(name, not_null=isinstance(expression, (exp.Literal, exp.Boolean))))
+        return tuple(result)
+
+    @property
+    def passed(self) -> dict[str, str]:
+        """Input column → output column, for columns that pass unchanged."""
+        found: dict[str, str] = {}
+        for name, expression in self.items:
+            origin = plain_column(expression)
+            if origin is not None:
+                found.setdefault(origin, name)
+        return found
+
+    @property
+    def own_sources(self) -> frozenset[str]:
+        return frozenset().union(*(p.sources for p in self.parts))
+
+    @property
+    def unique_keys(self) -> frozenset[Key]:
+        if any(isinstance(x, (exp.UDTF, exp.Unnest)) for _, e in self.items for x in e.walk()):
+            return frozenset()
+        return unique_keys_through(self.child, self.passed)
+
+    @property
+    def heavy(self) -> bool:
+        return self.child.heavy or bool(self.parts)
+
+    def delta(self, d: Differ) -> Node | None:
+        return dependent_delta(d, self.child, self.parts, lambda n, old: replace(self, child=n, is_old=old))
+
+    def old(self, d: Differ) -> Node:
+        return replace(self, child=d.old(self.child), is_old=True)
+
+    def restrict(self, keys: Keys) -> Node:
+        origins = {out: plain_column(x) for out, x in self.items}
+        mapped = keys.mapped({out: origin for out, origin in origins.items() if origin is not None})
+        return replace(self, child=self.child.restrict(mapped)) if mapped else self
+
+    def select(self, e: Emitter) -> str:
+        source, alias = e.from_item(self.child)
+        items = [f"{alias}.{e.weight}"] if self.child.weighted else []
+        items += [f"{e.expression(x, alias, is_old=self.is_old)} AS {e.name(n)}" for n, x in self.items]
+        return f"SELECT {', '.join(items) or 'NULL'} FROM {source}"
+
+    def label(self) -> str:
+        return "Project " + ", ".join(n if plain_column(x) == n else f"{x.sql('postgres')} AS {n}" for n, x in self.items)

@@ -1,0 +1,94 @@
+"""R ⋉ K: the rows of R whose key columns occur in K.
+
+`exact` keeps no other row (NULL matches NULL where the keys say so). Otherwise it is a hint to
+read less, at a leaf: written so that PostgreSQL can drive an index of R by K.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from airflow_provider_pgtrickle.dvm.differ import Differ
+from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
+
+
+@dataclass(frozen=True, eq=False)
+class Restrict(Node):
+    """A relation semi-joined with a key set."""
+
+    child: Node
+    keys: Keys
+    exact: bool = True
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child, self.keys.relation)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+    @property
+    def unique_keys(self) -> frozenset[Key]:
+        return self.child.unique_keys
+
+    @property
+    def weighted(self) -> bool:
+        return self.child.weighted
+
+    @property
+    def heavy(self) -> bool:
+        return self.child.heavy
+
+    def old(self, d: Differ) -> Node:
+        return replace(self, child=d.old(self.child))
+
+    def restrict(self, keys: Keys) -> Node:
+        return replace(self, child=self.child.restrict(keys))
+
+    def label(self) -> str:
+        pairs = ", ".join(f"{t} ∈ {k}" for t, k in self.keys.pairs)
+        return f"Restrict [{pairs}]{'' if self.exact else ' (hint)'}"
+
+    def _is_safe(self, target: str, key: str) -> bool:
+        """Whether plain equality finds every match of this pair."""
+        return (
+            not self.keys.null_matches
+            or self.child.column(target).not_null
+            or self.keys.relation.column(key).not_null
+        )
+
+    def select(self, e: Emitter) -> str:
+        source, alias = e.from_item(self.child)
+        columns = e.columns(self.child, alias)
+        body = f"SELECT {columns} FROM {source}"
+        safe = [p for p in self.keys.pairs if self._is_safe(*p)]
+        unsafe = [p for p in self.keys.pairs if not self._is_safe(*p)]
+        if not unsafe:
+            return f"{body} WHERE {_is_in(e, alias, self.keys.relation, safe)}"
+        if not self.exact:
+            if safe:
+                return f"{body} WHERE {_is_in(e, alias, self.keys.relation, safe)}"
+            target, key = unsafe[0]
+            member = _is_in(e, alias, self.keys.relation, unsafe[:1])
+            null = f"{alias}.{e.name(target)} IS NULL AND {_holds_null(e, self.keys.relation, key)}"
+            return f"{body} WHERE {member} UNION ALL {body} WHERE {null}"
+        if len(self.keys.pairs) == 1:
+            target, key = unsafe[0]
+            member = _is_in(e, alias, self.keys.relation, unsafe)
+            null = f"{alias}.{e.name(target)} IS NULL AND {_holds_null(e, self.keys.relation, key)}"
+            return f"{body} WHERE {member} OR ({null})"
+        return e.null_safe_semi_join(self.child, self.keys)
+
+
+def _is_in(e: Emitter, alias: str, relation: Node, pairs: list[tuple[str, str]]) -> str:
+    source, key = e.from_item(relation)
+    left = ", ".join(f"{alias}.{e.name(t)}" for t, _ in pairs)
+    right = ", ".join(f"{key}.{e.name(k)}" for _, k in pairs)
+    return f"({left}) IN (SELECT {right} FROM {source})"
+
+
+def _holds_null(e: Emitter, relation: Node, column: str) -> str:
+    source, key = e.from_item(relation)
+    return f"EXISTS (SELECT 1 FROM {source} WHERE {key}.{e.name(column)} IS NULL)"

@@ -1,0 +1,34 @@
+"""The stream table's own rows, as the last refresh left them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
+
+
+@dataclass(frozen=True, eq=False)
+class Stored(Node):
+    """Visible and hidden columns of the stream table under the names of the view's storage."""
+
+    stored_columns: tuple[Column, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.stored_columns
+
+    @property
+    def unique_keys(self) -> frozenset[Key]:
+        return frozenset()
+
+    def restrict(self, keys: Keys) -> Node:
+        return Restrict(self, keys, exact=False)
+
+    def select(self, e: Emitter) -> str:
+        alias = e.alias()
+        return f"SELECT {e.columns(self, alias)} FROM {e.stored()} AS {alias}"
+
+    def label(self) -> str:
+        return "Stored rows"

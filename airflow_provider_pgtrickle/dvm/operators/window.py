@@ -1,0 +1,62 @@
+"""Δω(R) = ω(R¹ ⋉ K) − ω(R⁰ ⋉ K), K = the partitions that ΔR touches.
+
+A row that moves between partitions touches both. Without PARTITION BY the whole is one partition.
+Windows of different partitions stand one above the other, each with its own K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.differ import Differ
+from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.dvm.operators.aggregate import touched_difference
+
+
+@dataclass(frozen=True, eq=False)
+class Window(Node):
+    """The child's columns and window functions that share their partition columns."""
+
+    child: Node
+    partition: tuple[str, ...]
+    functions: tuple[tuple[str, exp.Expression], ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        return replace(self, child=inputs[0])
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns + tuple(Column(n) for n, _ in self.functions)
+
+    @property
+    def unique_keys(self) -> frozenset[Key]:
+        return self.child.unique_keys
+
+    @property
+    def heavy(self) -> bool:
+        return True
+
+    def delta(self, d: Differ) -> Node | None:
+        change = d.delta(self.child)
+        return None if change is None else touched_difference(d, self, change, self.partition)
+
+    def restrict(self, keys: Keys) -> Node:
+        mapped = keys.only(self.partition)
+        return replace(self, child=self.child.restrict(mapped)) if mapped else self
+
+    def select(self, e: Emitter) -> str:
+        source, alias = e.from_item(self.child)
+        items = [e.columns(self.child, alias)]
+        items += [f"{e.expression(x, alias)} AS {e.name(n)}" for n, x in self.functions]
+        return f"SELECT {', '.join(items)} FROM {source}"
+
+    def label(self) -> str:
+        return f"Window by [{', '.join(self.partition)}] of [{', '.join(x.sql('postgres') for _, x in self.functions)}]"

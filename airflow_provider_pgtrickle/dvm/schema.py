@@ -1,0 +1,56 @@
+"""What the algebra knows of the database: relations, their columns and keys. Plain values, no driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class SourceColumn:
+    name: str
+    type: str
+    """As `format_type` prints it: `numeric(10,2)`, `character varying(20)`, `integer[]`."""
+    not_null: bool = False
+    has_equality: bool = True
+    """Whether the type can stand in GROUP BY; `json`, `xml`, `point` can't."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A relation that a query reads after views are inlined."""
+
+    key: str
+    """Its key in a frontier: the oid as text for a table, `pgt_<id>` for a stream table."""
+    schema: str
+    name: str
+    columns: tuple[SourceColumn, ...]
+    primary_key: tuple[str, ...] = ()
+    unique_keys: tuple[tuple[str, ...], ...] = ()
+    """Further keys whose columns are all NOT NULL."""
+    kind: str = "TABLE"
+    """TABLE (partitioned ones too), STREAM_TABLE, MATVIEW or FOREIGN_TABLE; the last two have no change capture."""
+    relid: int = 0
+    pgt_id: int | None = None
+    estimated_rows: float = -1
+    """`pg_class.reltuples`; -1 where never analyzed."""
+
+    @property
+    def captured(self) -> bool:
+        return self.kind in ("TABLE", "STREAM_TABLE")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Everything a canonical query names."""
+
+    sources: Mapping[tuple[str, str], Source]
+    """By (schema, name)."""
+    views: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Canonical text of each view the query reads, by (schema, name)."""
+    functions: Mapping[str, str] = field(default_factory=dict)
+    """Volatility ('i', 's', 'v') of each function the query calls, by lower-case name; the worst of its overloads."""
+    aggregates: frozenset[str] = frozenset()
+    """Lower-case names of the user-defined aggregates the query calls."""
+    view_columns: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    """Output column names of each view."""

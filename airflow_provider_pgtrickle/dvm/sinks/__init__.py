@@ -1,0 +1,19 @@
+"""How a query's change becomes the true (−old, +new) pairs of the stored rows.
+
+The first sink in SINKS that takes a query maintains it:
+
+    recompute     TopK and recursion at the top: the query anew, less the stored rows
+    merge_add     a top aggregate over exact numbers: stored sums plus the delta's
+    replace       a top aggregate, window, DISTINCT or set operation: touched keys anew, less the stored rows
+    difference    anything else: the algebra's own delta
+"""
+
+from airflow_provider_pgtrickle.dvm.sinks.difference import Difference
+from airflow_provider_pgtrickle.dvm.sinks.merge_add import MergeAdd
+from airflow_provider_pgtrickle.dvm.sinks.recompute import Recompute
+from airflow_provider_pgtrickle.dvm.sinks.replace import Replace
+from airflow_provider_pgtrickle.dvm.sinks.sink import Sink
+
+SINKS: tuple[type[Sink], ...] = (Recompute, MergeAdd, Replace, Difference)
+
+__all__ = ["SINKS", "Sink"]

@@ -1,0 +1,203 @@
+"""stored¹ = stored⁰ + Δγ: sums and counts of the touched groups are added to those stored.
+
+    SUM    keeps its sum and its count of non-NULL values: NULL again when the last value leaves
+    AVG    is their numeric division, in PostgreSQL, to the last digit
+    MIN    takes an inserted value; a group from which its minimum was deleted is computed anew
+
+A group whose count reaches 0 goes. A sum that became NaN or infinite is computed anew too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.differ import Differ, keys_from
+from airflow_provider_pgtrickle.dvm.exact_types import Exact, exact_type
+from airflow_provider_pgtrickle.dvm.expressions import column, conjunction, substitute, unparen
+from airflow_provider_pgtrickle.dvm.names import Namer
+from airflow_provider_pgtrickle.dvm.node import Keys, Node
+from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
+from airflow_provider_pgtrickle.dvm.operators.distinct import Distinct
+from airflow_provider_pgtrickle.dvm.operators.filter import Filter
+from airflow_provider_pgtrickle.dvm.operators.once import Once
+from airflow_provider_pgtrickle.dvm.operators.project import Project
+from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
+from airflow_provider_pgtrickle.dvm.operators.weigh import Expose, Weigh
+from airflow_provider_pgtrickle.dvm.sinks.parts import COUNT, WEIGHT_COLUMN, Part, cast, part_of
+from airflow_provider_pgtrickle.dvm.sinks.replace import with_keys
+from airflow_provider_pgtrickle.dvm.sinks.sink import Query, Sink, expose, if_changed
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A query of this kind taken apart."""
+
+    child: Node
+    group: tuple[str, ...]
+    parts: tuple[Part, ...]
+    values: dict[str, exp.Expression]
+    """Aggregate's column → its value over the hidden columns."""
+
+
+class MergeAdd(Sink):
+    """Projections over GROUP BY with count, sum, avg, min and max of exact values; DISTINCT."""
+
+    title = "merge by adding"
+
+    def __init__(self, query: Query, shape: Shape, state: Node, root: Node, keys: dict[str, str], storage: Node,
+                 hidden: Sequence[str]) -> None:
+        super().__init__(query, storage, hidden)
+        self._shape = shape
+        self._state = state
+        self._root = root
+        self._keys = keys
+
+    @classmethod
+    def take(cls, query: Query) -> Sink | None:
+        core = query.root
+        while isinstance(core, Project) and not core.parts:
+            core = core.child
+        shape = _shape(core)
+        if shape is None:
+            return None
+        state = _full_state(shape)
+        root, found = expose(query.root, core, shape.group, query.name)
+        over_state = _over(root, core, state, shape.values, shape.parts)
+        storage, key_names, keys = with_keys(query, over_state, found)
+        storage = Project(storage.child, storage.items + tuple((n, column(n)) for n in _hidden(shape)))
+        return cls(query, shape, state, root, keys, storage, [*key_names, *_hidden(shape)])
+
+    # -- the change ----------------------------------------------------------------------------
+
+    def delta(self, d: Differ) -> Node | None:
+        change = d.delta(self._shape.child)
+        if change is None:
+            return None
+        added = Once(self._added(change))
+        keys = keys_from(added, self._shape.group) if self._shape.group else None
+        if keys is None:
+            before: Node = if_changed(self.stored, change)
+        else:
+            mapped = keys.mapped(self._keys)
+            assert mapped is not None
+            before = Restrict(self.stored.restrict(mapped), mapped)
+        before = Once(before)
+        merged = Once(self._merged(before, added))
+        kept: list[exp.Expression] = []
+        if self._shape.group:
+            kept.append(exp.GT(this=column(COUNT), expression=exp.Literal.number(0)))
+        else:
+            merged = Once(if_changed(merged, change))
+        anew = [p.anew for p in self._shape.parts if p.anew is not None]
+        branches: list[Node] = []
+        if anew:
+            any_anew = exp.Paren(this=exp.or_(*[exp.Paren(this=a.copy()) for a in anew], copy=False))
+            kept.append(exp.Not(this=exp.Paren(this=any_anew)))
+            touched = Filter(merged, any_anew)
+            branches.append(self._anew(touched, d))
+        unchanged = Filter(merged, conjunction(kept)) if kept else merged
+        branches.insert(0, Project(unchanged, tuple((n, column(n)) for n in self._state.names)))
+        rows = UnionAll.of(branches)
+        new = self._stored_form(rows)
+        return UnionAll.of((Weigh(new, 1), Weigh(before, -1)))
+
+    def _added(self, change: Node) -> Node:
+        exposed = Expose(change, WEIGHT_COLUMN)
+        count = cast(exp.Sum(this=column(WEIGHT_COLUMN)), "bigint")
+        items = [(COUNT, exp.Coalesce(this=count, expressions=[exp.Literal.number(0)]))]
+        items += [item for part in self._shape.parts for item in part.added]
+        return Aggregate(exposed, self._shape.group, tuple(items))
+
+    def _merged(self, before: Node, added: Node) -> Node:
+        """Stored and added state of each group, summed: GROUP BY matches NULL keys by itself."""
+        stored = [(g, column(self._keys[g])) for g in self._shape.group]
+        fresh = [(g, column(g)) for g in self._shape.group]
+        stored.append((COUNT, column(COUNT)))
+        fresh.append((COUNT, column(COUNT)))
+        totals: list[tuple[str, exp.Expression]] = [(COUNT, cast(exp.Sum(this=column(COUNT)), "bigint"))]
+        for part in self._shape.parts:
+            for name, from_stored, from_added, total in part.merged:
+                stored.append((name, from_stored))
+                fresh.append((name, from_added))
+                totals.append((name, total))
+        both = UnionAll((Project(added, tuple(fresh)), Project(before, tuple(stored))), tuple(n for n, _ in fresh))
+        return Aggregate(both, self._shape.group, tuple(totals))
+
+    def _anew(self, touched: Node, d: Differ) -> Node:
+        keys = keys_from(touched, self._shape.group) if self._shape.group else None
+        if keys is None:
+            return if_changed(self._state, touched)
+        return Restrict(self._state.restrict(keys), keys)
+
+    def _stored_form(self, rows: Node) -> Node:
+        """Rows of the state as rows of the storage."""
+        return _replaced(self.storage, self._state, rows)
+
+
+def _shape(core: Node) -> Shape | None:
+    if isinstance(core, Distinct):
+        return Shape(core.child, core.names, (), {})
+    if not isinstance(core, Aggregate):
+        return None
+    columns = {c.name: c for c in core.child.columns}
+    parts: dict[tuple[str, str], Part] = {}
+    values: dict[str, exp.Expression] = {}
+    namer = Namer()
+    for name, call in core.aggregates:
+        kinds: dict[str, Exact | None] = {}
+        argument = _argument(call)
+        if argument is not None:
+            kinds["argument"] = exact_type(argument, columns)
+        part = part_of(call, kinds.get("argument"), parts, namer)
+        if part is None:
+            return None
+        values[name] = part
+    return Shape(core.child, core.group, tuple(parts.values()), values)
+
+
+def _argument(call: exp.Expression) -> exp.Expression | None:
+    bare = unparen(call)
+    if isinstance(bare, exp.Filter):
+        bare = unparen(bare.this)
+    return bare.this if isinstance(bare.this, exp.Expression) and not isinstance(bare.this, exp.Star) else None
+
+
+def _hidden(shape: Shape) -> list[str]:
+    return [COUNT, *(n for part in shape.parts for n in part.hidden)]
+
+
+def _full_state(shape: Shape) -> Node:
+    items = [(COUNT, exp.Count(this=exp.Star(), big_int=True))]
+    items += [item for part in shape.parts for item in part.full]
+    return Aggregate(shape.child, shape.group, tuple(items))
+
+
+def _over(root: Node, core: Node, state: Node, values: dict[str, exp.Expression], parts: Sequence[Part]) -> Node:
+    """The projections above the core, over the state instead, with the hidden columns carried up."""
+    hidden = [COUNT, *(n for part in parts for n in part.hidden)]
+    if root is core:
+        return state if not values else Project(
+            state,
+            tuple((n, column(n)) for n in core.names if n not in values)
+            + tuple((n, v) for n, v in values.items())
+            + tuple((h, column(h)) for h in hidden),
+        )
+    assert isinstance(root, Project)
+    if root.child is core:
+        items = tuple((n, substitute(x, values)) for n, x in root.items)
+        return Project(state, items + tuple((h, column(h)) for h in hidden))
+    return Project(_over(root.child, core, state, values, parts), root.items + tuple((h, column(h)) for h in hidden))
+
+
+def _replaced(node: Node, target: Node, by: Node) -> Node:
+    if node is target:
+        return by
+    return node.with_inputs([_replaced(i, target, by) for i in node.inputs])
+
+
+def group_keys(keys: Keys) -> list[str]:
+    return [t for t, _ in keys.pairs]

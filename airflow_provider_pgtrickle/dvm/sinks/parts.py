@@ -1,0 +1,173 @@
+"""The running state of one aggregate: what is stored of it, added to it, and shown of it."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.exact_types import Exact
+from airflow_provider_pgtrickle.dvm.expressions import column, has_subquery, unparen
+from airflow_provider_pgtrickle.dvm.names import Namer
+
+COUNT = "__pgt_count"
+WEIGHT_COLUMN = "__pgt_n"
+Item = tuple[str, exp.Expression]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Hidden columns of one argument: `full` from the rows, `added` from the change, `merged` from both."""
+
+    hidden: tuple[str, ...]
+    full: tuple[Item, ...]
+    added: tuple[Item, ...]
+    merged: tuple[tuple[str, exp.Expression, exp.Expression, exp.Expression], ...]
+    """(column, its value in a stored row, in an added row, how they are combined)."""
+    anew: exp.Expression | None = None
+    """Over the merged columns: true where the group must be computed anew."""
+
+
+def cast(expression: exp.Expression, type_name: str) -> exp.Expression:
+    return exp.Cast(this=expression, to=exp.DataType.build(type_name, dialect="postgres"))
+
+
+def part_of(
+    call: exp.Expression, kind: Exact | None, parts: MutableMapping[tuple[str, str], Part], namer: Namer
+) -> exp.Expression | None:
+    """The aggregate's value over hidden columns, its part added to `parts`; None where it can't be kept."""
+    bare, condition = unparen(call), None
+    if isinstance(bare, exp.Filter):
+        condition = bare.expression.this
+        bare = unparen(bare.this)
+    if has_subquery(call) or bare.find(exp.Distinct) or bare.find(exp.Order):
+        return None
+    if isinstance(bare, exp.Count):
+        if bare.expressions:
+            return None
+        return _count(bare, condition, parts, namer)
+    if isinstance(bare, (exp.Sum, exp.Avg)) and kind is not None:
+        return _sum(bare, condition, kind, parts, namer)
+    if isinstance(bare, (exp.Min, exp.Max)) and not bare.expressions:
+        return _extremum(bare, condition, parts, namer)
+    return None
+
+
+def _sql(*expressions: exp.Expression | None) -> str:
+    return " | ".join(e.sql("postgres") if e is not None else "" for e in expressions)
+
+
+def _filtered(call: exp.Expression, *terms: exp.Expression | None) -> exp.Expression:
+    wanted = [exp.Paren(this=t.copy()) for t in terms if t is not None]
+    if not wanted:
+        return call
+    return exp.Filter(this=call, expression=exp.Where(this=exp.and_(*wanted, copy=False)))
+
+
+def _zero(call: exp.Expression) -> exp.Expression:
+    return exp.Coalesce(this=call, expressions=[exp.Literal.number(0)])
+
+
+def _not_null(argument: exp.Expression) -> exp.Expression:
+    return exp.Not(this=exp.Paren(this=exp.Is(this=exp.Paren(this=argument.copy()), expression=exp.Null())))
+
+
+def _counted(name: str, full: exp.Expression, terms: list[exp.Expression | None]) -> tuple[Item, Item]:
+    weights = cast(_zero(_filtered(exp.Sum(this=column(WEIGHT_COLUMN)), *terms)), "bigint")
+    return (name, full), (name, weights)
+
+
+def _plain_sum(name: str, type_name: str | None) -> tuple[str, exp.Expression, exp.Expression, exp.Expression]:
+    total: exp.Expression = exp.Sum(this=column(name))
+    return name, column(name), column(name), cast(total, type_name) if type_name else total
+
+
+def _count(
+    call: exp.Count, condition: exp.Expression | None, parts: MutableMapping[tuple[str, str], Part], namer: Namer
+) -> exp.Expression:
+    argument = None if isinstance(call.this, exp.Star) else call.this
+    if argument is None and condition is None:
+        return column(COUNT)
+    key = ("count", _sql(argument, condition))
+    if key not in parts:
+        name = namer("__pgt_cnt")
+        terms = [_not_null(argument) if argument is not None else None, condition]
+        full, added = _counted(name, _filtered(call.copy(), condition), terms)
+        parts[key] = Part((name,), (full,), (added,), (_plain_sum(name, "bigint"),))
+    return column(parts[key].hidden[0])
+
+
+def _sum(
+    call: exp.Expression,
+    condition: exp.Expression | None,
+    kind: Exact,
+    parts: MutableMapping[tuple[str, str], Part],
+    namer: Namer,
+) -> exp.Expression:
+    argument = call.this
+    key = ("sum", _sql(argument, condition))
+    if key not in parts:
+        total, counted = namer("__pgt_sum"), namer("__pgt_nn")
+        full_sum = cast(_zero(_filtered(exp.Sum(this=argument.copy()), condition)), kind.sum_type)
+        full_count, added_count = _counted(
+            counted, _filtered(exp.Count(this=argument.copy(), big_int=True), condition), [_not_null(argument), condition]
+        )
+        product = exp.Mul(
+            this=column(WEIGHT_COLUMN), expression=exp.Paren(this=cast(exp.Paren(this=argument.copy()), "numeric"))
+        )
+        added_sum = _zero(_filtered(exp.Sum(this=product), condition))
+        not_finite = exp.NEQ(
+            this=exp.Paren(this=exp.Sub(this=column(total), expression=column(total))),
+            expression=exp.Literal.number(0),
+        )
+        parts[key] = Part(
+            (total, counted),
+            ((total, full_sum), full_count),
+            ((total, added_sum), added_count),
+            (_plain_sum(total, kind.sum_type), _plain_sum(counted, "bigint")),
+            not_finite if kind.base == "numeric" else None,
+        )
+    total, counted = parts[key].hidden
+    value: exp.Expression = column(total)
+    if isinstance(call, exp.Avg):
+        value = exp.Div(this=cast(column(total), "numeric"), expression=column(counted), typed=True)
+    present = exp.GT(this=column(counted), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=present, true=value)])
+
+
+def _extremum(
+    call: exp.Expression, condition: exp.Expression | None, parts: MutableMapping[tuple[str, str], Part], namer: Namer
+) -> exp.Expression:
+    function = type(call)
+    argument = call.this
+    key = (function.__name__, _sql(argument, condition))
+    if key not in parts:
+        held = namer("__pgt_ext")
+        inserted, deleted = namer("__pgt_ins"), namer("__pgt_del")
+        came = exp.GT(this=column(WEIGHT_COLUMN), expression=exp.Literal.number(0))
+        left = exp.LT(this=column(WEIGHT_COLUMN), expression=exp.Literal.number(0))
+        best = exp.Anonymous(
+            this="least" if function is exp.Min else "greatest", expressions=[column(held), column(inserted)]
+        )
+        reaches = (exp.LTE if function is exp.Min else exp.GTE)(this=column(deleted), expression=best)
+        anew = exp.And(
+            this=_not_null(column(deleted)),
+            expression=exp.Coalesce(this=exp.Paren(this=reaches), expressions=[exp.true()]),
+        )
+        null = exp.Null()
+        parts[key] = Part(
+            (held,),
+            ((held, _filtered(call.copy(), condition)),),
+            (
+                (inserted, _filtered(function(this=argument.copy()), came, condition)),
+                (deleted, _filtered(function(this=argument.copy()), left, condition)),
+            ),
+            (
+                (held, column(held), column(inserted), function(this=column(held))),
+                (inserted, null.copy(), column(inserted), function(this=column(inserted))),
+                (deleted, null.copy(), column(deleted), function(this=column(deleted))),
+            ),
+            anew,
+        )
+    return column(parts[key].hidden[0])

@@ -1,0 +1,24 @@
+"""Δstored = query¹ − stored, when a source changed at all."""
+
+from __future__ import annotations
+
+from airflow_provider_pgtrickle.dvm.differ import Differ
+from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.operators.native import Native
+from airflow_provider_pgtrickle.dvm.operators.weigh import difference
+from airflow_provider_pgtrickle.dvm.sinks.sink import Query, Sink, descend, visible
+
+
+class Recompute(Sink):
+    """A query whose core PostgreSQL evaluates as a whole: TopK, recursion."""
+
+    title = "recompute"
+
+    @classmethod
+    def take(cls, query: Query) -> Sink | None:
+        if not isinstance(descend(query.root), Native):
+            return None
+        return cls(query, visible(query.root, query.outputs), ())
+
+    def delta(self, d: Differ) -> Node | None:
+        return difference(self.storage, self.stored) if d.is_changed(self.storage) else None

@@ -1,0 +1,88 @@
+"""What every sink offers, and the path from the top of a query down to the node a sink is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.differ import Differ
+from airflow_provider_pgtrickle.dvm.expressions import column
+from airflow_provider_pgtrickle.dvm.names import Namer
+from airflow_provider_pgtrickle.dvm.node import Column, Node
+from airflow_provider_pgtrickle.dvm.operators.dependent import Touched
+from airflow_provider_pgtrickle.dvm.operators.filter import Filter
+from airflow_provider_pgtrickle.dvm.operators.keys import DistinctKeys
+from airflow_provider_pgtrickle.dvm.operators.project import Project
+from airflow_provider_pgtrickle.dvm.operators.stored import Stored
+
+
+@dataclass(frozen=True)
+class Query:
+    """A built query: its node and the names its columns have for the user."""
+
+    root: Node
+    outputs: tuple[str, ...]
+    name: Namer
+
+
+class Sink:
+    """`storage` is the whole content, hidden columns included; `delta` its change as weighted rows."""
+
+    title = ""
+
+    def __init__(self, query: Query, storage: Node, hidden: Sequence[str]) -> None:
+        self.query = query
+        self.storage = storage
+        self.hidden = tuple(hidden)
+
+    @classmethod
+    def take(cls, query: Query) -> Sink | None:
+        """The sink for this query, or None where it is not of its kind."""
+        raise NotImplementedError
+
+    def delta(self, d: Differ) -> Node | None:
+        raise NotImplementedError
+
+    @property
+    def stored(self) -> Stored:
+        return Stored(tuple(Column(c.name, c.type, c.not_null, c.has_equality) for c in self.storage.columns))
+
+
+def visible(root: Node, outputs: Sequence[str], hidden: Sequence[tuple[str, exp.Expression]] = ()) -> Project:
+    """The root under the user's names, with hidden columns behind."""
+    items = tuple((o, column(n)) for o, n in zip(outputs, root.names, strict=False))
+    return Project(root, items + tuple(hidden))
+
+
+def descend(root: Node) -> Node:
+    """The first node below projections and filters that hold no subquery."""
+    node = root
+    while isinstance(node, (Project, Filter)) and not node.parts:
+        node = node.child
+    return node
+
+
+def expose(node: Node, core: Node, names: Sequence[str], namer: Namer) -> tuple[Node, dict[str, str]]:
+    """The path from `node` to `core` with the core's columns `names` carried up; their names at the top."""
+    if node is core:
+        return node, {n: n for n in names}
+    if isinstance(node, Filter):
+        child, found = expose(node.child, core, names, namer)
+        return replace(node, child=child), found
+    assert isinstance(node, Project)
+    child, below = expose(node.child, core, names, namer)
+    passed, extra, found = node.passed, [], {}
+    for name in names:
+        held = passed.get(below[name])
+        if held is None:
+            held = namer(name)
+            extra.append((held, column(below[name])))
+        found[name] = held
+    return replace(node, child=child, items=node.items + tuple(extra)), found
+
+
+def if_changed(relation: Node, change: Node) -> Node:
+    """The relation, or nothing where the change is empty when it is run."""
+    return Touched(relation, ((DistinctKeys(change, (("k0", exp.true()),), keep_nulls=True), ()),))

@@ -1,0 +1,138 @@
+"""Orders that a query leaves open, made total, so that computing it twice gives the same rows.
+
+The result is one of those PostgreSQL may give. Where even that can't be had the query is refused
+for differences (it runs FULL).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.expressions import column, has_subquery, plain_column, rewrite
+from airflow_provider_pgtrickle.dvm.frontend.aggregates import call_name, is_order_sensitive
+from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
+from airflow_provider_pgtrickle.dvm.operators.window import Window
+from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
+
+_BY_POSITION = {"row_number", "ntile", "lag", "lead"}
+_BY_FRAME = {"first_value", "last_value", "nth_value"}
+
+
+def total_order(root: Node) -> Node:
+    """The tree with every window and ordered aggregate deterministic."""
+    return _Pass().visit(root)
+
+
+class _Pass:
+    def __init__(self) -> None:
+        self._done: dict[int, Node] = {}
+        self._alive: list[Node] = []
+
+    def visit(self, node: Node) -> Node:
+        if id(node) not in self._done:
+            self._alive.append(node)
+            fresh = node.with_inputs([self.visit(i) for i in node.inputs])
+            parts = getattr(fresh, "parts", ())
+            if parts:
+                visited = tuple(replace(p, core=self.visit(p.core)) if p.core is not None else p for p in parts)
+                fresh = replace(fresh, parts=visited)  # type: ignore[call-arg]
+            if isinstance(fresh, Aggregate):
+                fresh = replace(fresh, aggregates=tuple((n, _ordered_call(x)) for n, x in fresh.aggregates))
+            elif isinstance(fresh, Window):
+                fresh = replace(fresh, functions=tuple((n, _ordered_window(x, fresh)) for n, x in fresh.functions))
+            self._done[id(node)] = fresh
+        return self._done[id(node)]
+
+
+def _ordered_call(call: exp.Expression) -> exp.Expression:
+    """string_agg(x, ',') → string_agg(x, ',' ORDER BY x): equal values are interchangeable."""
+
+    def change(node: exp.Expression) -> exp.Expression | None:
+        if not isinstance(node, exp.Func) or not is_order_sensitive(node):
+            return None
+        name = call_name(node)
+        arguments = _arguments(node)
+        if any(has_subquery(a) for a in arguments) or any(isinstance(a, exp.Distinct) for a in arguments):
+            return None
+        if name == "any_value":
+            return exp.Anonymous(this="min", expressions=[arguments[0].copy()])
+        return _with_order(name, arguments, arguments[:2] if "object" in name else arguments[:1])
+
+    return rewrite(call, change)
+
+
+def _arguments(call: exp.Expression) -> list[exp.Expression]:
+    if isinstance(call, exp.Anonymous):
+        return list(call.expressions)
+    found = [call.this] if isinstance(call.this, exp.Expression) else []
+    if isinstance(call.args.get("expression"), exp.Expression):
+        found.append(call.args["expression"])
+    if isinstance(call, exp.GroupConcat) and call.args.get("separator") is not None:
+        found.append(call.args["separator"])
+    return found + list(call.expressions)
+
+
+def _with_order(name: str, arguments: list[exp.Expression], keys: list[exp.Expression]) -> exp.Expression:
+    *first, last = [a.copy() for a in arguments]
+    text = exp.DataType.build("text")
+    order = [exp.Ordered(this=exp.Cast(this=exp.Paren(this=k.copy()), to=text.copy())) for k in keys]
+    return exp.Anonymous(this=name, expressions=[*first, exp.Order(this=last, expressions=order)])
+
+
+def _ordered_window(call: exp.Expression, node: Window) -> exp.Expression:
+    def change(found: exp.Expression) -> exp.Expression | None:
+        return _ordered_over(found, node) if isinstance(found, exp.Window) else None
+
+    return rewrite(call, change)
+
+
+def _ordered_over(window: exp.Window, node: Window) -> exp.Expression:
+    function = window.this
+    while isinstance(function, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+        function = function.this
+    name = call_name(function)
+    spec = window.args.get("spec")
+    rows = spec is not None and (spec.args.get("kind") or "").upper() == "ROWS"
+    ordered = window.args["order"].expressions if window.args.get("order") else []
+    keys = {n for n in (plain_column(o.this) for o in ordered) if n}
+    if any(key <= keys | set(node.partition) for key in node.child.unique_keys):
+        return window.copy()
+    sensitive = is_order_sensitive(function)
+    if name in _BY_FRAME and not rows and not _whole(spec):
+        raise Refused(
+            Reason.AMBIGUOUS_ORDER,
+            f"{window.sql('postgres')} picks one of several equal rows",
+            "Add a unique column to its ORDER BY.",
+        )
+    if name not in _BY_POSITION | _BY_FRAME and not rows and not sensitive:
+        return window.copy()
+    copy = window.copy()
+    order = copy.args.get("order") or exp.Order(expressions=[])
+    for extra in _tie_breakers(node, keys):
+        order.append("expressions", exp.Ordered(this=extra))
+    copy.set("order", order)
+    if not window.args.get("order") and spec is None:
+        copy.set("spec", exp.WindowSpec(
+            kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="UNBOUNDED", end_side="FOLLOWING"))
+    return copy
+
+
+def _whole(spec: exp.Expression | None) -> bool:
+    return spec is not None and spec.args.get("start") == "UNBOUNDED" and spec.args.get("end") == "UNBOUNDED"
+
+
+def _tie_breakers(node: Window, ordered: set[str]) -> Iterable[exp.Expression]:
+    unique = sorted(node.child.unique_keys, key=lambda k: (len(k), sorted(k)))
+    names = sorted(unique[0]) if unique else list(node.child.names)
+    for name in names:
+        if name in ordered:
+            continue
+        held = column(name)
+        if node.child.column(name).has_equality:
+            yield held
+        else:
+            yield exp.Cast(this=held, to=exp.DataType.build("text"))

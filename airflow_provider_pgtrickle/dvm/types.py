@@ -1,0 +1,59 @@
+"""What the algebra must know of PostgreSQL's types."""
+
+from __future__ import annotations
+
+import re
+
+_INTEGERS = {"smallint": 2, "integer": 4, "bigint": 8}
+_IMAGES = {
+    *_INTEGERS,
+    "boolean",
+    "text",
+    "character varying",
+    "date",
+    "timestamp without time zone",
+    "timestamp with time zone",
+    "time without time zone",
+    "uuid",
+    "bytea",
+    "oid",
+    '"char"',
+    "name",
+    "inet",
+    "cidr",
+    "macaddr",
+}
+_TYPMOD = re.compile(r"\((\d+)(?:,(-?\d+))?\)")
+
+
+def base_type(name: str) -> str:
+    """The type's name without its modifier.
+
+    >>> base_type("numeric(10,2)"), base_type("timestamp(3) with time zone")
+    ('numeric', 'timestamp with time zone')
+    """
+    return _TYPMOD.sub("", name).strip()
+
+
+def is_its_image(name: str) -> bool:
+    """Whether equal values of the type are the same value to every function (1.0 and 1.00 are not)."""
+    return base_type(name) in _IMAGES or numeric_scale(name) is not None
+
+
+def numeric_scale(name: str) -> int | None:
+    """The fixed number of digits after the point, for integers and `numeric(p,s)`; None for anything else.
+
+    >>> numeric_scale("bigint"), numeric_scale("numeric(10,2)"), numeric_scale("numeric")
+    (0, 2, None)
+    """
+    if name in _INTEGERS:
+        return 0
+    match = _TYPMOD.search(name)
+    if base_type(name) == "numeric" and match:
+        scale = int(match.group(2) or 0)
+        return scale if scale >= 0 else None
+    return None
+
+
+def is_integer(name: str) -> bool:
+    return name in _INTEGERS

@@ -1,0 +1,222 @@
+"""A defining query, analysed: what it reads, how it is stored, and how it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding, Window
+from airflow_provider_pgtrickle.dvm.differ import Differ
+from airflow_provider_pgtrickle.dvm.emit import SOURCE_META, Emitter
+from airflow_provider_pgtrickle.dvm.expressions import render
+from airflow_provider_pgtrickle.dvm.frontend import PASSES
+from airflow_provider_pgtrickle.dvm.frontend.build import Builder
+from airflow_provider_pgtrickle.dvm.frontend.inline_views import inline_views
+from airflow_provider_pgtrickle.dvm.frontend.parse import parse
+from airflow_provider_pgtrickle.dvm.frontend.prune import prune
+from airflow_provider_pgtrickle.dvm.frontend.refuse import Impossible, refuse
+from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
+from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.operators.native import Native
+from airflow_provider_pgtrickle.dvm.operators.scan import Scan
+from airflow_provider_pgtrickle.dvm.reasons import Reason, Refusal, Refused
+from airflow_provider_pgtrickle.dvm.schema import Schema, Source
+from airflow_provider_pgtrickle.dvm.sinks import SINKS, Sink
+from airflow_provider_pgtrickle.dvm.sinks.sink import Query
+from airflow_provider_pgtrickle.errors import QueryError
+
+
+@dataclass(frozen=True)
+class TopK:
+    limit: int | None
+    offset: int
+    order_by: str
+
+
+class View:
+    """See `analyze`."""
+
+    def __init__(
+        self,
+        canonical: str,
+        columns: tuple[str, ...],
+        sources: Mapping[str, Source],
+        used: Mapping[str, tuple[str, ...]],
+        sink: Sink | None,
+        refusal: Refusal | None = None,
+        topk: TopK | None = None,
+    ) -> None:
+        self.canonical = canonical
+        self.columns = columns
+        self.sources = dict(sources)
+        self.used = dict(used)
+        self.refusal = refusal
+        self.topk = topk
+        self._sink = sink
+
+    # -- storage -------------------------------------------------------------------------------
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        return self._sink.hidden if self._sink else ()
+
+    @property
+    def sink(self) -> str:
+        return self._sink.title if self._sink else "full"
+
+    @cached_property
+    def identity(self) -> tuple[str, ...]:
+        """The smallest key among the storage's columns; every visible column where there is none."""
+        keys = self._sink.storage.unique_keys if self._sink else frozenset()
+        if not keys:
+            return self.columns
+        order = {n: i for i, n in enumerate((*self.columns, *self.hidden))}
+        smallest = min(keys, key=lambda k: (len(k), sorted(order[n] for n in k)))
+        return tuple(sorted(smallest, key=order.__getitem__))
+
+    @cached_property
+    def keyed(self) -> bool:
+        return bool(self._sink and self._sink.storage.unique_keys)
+
+    def storage_query(self) -> str:
+        return self.full(Binding())
+
+    # -- content and change --------------------------------------------------------------------
+
+    def full(self, binding: Binding) -> str:
+        """PostgreSQL's SELECT of every row, hidden columns included."""
+        if self._sink is None:
+            return self.canonical
+        return self._emitter(binding).statement(self._sink.storage)
+
+    def plan(self, changed: Iterable[str]) -> Node | None:
+        """The change as a plan; None where it is provably empty."""
+        if self._sink is None:
+            raise QueryError(f"the query can't run DIFFERENTIAL: {self.refusal}")
+        return self._sink.delta(Differ(changed))
+
+    def delta(self, binding: Binding) -> str | None:
+        """PostgreSQL's SELECT of `__pgt_w` and the storage's columns: the change of the stored rows."""
+        plan = self.plan(binding.changed)
+        return None if plan is None else self._emitter(binding).statement(plan)
+
+    def _emitter(self, binding: Binding) -> Emitter:
+        return Emitter(binding, self.sources, self.used)
+
+    @property
+    def tree(self) -> Node | None:
+        """The operator tree behind the storage."""
+        return self._sink.storage if self._sink else None
+
+    def example_binding(self) -> Binding:
+        """Every source changed, between two invented snapshots: for explaining."""
+        sources = {}
+        for key, source in self.sources.items():
+            suffix = key if source.kind == "STREAM_TABLE" else str(source.relid or key)
+            window = Window(("pgtrickle_changes", f"changes_{suffix}"), "100:100:", "200:200:")
+            sources[key] = SourceBinding(True, window)
+        return Binding(sources, ("…", "stream table"))
+
+
+def analyze(canonical: str, schema: Schema) -> View:
+    """The view of a canonical query. `QueryError` where it can't be a stream table in any mode."""
+    try:
+        query = parse(canonical)
+        outputs = _outputs(query)
+    except Refused as refused:
+        return _full_only(canonical, (), schema, refused.refusal)
+    try:
+        return _differentiable(canonical, query, outputs, schema)
+    except Impossible as refused:
+        raise QueryError(
+            f"{refused.refusal.reason.sentence} ({refused.refusal.detail})", remedy=refused.refusal.remedy
+        ) from None
+    except Refused as refused:
+        return _full_only(canonical, outputs, schema, refused.refusal)
+    except RecursionError:
+        refusal = Refusal(Reason.TOO_LARGE, "nested too deeply", "It runs FULL; or split the query.")
+        return _full_only(canonical, outputs, schema, refusal)
+
+
+def _outputs(query: exp.Expression) -> tuple[str, ...]:
+    while isinstance(query, (exp.SetOperation, exp.Subquery)):
+        query = query.this
+    return tuple(i.alias_or_name or "?column?" for i in query.expressions)
+
+
+def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], schema: Schema) -> View:
+    topk = _topk(query)
+    for rewrite_pass in PASSES if topk is None else (inline_views, refuse):
+        query = rewrite_pass(query, schema)
+    builder = Builder(schema)
+    if topk is not None:
+        reads = frozenset(t.meta[SOURCE_META] for t in query.find_all(exp.Table) if SOURCE_META in t.meta)
+        builder.note_reads(query)
+        root: Node = Native(query, tuple(builder.name(o) for o in outputs), reads)
+    else:
+        built, _ = builder.query(query, Scope())
+        root = prune(built)
+    described = Query(root, outputs, builder.name)
+    sink = next(s for s in (kind.take(described) for kind in SINKS) if s is not None)
+    used = _used(sink.storage, builder)
+    sources = {key: builder.sources[key] for key in sorted(used)}
+    return View(canonical, outputs, sources, used, sink, None, topk)
+
+
+def _topk(query: exp.Query) -> TopK | None:
+    limit, offset, order = (query.args.get(c) for c in ("limit", "offset", "order"))
+    if not order or not (limit or offset):
+        return None
+    count = limit.expression if isinstance(limit, exp.Limit) else limit.args.get("count") if limit else None
+    terms = ", ".join(render(t) for t in order.expressions)
+    return TopK(_number(count), _number(offset.expression) or 0 if offset else 0, terms)
+
+
+def _number(expression: exp.Expression | None) -> int | None:
+    found = expression.find(exp.Literal) if expression is not None else None
+    return int(found.name) if found is not None and found.name.isdigit() else None
+
+
+def _used(root: Node, builder: Builder) -> dict[str, tuple[str, ...]]:
+    wanted: dict[str, set[str]] = {key: set(names) for key, names in builder.inside.items()}
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Scan):
+            wanted.setdefault(node.source.key, set()).update(o for o, _ in node.mapping)
+        for part in getattr(node, "parts", ()):
+            if part.core is not None:
+                stack.append(part.core)
+            for key in part.sources:
+                wanted.setdefault(key, set())
+        for key in node.own_sources:
+            wanted.setdefault(key, set())
+        stack.extend(node.inputs)
+    return {key: _in_order(builder.sources[key], names) for key, names in wanted.items()}
+
+
+def _in_order(source: Source, names: set[str]) -> tuple[str, ...]:
+    names = names | set(source.primary_key)
+    return tuple(c.name for c in source.columns if c.name in names) or tuple(c.name for c in source.columns[:1])
+
+
+def _full_only(canonical: str, outputs: tuple[str, ...], schema: Schema, refusal: Refusal) -> View:
+    """A view that can only be computed anew; its sources are captured to know whether there is a need."""
+    sources = {s.key: s for s in schema.sources.values()}
+    used = {key: tuple(c.name for c in s.columns) for key, s in sources.items()}
+    try:
+        builder = Builder(schema)
+        query = inline_views(parse(canonical), schema)
+        builder.note_reads(query)
+        if not any(isinstance(c.this, exp.Star) for c in query.find_all(exp.Column)):
+            used = {key: _in_order(s, builder.inside.get(key, set())) for key, s in sources.items()}
+    except Refused:
+        pass
+    return View(canonical, outputs, sources, used, None, refusal)
