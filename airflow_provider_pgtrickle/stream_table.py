@@ -102,7 +102,7 @@ class StreamTable:
 
         name = self.qualified
         home = self.__dict__.get("_home") or default_database_uri(DEFAULT_CONN_ID)
-        return Asset(uri=f"{home}/{quote(name.schema, safe='')}/{quote(name.name, safe='')}", group="pgtrickle")
+        return Asset(uri=f"{home}/{quote(name.schema, safe='')}/{quote(name.name, safe='')}")
 
     def settle(self, database_uri: str) -> None:
         """Tell the table which database it lives in; its graph does. A table has one home."""

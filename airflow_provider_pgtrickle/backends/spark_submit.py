@@ -13,12 +13,14 @@ from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_pgtrickle.backends.package import application, compute_zip
 from airflow_provider_pgtrickle.backends.request import RefreshRequest
-from airflow_provider_pgtrickle.errors import EnvironmentFault, TransientFault, UsageError
+from airflow_provider_pgtrickle.errors import EnvironmentFault, PgTrickleError, TransientFault, UsageError
 from airflow_provider_pgtrickle.settings import Settings
 from airflow_provider_pgtrickle.spark.jars import jdbc_jar
 
 _APPLICATION = "refresh.py"
 _QUIET = "log4j2.properties"
+_MISUSED = 2
+_LOOK_ABOVE = "Its output stands above in this log."
 #: How a pod gets the DSN without it standing in an argument; the user makes the secret.
 _SECRET_KEY_REF = "spark.kubernetes.driver.secretKeyRef.PGTRICKLE_DSN"
 
@@ -36,17 +38,21 @@ class SparkSubmitBackend:
         try:
             # A group of its own: killing the JVM leaves its Python driver alive, killing the group does not.
             hook.submit(str(application(_APPLICATION)), start_new_session=True)
-        except AirflowException as error:
-            raise TransientFault(
-                f"The Spark application failed: {str(error).splitlines()[0]}",
-                remedy="Its output stands above in this log.",
-            ) from None
+        except AirflowException:
+            raise self._failed(hook) from None
         except FileNotFoundError:
             raise EnvironmentFault(
                 "spark-submit is not on the PATH", remedy="Install pyspark where the worker runs, or Spark itself."
             ) from None
         finally:
             self._hook = None
+
+    def _failed(self, hook: SparkSubmitHook) -> PgTrickleError:
+        """By the application's exit code; the hook's own message repeats the whole command."""
+        code = hook._submit_sp.returncode if hook._submit_sp is not None else None
+        if code == _MISUSED:
+            return UsageError("The Spark application refused its arguments", remedy=_LOOK_ABOVE)
+        return TransientFault(f"The Spark application ended with exit code {code}", remedy=_LOOK_ABOVE)
 
     def _prepared(self, request: RefreshRequest) -> SparkSubmitHook:
         settings = Settings.load(**request.settings)
@@ -100,6 +106,7 @@ class SparkSubmitBackend:
 
 def _application_args(request: RefreshRequest) -> list[str]:
     args = ["--tables", ",".join(request.tables), "--run-token", request.run_token]
+    args += ["--initiated-by", request.initiated_by]
     return [*args, "--full"] if request.force_full else args
 
 

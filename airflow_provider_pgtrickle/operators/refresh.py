@@ -9,7 +9,7 @@ from airflow.sdk import AssetAlias, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from airflow_provider_pgtrickle.backends.request import Backend, RefreshRequest
-from airflow_provider_pgtrickle.errors import PgTrickleError, UnknownStreamTable
+from airflow_provider_pgtrickle.errors import PgTrickleError, RefreshError, UnknownStreamTable
 from airflow_provider_pgtrickle.links import AssetLink, ExplainLink, RefreshHistoryLink
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.operators import outcome, readiness
@@ -149,9 +149,13 @@ class StreamTableRefreshOperator(BaseOperator):
     def _explained(self, error: PgTrickleError) -> PgTrickleError:
         """What the application wrote into the history says more than its exit code."""
         told = [o for o in outcome.failed(self._read()) if o.error]
+        with self._database.transaction() as conn:
+            states = readiness.read(conn, self.stream_tables)
+        # The refresh itself knows whether trying again can help: then it leaves status ERROR.
+        kind = RefreshError if any(state.status == "ERROR" for state in states.values()) else type(error)
         if not told or told[0].error in str(error):
-            return error
-        return type(error)(told[0].error, stream_table=told[0].result.name, remedy=error.remedy)
+            return kind(error.message, stream_table=error.stream_table, place=error.place, remedy=error.remedy)
+        return kind(told[0].error, stream_table=told[0].result.name, remedy=error.remedy)
 
     def _report(self, context: Context) -> dict[str, Any]:
         if not self._outcomes:
