@@ -1,0 +1,64 @@
+"""`python -m benchmarks`: measure, print, and leave JSON, a table and plots in a folder."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from benchmarks import floor, matrix, place, report, tpch_refresh
+from benchmarks.measure import Goal, Measured
+
+SUITES = ("floor", "matrix", "tpch")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    rows: list[Measured] = []
+    goals: list[Goal] = []
+    with place.server(options.dsn) as dsn, place.warm_spark() as spark:
+        suites: dict[str, tuple[Callable[[], Iterable[Measured]], Callable[[list[Measured]], Iterator[Goal]]]] = {
+            "floor": (lambda: floor.run(dsn, spark), floor.goals),
+            "matrix": (lambda: matrix.run(dsn, spark, options.rows, options.shares), matrix.goals),
+            "tpch": (
+                lambda: tpch_refresh.run(dsn, spark, options.scale, options.fraction, options.cycles),
+                tpch_refresh.goals,
+            ),
+        }
+        for name in options.suites or SUITES:
+            run, judge = suites[name]
+            found = []
+            for row in run():
+                found.append(row)
+                print(report.table([row.as_row()]).splitlines()[-1], flush=True)
+            rows += found
+            goals += judge(found)
+    in_matrix = [row for row in rows if row.suite == "matrix"]
+    report.write(options.out, rows, goals, {"break-even": matrix.break_even(in_matrix)} if in_matrix else {})
+    print(report.table(goal.as_row() for goal in goals))
+    print(f"Written to {options.out}/benchmarks.json and benchmarks.md.")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("suites", nargs="*", choices=SUITES, help="which to run; all when none is named")
+    parser.add_argument("--dsn", help="a server to use; without one, a server is started and removed")
+    parser.add_argument("--rows", type=_numbers, default=[100_000, 1_000_000], help="table sizes of the matrix")
+    parser.add_argument(
+        "--shares", type=lambda text: text.split(","), default=list(matrix.SHARES), help="changed shares of the matrix"
+    )
+    parser.add_argument("--scale", type=float, default=0.1, help="TPC-H scale factor")
+    parser.add_argument("--fraction", type=float, default=0.01, help="share of TPC-H's rows changed in a cycle")
+    parser.add_argument("--cycles", type=int, default=2, help="TPC-H cycles")
+    parser.add_argument("--out", type=Path, default=Path("build/benchmarks"), help="folder of the report")
+    return parser
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part.replace("_", "")) for part in text.split(",")]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
