@@ -15,7 +15,9 @@ QUERIES = {
     "scan": "SELECT id, customer, amount, label FROM sale",
     "filter": "SELECT id, amount FROM sale WHERE amount > 500 AND label LIKE 'a%'",
     "join": "SELECT s.id, s.amount, c.name FROM sale s JOIN customer c ON c.id = s.customer",
-    "aggregate": "SELECT customer, count(*) AS n, sum(amount) AS total, avg(amount) AS mean FROM sale GROUP BY customer",
+    "aggregate": (
+        "SELECT customer, count(*) AS n, sum(amount) AS total, avg(amount) AS mean FROM sale GROUP BY customer"
+    ),
     "join_aggregate": (
         "SELECT c.region, count(*) AS n, sum(s.amount) AS total FROM sale s JOIN customer c ON c.id = s.customer"
         " GROUP BY c.region"
