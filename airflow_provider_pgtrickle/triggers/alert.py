@@ -8,6 +8,7 @@ from typing import Any
 from airflow_provider_pgtrickle.errors import UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh.alerts import Event
+from airflow_provider_pgtrickle.settings import Settings
 from airflow_provider_pgtrickle.triggers.record import Record, TableState
 from airflow_provider_pgtrickle.triggers.stream import DEFAULT_POLL_INTERVAL, Observation, RecordTrigger
 
@@ -18,10 +19,9 @@ ALERTS: tuple[str, ...] = tuple(event.value for event in Event if event not in (
 class AlertTrigger(RecordTrigger):
     """Fires for the alerts named in `events`, each once for as long as its condition lasts.
 
-    What the catalog shows (stale, suspended, to be reinitialized, failed) is read from it, so an alert
-    sent while nobody listened is announced on the next connect. `buffer_growth_warning` and
-    `diamond_partial_failure` are passed on as they arrive; both show as `stale_data` or
-    `refresh_failed` of their tables, too.
+    What the catalog shows (stale, suspended, to be reinitialized, failed, buffers grown) is read from it, so
+    an alert sent while nobody listened is announced on the next connect. Only `diamond_partial_failure`
+    is passed on as it arrives; it shows as `refresh_failed` of its tables, too.
 
     :param events: names of alerts, all by default
     :param stream_tables: only alerts of these; all by default
@@ -39,6 +39,8 @@ class AlertTrigger(RecordTrigger):
         unknown = sorted(set(events) - set(ALERTS))
         if unknown:
             raise UsageError(f"There is no alert named {unknown[0]!r}", remedy=f"Known: {', '.join(ALERTS)}.")
+        self.needs_pending = Event.BUFFER_GROWTH_WARNING in events
+        self.buffer_warning_rows = Settings.load().change_buffer_warning_rows
         self.events = list(events)
         self.stream_tables = list(stream_tables) if stream_tables is not None else None
 
@@ -58,15 +60,15 @@ class AlertTrigger(RecordTrigger):
         # Only what stands is kept: a condition that went away is announced again when it comes back.
         standing: dict[str, int] = {}
         events: list[dict[str, Any]] = []
-        for event, table, identity, details in _conditions(seen.record):
+        for event, table, identity, details in _conditions(seen.record, self.buffer_warning_rows):
             if not self._wanted(event.value, table):
                 continue
-            key = f"{event.value} {table}"
+            key = f"{event.value} {table} {details.get('source', '')}".rstrip()
             standing[key] = identity
             if announced.get(key) != identity:
                 events.append({"event": event.value, "stream_table": table, **details})
         for alert in seen.alerts:
-            if alert.event in _PASSED_ON and self._wanted(alert.event, alert.stream_table):
+            if alert.event == Event.DIAMOND_PARTIAL_FAILURE and self._wanted(alert.event, alert.stream_table):
                 events.append({"event": alert.event, "stream_table": alert.stream_table, **alert.details})
         return events, {"announced": standing}
 
@@ -78,10 +80,7 @@ class AlertTrigger(RecordTrigger):
         return table in {str(QualifiedName.parse(name)) for name in self.stream_tables}
 
 
-_PASSED_ON = frozenset({Event.BUFFER_GROWTH_WARNING, Event.DIAMOND_PARTIAL_FAILURE})
-
-
-def _conditions(record: Record) -> Iterable[tuple[Event, str, int, dict[str, Any]]]:
+def _conditions(record: Record, buffer_warning_rows: int) -> Iterable[tuple[Event, str, int, dict[str, Any]]]:
     """Every condition that stands: alert, stream table, what makes it another one, and details."""
     for table in record.tables.values():
         if table.stale:
@@ -92,6 +91,9 @@ def _conditions(record: Record) -> Iterable[tuple[Event, str, int, dict[str, Any
             yield Event.REINITIALIZE_NEEDED, table.name, 0, {"reason": table.reinit_reason}
         if table.last_failure and table.consecutive_errors > 0:
             yield Event.REFRESH_FAILED, table.name, table.last_failure, _failure(table)
+    for (stream_table, source), rows in sorted(record.pending.items()):
+        if rows > buffer_warning_rows:
+            yield Event.BUFFER_GROWTH_WARNING, stream_table, 0, {"source": source, "pending_rows": rows}
 
 
 def _failure(table: TableState) -> dict[str, Any]:

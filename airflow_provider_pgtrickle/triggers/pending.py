@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, ClassVar
+from typing import Any
 
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.triggers.stream import Observation, RecordTrigger
@@ -27,8 +27,6 @@ class ChangesPendingTrigger(RecordTrigger):
     :param rearm_seconds: time after which an event that led to no refresh is repeated
     """
 
-    needs_pending: ClassVar[bool] = True
-
     def __init__(
         self,
         *,
@@ -40,6 +38,7 @@ class ChangesPendingTrigger(RecordTrigger):
         poll_interval: float = _DEFAULT_POLL_INTERVAL,
     ) -> None:
         super().__init__(postgres_conn_id=postgres_conn_id, poll_interval=poll_interval)
+        self.needs_pending = True
         self.stream_table = stream_table
         self.source_table = source_table
         self.min_rows = min_rows

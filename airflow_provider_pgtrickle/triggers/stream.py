@@ -46,11 +46,10 @@ class RecordTrigger(BaseEventTrigger):
     #: How many running watchers of a key want the pending rows counted.
     _pending_wanted: ClassVar[Counter[Hashable]] = Counter()
 
-    #: Whether `news` looks at `record.pending`; counting it costs a query that others need not pay for.
-    needs_pending: ClassVar[bool] = False
-
     def __init__(self, *, postgres_conn_id: str, poll_interval: float = DEFAULT_POLL_INTERVAL) -> None:
         super().__init__()
+        #: Whether `news` looks at `record.pending`; counting it costs a query that others need not pay for.
+        self.needs_pending = False
         self.postgres_conn_id = postgres_conn_id
         self.poll_interval = poll_interval
 

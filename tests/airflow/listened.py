@@ -15,8 +15,10 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 
+from airflow_provider_pgtrickle.capture.tracking import track
 from airflow_provider_pgtrickle.catalog.migrate import install
-from airflow_provider_pgtrickle.triggers.listening import CHANNEL
+from airflow_provider_pgtrickle.catalog.relations import read_sources
+from airflow_provider_pgtrickle.refresh.alerts import CHANNEL
 
 CONN_ID = "pgtrickle_test"
 #: Nothing but a notification or a reconnect may wake a trigger within a test.
@@ -63,6 +65,37 @@ class Catalog:
                 [at, inserted, name],
             )
             self.update(name, data_timestamp=at)
+            if notify:
+                self.notify("refresh_completed", f"public.{name}")
+
+    def capture(self, name: str, *source_tables: str) -> None:
+        """Have a stream table read base tables, their changes captured by the real triggers."""
+        row = self.connection.execute(
+            "SELECT pgt_id FROM pgtrickle.pgt_stream_tables WHERE pgt_name = %s", [name]
+        ).fetchone()
+        assert row is not None
+        for table in source_tables:
+            found = self.connection.execute("SELECT %s::regclass::oid", [table]).fetchone()
+            assert found is not None
+            source = read_sources(self.connection, found)[found[0]]
+            columns = tuple(column.name for column in source.columns)
+            track(self.connection, source, columns, row[0])
+            self.connection.execute(
+                "INSERT INTO pgtrickle.pgt_dependencies (pgt_id, source_relid, source_type, source_schema, source_name, "
+                "columns_used, cdc_mode) VALUES (%s, %s, 'TABLE', 'public', %s, %s, 'TRIGGER')",
+                [row[0], source.relid, table, list(columns)],
+            )
+
+    def consume(self, name: str, *, notify: bool = False) -> None:
+        """As a refresh does: the frontier is now, so nothing is pending."""
+        with self.connection.transaction():
+            self.connection.execute(
+                "UPDATE pgtrickle.pgt_stream_tables st SET data_timestamp = clock_timestamp(), frontier = "
+                "jsonb_build_object('sources', (SELECT jsonb_object_agg(source_relid::text, "
+                "jsonb_build_object('snapshot', pg_current_snapshot()::text)) "
+                "FROM pgtrickle.pgt_dependencies d WHERE d.pgt_id = st.pgt_id)) WHERE pgt_name = %s",
+                [name],
+            )
             if notify:
                 self.notify("refresh_completed", f"public.{name}")
 

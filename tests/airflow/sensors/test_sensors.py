@@ -160,19 +160,11 @@ def test_a_dag_of_sensors_survives_serialization() -> None:
 
 
 def track(catalog: Catalog) -> None:
-    """A stream table that has consumed nothing yet, over a base table with real capture."""
-    from airflow_provider_pgtrickle.client import PgTrickle
-
+    """A stream table that has consumed nothing yet, over base tables with real capture."""
     catalog.connection.execute("CREATE TABLE orders (id int PRIMARY KEY, total int)")
     catalog.connection.execute("CREATE TABLE customers (id int PRIMARY KEY)")
-    with PgTrickle(catalog.dsn) as client:
-        client.create_stream_table(
-            "totals",
-            "SELECT o.id, o.total FROM orders o JOIN customers c ON c.id = o.id",
-            schedule="5m",
-            initialize=False,
-        )
-    catalog.update("totals", status="ACTIVE")
+    catalog.declare("totals")
+    catalog.capture("totals", "orders", "customers")
 
 
 def test_pending_changes_are_counted_over_all_sources(catalog: Catalog) -> None:
