@@ -24,7 +24,7 @@ from airflow_provider_pgtrickle.declare.drop import drop
 from airflow_provider_pgtrickle.declare.notices import announce
 from airflow_provider_pgtrickle.declare.options import Options
 from airflow_provider_pgtrickle.declare.replace import difference
-from airflow_provider_pgtrickle.errors import PgTrickleError, RefreshError, UnknownStreamTable, UsageError
+from airflow_provider_pgtrickle.errors import PgTrickleError, UnknownStreamTable, UsageError
 from airflow_provider_pgtrickle.health import Finding, examine
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh.result import RefreshResult
@@ -266,7 +266,7 @@ class PgTrickle:
     def _refresh(
         self, names: Sequence[QualifiedName], *, force_full: bool = False, initiated_by: str = "manual"
     ) -> dict[str, RefreshResult]:
-        results = refresh_unit(
+        return refresh_unit(
             self.database,
             names,
             executor=lambda: self._executor,
@@ -274,10 +274,6 @@ class PgTrickle:
             force_full=force_full,
             initiated_by=initiated_by,
         )
-        for result in results.values():
-            if result.status == "FAILED":
-                raise RefreshError(result.fallback_reason or "The refresh failed", stream_table=result.name)
-        return results
 
     @cached_property
     def _executor(self) -> Executor:

@@ -22,7 +22,6 @@ def refresh(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
     return Answer(
         rows=[asdict(result) for result in results],
         columns=_COLUMNS,
-        failed=any(result.status == "FAILED" for result in results),
     )
 
 

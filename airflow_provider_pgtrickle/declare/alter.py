@@ -8,6 +8,7 @@ next refresh completes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -23,7 +24,6 @@ from airflow_provider_pgtrickle.declare.options import check
 from airflow_provider_pgtrickle.declare.subject import about
 from airflow_provider_pgtrickle.errors import UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.refresh import alerts
 from airflow_provider_pgtrickle.settings import Settings
 
 REASON = "query_altered"
@@ -125,7 +125,8 @@ def _status(conn: psycopg.Connection, before: StreamTable, wanted: str) -> dict[
     if status != "ACTIVE":
         raise UsageError(f"status can't be {wanted!r}", remedy="Use ACTIVE to resume or SUSPENDED to suspend.")
     if before.status in ("SUSPENDED", "ERROR"):
-        alerts.send(conn, alerts.Event.RESUMED, str(before.qualified), was=before.status)
+        payload = {"event": "resumed", "stream_table": str(before.qualified), "was": before.status}
+        conn.execute("SELECT pg_catalog.pg_notify('pg_trickle_alert', %s)", (json.dumps(payload),))
     return {
         "status": "ACTIVE" if before.is_populated else "INITIALIZING",
         "consecutive_errors": 0,

@@ -1,0 +1,111 @@
+"""Declarations beside writers, beside each other, and beside refreshes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.declare.alter import alter
+from airflow_provider_pgtrickle.errors import LeaseLost, PgTrickleError, StreamTableExists, TransientFault
+from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from tests.database.declare.conftest import NO_TRACES, TOTALS, difference, traces
+
+COUNTED = "SELECT customer_id, sum(amount) AS total, count(*) AS orders FROM orders GROUP BY customer_id"
+
+
+@pytest.fixture
+def writer(database: Database) -> Iterator[psycopg.Connection[Any]]:
+    """A session with an open transaction that has written to orders."""
+    with database.connect() as session:
+        session.execute("INSERT INTO orders VALUES (1000, 1, 7.77, '2026-03-01')")
+        yield session
+
+
+@pytest.fixture
+def background() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(2) as threads:
+        yield threads
+
+
+def wait_for_a_waiter(conn: psycopg.Connection[Any], waiting: Future[Any]) -> None:
+    """Return when a session of this database waits for a lock."""
+    while not conn.execute(
+        "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)"
+        " WHERE NOT l.granted AND a.datname = current_database()"
+    ).fetchone()[0]:
+        assert not waiting.done(), waiting.result()
+
+
+def test_a_writer_that_commits_late_is_not_lost(
+    pt: PgTrickle, conn: psycopg.Connection[Any], writer: psycopg.Connection[Any], background: ThreadPoolExecutor
+) -> None:
+    creation = background.submit(pt.create_stream_table, "order_totals", TOTALS)
+    wait_for_a_waiter(conn, creation)
+    writer.commit()
+    creation.result(timeout=30)
+    pt.refresh_stream_table("order_totals")
+    assert difference(conn, "order_totals", TOTALS) == 0
+
+
+def test_a_writer_that_never_ends_is_waited_for_only_so_long(
+    any_dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any], writer: psycopg.Connection[Any]
+) -> None:
+    with PgTrickle(any_dsn, lock_timeout_seconds=1) as client, pytest.raises(TransientFault, match="holds a lock"):
+        client.create_stream_table("order_totals", TOTALS)
+    writer.rollback()
+    assert traces(conn) == NO_TRACES
+
+
+def test_of_two_that_create_the_same_one_wins(
+    any_dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any], background: ThreadPoolExecutor
+) -> None:
+    def create() -> Callable[[], str] | PgTrickleError:
+        with PgTrickle(any_dsn, executor=lambda: PostgresExecutor(Database(any_dsn))) as client:
+            try:
+                return client.create_stream_table("order_totals", TOTALS).status
+            except PgTrickleError as error:
+                return error
+
+    results = [future.result(timeout=60) for future in [background.submit(create), background.submit(create)]]
+    assert sorted(type(result) for result in results if not isinstance(result, str)) == [StreamTableExists]
+    assert "ACTIVE" in results
+    assert difference(conn, "order_totals", TOTALS) == 0
+
+
+def test_a_refresh_of_the_old_query_can_not_commit_as_the_new_one(
+    any_dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any], database: Database
+) -> None:
+    pt.create_stream_table("order_totals", TOTALS)
+
+    class Overtaken(PostgresExecutor):
+        def compute(self, *arguments: Any) -> Any:
+            with database.transaction() as session:
+                alter(session, pt.settings, QualifiedName("public", "order_totals"), {"query": COUNTED})
+            return super().compute(*arguments)
+
+    with PgTrickle(any_dsn, executor=lambda: Overtaken(database)) as client, pytest.raises(LeaseLost):
+        client.refresh_stream_table("order_totals", force_full=True)
+    assert pt.refresh_stream_table("order_totals").action == "REINITIALIZE"
+    assert difference(conn, "order_totals", COUNTED) == 0
+
+
+def test_a_refresh_of_a_table_that_is_dropped_meanwhile_leaves_nothing(
+    any_dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any], database: Database
+) -> None:
+    pt.create_stream_table("order_totals", TOTALS)
+
+    class Overtaken(PostgresExecutor):
+        def compute(self, *arguments: Any) -> Any:
+            pt.drop_stream_table("order_totals")
+            return super().compute(*arguments)
+
+    with PgTrickle(any_dsn, executor=lambda: Overtaken(database)) as client, pytest.raises(PgTrickleError):
+        client.refresh_stream_table("order_totals", force_full=True)
+    assert traces(conn) == NO_TRACES
