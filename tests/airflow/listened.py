@@ -69,7 +69,7 @@ class Catalog:
                 self.notify("refresh_completed", f"public.{name}")
 
     def capture(self, name: str, *source_tables: str) -> None:
-        """Have a stream table read base tables, their changes captured by the real triggers."""
+        """Have a stream table read relations; changes of base tables are captured by the real triggers."""
         row = self.connection.execute(
             "SELECT pgt_id FROM pgtrickle.pgt_stream_tables WHERE pgt_name = %s", [name]
         ).fetchone()
@@ -79,11 +79,12 @@ class Catalog:
             assert found is not None
             source = read_sources(self.connection, found)[found[0]]
             columns = tuple(column.name for column in source.columns)
-            track(self.connection, source, columns, row[0])
+            if source.kind == "TABLE":
+                track(self.connection, source, columns, row[0])
             self.connection.execute(
                 "INSERT INTO pgtrickle.pgt_dependencies (pgt_id, source_relid, source_type, source_schema, source_name, "
-                "columns_used, cdc_mode) VALUES (%s, %s, 'TABLE', 'public', %s, %s, 'TRIGGER')",
-                [row[0], source.relid, table, list(columns)],
+                "columns_used, cdc_mode) VALUES (%s, %s, %s, 'public', %s, %s, 'TRIGGER')",
+                [row[0], source.relid, source.kind, table, list(columns)],
             )
 
     def consume(self, name: str, *, notify: bool = False) -> None:
