@@ -16,13 +16,15 @@ from psycopg import Connection
 from airflow_provider_pgtrickle.catalog.probed import Probe
 from airflow_provider_pgtrickle.catalog.records import Dependency
 
+# A column's number and the transaction that last altered it tell of what leaves name and type alone, yet changes every
+# row without a trigger: dropped and added again, or rewritten by ALTER COLUMN … TYPE … USING.
 _TABLES = """
     WITH wanted AS (
         SELECT key::oid AS relid, value AS columns FROM jsonb_each(%s)
     )
     SELECT c.oid::bigint, md5(concat_ws('|', n.nspname, c.relname, c.relkind, c.relrowsecurity, c.relforcerowsecurity,
         (SELECT jsonb_agg(jsonb_build_array(a.attname, a.atttypid, a.atttypmod, a.attcollation, a.attnotnull,
-                                            a.attgenerated, d.adbin::text) ORDER BY a.attnum)
+                                            a.attgenerated, d.adbin::text, a.attnum, a.xmin::text) ORDER BY a.attnum)
          FROM pg_catalog.pg_attribute a
          LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.attgenerated <> ''
          WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped

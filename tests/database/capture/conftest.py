@@ -88,3 +88,11 @@ def conn18(dsn: str) -> Iterator[Connection]:
     with Database(dsn).connect(autocommit=True) as conn:
         install(conn)
         yield conn
+
+
+@pytest.fixture
+def admin_connection(conn: Connection, request: pytest.FixtureRequest) -> Iterator[Connection]:
+    """A superuser's session in the database of `conn`."""
+    admin = "admin_dsn" if conn.info.server_version >= 160_000 else "admin_dsn15"
+    with Database(request.getfixturevalue(admin)).connect(autocommit=True) as admin_conn:
+        yield admin_conn
