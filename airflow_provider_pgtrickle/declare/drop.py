@@ -8,7 +8,7 @@ from airflow_provider_pgtrickle.capture.st_buffer import drop_st_buffer
 from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.records import StreamTable
 from airflow_provider_pgtrickle.declare import capturing, dependencies, table
-from airflow_provider_pgtrickle.declare.lock import lock_declarations, lock_rows
+from airflow_provider_pgtrickle.declare.lock import lock_declarations, lock_rows, wait_for_refreshes
 from airflow_provider_pgtrickle.declare.subject import about
 from airflow_provider_pgtrickle.errors import UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
@@ -27,7 +27,9 @@ def drop(conn: psycopg.Connection, name: QualifiedName, *, cascade: bool = False
                 remedy="Drop that first, or pass cascade=True to drop everything that reads it too.",
             )
         doomed = _with_readers(conn, target)
-        lock_rows(conn, [stream_table.id for stream_table in doomed])
+        ids = [stream_table.id for stream_table in doomed]
+        wait_for_refreshes(conn, ids)
+        lock_rows(conn, ids)
         for stream_table in doomed:
             _drop(conn, stream_table, cascade)
         return tuple(str(stream_table.qualified) for stream_table in doomed)

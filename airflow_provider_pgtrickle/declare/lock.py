@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 import psycopg
 
+from airflow_provider_pgtrickle.catalog.locks import LOCK_SPACE
+
 #: Any number does, as long as nobody else uses it: "pgtrickle" in ASCII, cut to 63 bits.
 _DECLARATIONS = int.from_bytes(b"pgtrickl") >> 1
 
@@ -23,3 +25,15 @@ def lock_rows(conn: psycopg.Connection, ids: Iterable[int]) -> None:
     conn.execute(
         "SELECT FROM pgtrickle.pgt_stream_tables WHERE pgt_id = ANY(%s) ORDER BY pgt_id FOR UPDATE", (sorted(ids),)
     )
+
+
+def wait_for_refreshes(conn: psycopg.Connection, ids: Iterable[int]) -> None:
+    """Wait until nobody refreshes these, and let nobody begin.
+
+    Whoever takes a table away would wait for its readers anyway, and new readers of a running refresh, on other
+    sessions, would wait behind that: a circle which PostgreSQL can't see.
+    """
+    for pgt_id in sorted(ids):
+        conn.execute(
+            "SELECT pg_catalog.pg_advisory_xact_lock(%s, (%s::bigint %% 2147483647)::int)", (LOCK_SPACE, pgt_id)
+        )

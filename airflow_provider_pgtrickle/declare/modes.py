@@ -45,7 +45,7 @@ def _refusal(probed: Probe, view: View) -> NotDifferentiable | None:
     if view.refusal:
         refusal = view.refusal
         return NotDifferentiable(
-            f"{refusal.reason.sentence} ({refusal.detail})",
+            refusal.message,
             reason=refusal.reason,
             place=refusal.place,
             remedy=f"{_INSTEAD} {refusal.remedy}",
