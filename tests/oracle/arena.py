@@ -39,6 +39,7 @@ class Case:
     schema: str
     xid: int = FIRST_XID
     buffers: dict[str, Buffer] = field(default_factory=dict)
+    _equality: dict[str, bool] = field(default_factory=dict)
 
     def execute(self, statement: str) -> psycopg.Cursor:
         # psycopg types its queries as literals, so that nobody builds them: building them is what a generator does.
@@ -74,6 +75,17 @@ class Case:
                 self.execute(statement)
                 accepted += 1
         return accepted
+
+    def has_equality(self, kind: str) -> bool:
+        """Whether values of the type can be told apart by `=`; those of json, xml and point can't."""
+        if kind not in self._equality:
+            self._equality[kind] = False
+            with tolerated(self.conn):
+                self.conn.execute(
+                    sql.SQL("SELECT x FROM (SELECT NULL::{} AS x) AS one GROUP BY x").format(sql.SQL(kind))
+                )
+                self._equality[kind] = True
+        return self._equality[kind]
 
     @contextmanager
     def undone(self) -> Iterator[None]:

@@ -68,7 +68,7 @@ def any_split_gives_the_same(opened: Case, query: str, history: list[list[str]])
                 opened.change(*transaction)
                 if number % stride == 0 or number == len(history):
                     assert kept.refresh() == "DIFFERENTIAL"
-            contents.append(kept.stored_images())
+            contents.append(kept.images())
     assert contents[0] == contents[1] == contents[2]
 
 
@@ -81,16 +81,18 @@ def full_and_differential_commute(opened: Case, query: str, history: list[list[s
             for number, transaction in enumerate(history[:2]):
                 opened.change(*transaction)
                 assert kept.refresh(full=number == full_at) == ("FULL" if number == full_at else "DIFFERENTIAL")
-            contents.append(kept.stored_images())
+            contents.append(kept.images())
     assert contents[0] == contents[1]
 
 
+@pytest.mark.timeout(900)
 @SOME
 @given(example=examples())
 def test_content_equals_the_query_at_the_frontier(oracle_connection: psycopg.Connection, example: Example) -> None:
     _judged(oracle_connection, example, content_equals_the_query)
 
 
+@pytest.mark.timeout(900)
 @FEWER
 @given(example=examples())
 def test_any_split_of_a_stream_into_batches_gives_the_same(
@@ -99,6 +101,7 @@ def test_any_split_of_a_stream_into_batches_gives_the_same(
     _judged(oracle_connection, example, any_split_gives_the_same)
 
 
+@pytest.mark.timeout(900)
 @FEWER
 @given(example=examples())
 def test_full_then_differential_is_differential_then_full(
@@ -108,6 +111,7 @@ def test_full_then_differential_is_differential_then_full(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(0)
 @SOAK
 @given(example=examples())
 def test_ten_thousand_cases(oracle_connection: psycopg.Connection, example: Example) -> None:

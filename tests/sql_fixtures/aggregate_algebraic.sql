@@ -17,3 +17,402 @@ DELETE FROM orders WHERE customer = 2;
 -- cycle
 DELETE FROM orders;
 INSERT INTO orders VALUES (9, NULL, NULL, NULL);
+
+-- delta
+WITH "__pgt_window_orders" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_customer" AS "customer",
+    "new_amount" AS "amount"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_customer" AS "customer",
+    "old_amount" AS "amount"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_keys_1" AS (
+  SELECT
+    __pgt_q11."customer",
+    COALESCE(CAST(SUM(__pgt_q11."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
+    COALESCE(SUM(__pgt_q11."__pgt_n" * (
+      CAST((
+        __pgt_q11."amount"
+      ) AS DECIMAL)
+    )), 0) AS "__pgt_sum",
+    CAST(COALESCE(
+      SUM(__pgt_q11."__pgt_n") FILTER(WHERE
+        (
+          NOT (
+            (
+              __pgt_q11."amount"
+            ) IS NULL
+          )
+        )),
+      0
+    ) AS BIGINT) AS "__pgt_nn"
+  FROM (
+    SELECT
+      CAST(__pgt_q12."__pgt_w" AS BIGINT) AS "__pgt_n",
+      __pgt_q12."id",
+      __pgt_q12."customer",
+      __pgt_q12."amount"
+    FROM (
+      SELECT
+        __pgt_q13."__pgt_w",
+        __pgt_q13."id" AS "id",
+        __pgt_q13."customer" AS "customer",
+        __pgt_q13."amount" AS "amount"
+      FROM "__pgt_window_orders" AS __pgt_q13
+    ) AS __pgt_q12
+  ) AS __pgt_q11
+  GROUP BY
+    __pgt_q11."customer"
+), "__pgt_keys_2" AS (
+  SELECT DISTINCT
+    __pgt_q20."customer" AS "customer"
+  FROM "__pgt_keys_1" AS __pgt_q20
+), "__pgt_keys_3" AS (
+  SELECT
+    __pgt_q16."customer",
+    __pgt_q16."n",
+    __pgt_q16."total",
+    __pgt_q16."mean",
+    __pgt_q16."__pgt_count",
+    __pgt_q16."__pgt_sum",
+    __pgt_q16."__pgt_nn"
+  FROM (
+    SELECT
+      __pgt_q17."customer",
+      __pgt_q17."n",
+      __pgt_q17."total",
+      __pgt_q17."mean",
+      __pgt_q17."__pgt_count",
+      __pgt_q17."__pgt_sum",
+      __pgt_q17."__pgt_nn"
+    FROM (
+      SELECT
+        __pgt_q18."customer",
+        __pgt_q18."n",
+        __pgt_q18."total",
+        __pgt_q18."mean",
+        __pgt_q18."__pgt_count",
+        __pgt_q18."__pgt_sum",
+        __pgt_q18."__pgt_nn"
+      FROM "shop"."st_0" AS __pgt_q18
+    ) AS __pgt_q17
+    WHERE
+      (
+        __pgt_q17."customer"
+      ) IN (
+        SELECT
+          __pgt_q19."customer"
+        FROM "__pgt_keys_2" AS __pgt_q19
+      )
+    UNION ALL
+    SELECT
+      __pgt_q17."customer",
+      __pgt_q17."n",
+      __pgt_q17."total",
+      __pgt_q17."mean",
+      __pgt_q17."__pgt_count",
+      __pgt_q17."__pgt_sum",
+      __pgt_q17."__pgt_nn"
+    FROM (
+      SELECT
+        __pgt_q18."customer",
+        __pgt_q18."n",
+        __pgt_q18."total",
+        __pgt_q18."mean",
+        __pgt_q18."__pgt_count",
+        __pgt_q18."__pgt_sum",
+        __pgt_q18."__pgt_nn"
+      FROM "shop"."st_0" AS __pgt_q18
+    ) AS __pgt_q17
+    WHERE
+      __pgt_q17."customer" IS NULL
+      AND EXISTS(
+        SELECT
+          1
+        FROM "__pgt_keys_2" AS __pgt_q21
+        WHERE
+          __pgt_q21."customer" IS NULL
+      )
+  ) AS __pgt_q16
+  WHERE
+    (
+      __pgt_q16."customer"
+    ) IN (
+      SELECT
+        __pgt_q22."customer"
+      FROM "__pgt_keys_2" AS __pgt_q22
+    )
+    OR (
+      __pgt_q16."customer" IS NULL
+      AND EXISTS(
+        SELECT
+          1
+        FROM "__pgt_keys_2" AS __pgt_q23
+        WHERE
+          __pgt_q23."customer" IS NULL
+      )
+    )
+), "__pgt_keys_4" AS (
+  SELECT
+    __pgt_q8."customer",
+    CAST(SUM(__pgt_q8."__pgt_count") AS BIGINT) AS "__pgt_count",
+    CAST(SUM(__pgt_q8."__pgt_sum") AS DECIMAL) AS "__pgt_sum",
+    CAST(SUM(__pgt_q8."__pgt_nn") AS BIGINT) AS "__pgt_nn"
+  FROM (
+    SELECT
+      __pgt_q9."customer",
+      __pgt_q9."__pgt_count",
+      __pgt_q9."__pgt_sum",
+      __pgt_q9."__pgt_nn"
+    FROM (
+      SELECT
+        __pgt_q10."customer" AS "customer",
+        __pgt_q10."__pgt_count" AS "__pgt_count",
+        __pgt_q10."__pgt_sum" AS "__pgt_sum",
+        __pgt_q10."__pgt_nn" AS "__pgt_nn"
+      FROM "__pgt_keys_1" AS __pgt_q10
+    ) AS __pgt_q9
+    UNION ALL
+    SELECT
+      __pgt_q14."customer",
+      __pgt_q14."__pgt_count",
+      __pgt_q14."__pgt_sum",
+      __pgt_q14."__pgt_nn"
+    FROM (
+      SELECT
+        __pgt_q15."customer" AS "customer",
+        __pgt_q15."__pgt_count" AS "__pgt_count",
+        __pgt_q15."__pgt_sum" AS "__pgt_sum",
+        __pgt_q15."__pgt_nn" AS "__pgt_nn"
+      FROM "__pgt_keys_3" AS __pgt_q15
+    ) AS __pgt_q14
+  ) AS __pgt_q8
+  GROUP BY
+    __pgt_q8."customer"
+), "__pgt_keys_5" AS (
+  SELECT DISTINCT
+    __pgt_q30."customer" AS "customer"
+  FROM (
+    SELECT
+      __pgt_q31."customer",
+      __pgt_q31."__pgt_count",
+      __pgt_q31."__pgt_sum",
+      __pgt_q31."__pgt_nn"
+    FROM "__pgt_keys_4" AS __pgt_q31
+    WHERE
+      (
+        (
+          (
+            __pgt_q31."__pgt_sum" - __pgt_q31."__pgt_sum"
+          ) <> 0
+        )
+      )
+  ) AS __pgt_q30
+)
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."customer",
+  __pgt_q1."n",
+  __pgt_q1."total",
+  __pgt_q1."mean",
+  __pgt_q1."__pgt_count",
+  __pgt_q1."__pgt_sum",
+  __pgt_q1."__pgt_nn"
+FROM (
+  SELECT
+    1 AS "__pgt_w",
+    __pgt_q2."customer",
+    __pgt_q2."n",
+    __pgt_q2."total",
+    __pgt_q2."mean",
+    __pgt_q2."__pgt_count",
+    __pgt_q2."__pgt_sum",
+    __pgt_q2."__pgt_nn"
+  FROM (
+    SELECT
+      __pgt_q3."customer_2" AS "customer",
+      __pgt_q3."n" AS "n",
+      __pgt_q3."total" AS "total",
+      __pgt_q3."mean" AS "mean",
+      __pgt_q3."__pgt_count" AS "__pgt_count",
+      __pgt_q3."__pgt_sum" AS "__pgt_sum",
+      __pgt_q3."__pgt_nn" AS "__pgt_nn"
+    FROM (
+      SELECT
+        __pgt_q4."customer" AS "customer_2",
+        __pgt_q4."__pgt_count" AS "n",
+        (
+          CASE WHEN __pgt_q4."__pgt_nn" > 0 THEN __pgt_q4."__pgt_sum" END
+        ) AS "total",
+        (
+          CASE
+            WHEN __pgt_q4."__pgt_nn" > 0
+            THEN CAST(__pgt_q4."__pgt_sum" AS DECIMAL) / __pgt_q4."__pgt_nn"
+          END
+        ) AS "mean",
+        __pgt_q4."__pgt_count" AS "__pgt_count",
+        __pgt_q4."__pgt_sum" AS "__pgt_sum",
+        __pgt_q4."__pgt_nn" AS "__pgt_nn"
+      FROM (
+        SELECT
+          __pgt_q5."customer",
+          __pgt_q5."__pgt_count",
+          __pgt_q5."__pgt_sum",
+          __pgt_q5."__pgt_nn"
+        FROM (
+          SELECT
+            __pgt_q6."customer" AS "customer",
+            __pgt_q6."__pgt_count" AS "__pgt_count",
+            __pgt_q6."__pgt_sum" AS "__pgt_sum",
+            __pgt_q6."__pgt_nn" AS "__pgt_nn"
+          FROM (
+            SELECT
+              __pgt_q7."customer",
+              __pgt_q7."__pgt_count",
+              __pgt_q7."__pgt_sum",
+              __pgt_q7."__pgt_nn"
+            FROM "__pgt_keys_4" AS __pgt_q7
+            WHERE
+              (
+                __pgt_q7."__pgt_count" > 0
+              )
+              AND (
+                NOT (
+                  (
+                    (
+                      (
+                        __pgt_q7."__pgt_sum" - __pgt_q7."__pgt_sum"
+                      ) <> 0
+                    )
+                  )
+                )
+              )
+          ) AS __pgt_q6
+        ) AS __pgt_q5
+        UNION ALL
+        SELECT
+          __pgt_q24."customer",
+          __pgt_q24."__pgt_count",
+          __pgt_q24."__pgt_sum",
+          __pgt_q24."__pgt_nn"
+        FROM (
+          SELECT
+            __pgt_q25."customer",
+            __pgt_q25."__pgt_count",
+            __pgt_q25."__pgt_sum",
+            __pgt_q25."__pgt_nn"
+          FROM (
+            SELECT
+              __pgt_q26."customer",
+              COUNT(*) AS "__pgt_count",
+              CAST(COALESCE(SUM(__pgt_q26."amount"), 0) AS DECIMAL) AS "__pgt_sum",
+              COUNT(__pgt_q26."amount") AS "__pgt_nn"
+            FROM (
+              SELECT
+                __pgt_q27."id",
+                __pgt_q27."customer",
+                __pgt_q27."amount"
+              FROM (
+                SELECT
+                  __pgt_q28."id" AS "id",
+                  __pgt_q28."customer" AS "customer",
+                  __pgt_q28."amount" AS "amount"
+                FROM "shop"."orders" AS __pgt_q28
+              ) AS __pgt_q27
+              WHERE
+                (
+                  __pgt_q27."customer"
+                ) IN (
+                  SELECT
+                    __pgt_q29."customer"
+                  FROM "__pgt_keys_5" AS __pgt_q29
+                )
+              UNION ALL
+              SELECT
+                __pgt_q27."id",
+                __pgt_q27."customer",
+                __pgt_q27."amount"
+              FROM (
+                SELECT
+                  __pgt_q28."id" AS "id",
+                  __pgt_q28."customer" AS "customer",
+                  __pgt_q28."amount" AS "amount"
+                FROM "shop"."orders" AS __pgt_q28
+              ) AS __pgt_q27
+              WHERE
+                __pgt_q27."customer" IS NULL
+                AND EXISTS(
+                  SELECT
+                    1
+                  FROM "__pgt_keys_5" AS __pgt_q32
+                  WHERE
+                    __pgt_q32."customer" IS NULL
+                )
+            ) AS __pgt_q26
+            GROUP BY
+              __pgt_q26."customer"
+          ) AS __pgt_q25
+          WHERE
+            (
+              __pgt_q25."customer"
+            ) IN (
+              SELECT
+                __pgt_q33."customer"
+              FROM "__pgt_keys_5" AS __pgt_q33
+            )
+            OR (
+              __pgt_q25."customer" IS NULL
+              AND EXISTS(
+                SELECT
+                  1
+                FROM "__pgt_keys_5" AS __pgt_q34
+                WHERE
+                  __pgt_q34."customer" IS NULL
+              )
+            )
+        ) AS __pgt_q24
+      ) AS __pgt_q4
+    ) AS __pgt_q3
+  ) AS __pgt_q2
+) AS __pgt_q1
+UNION ALL
+SELECT
+  __pgt_q35."__pgt_w",
+  __pgt_q35."customer",
+  __pgt_q35."n",
+  __pgt_q35."total",
+  __pgt_q35."mean",
+  __pgt_q35."__pgt_count",
+  __pgt_q35."__pgt_sum",
+  __pgt_q35."__pgt_nn"
+FROM (
+  SELECT
+    -1 AS "__pgt_w",
+    __pgt_q36."customer",
+    __pgt_q36."n",
+    __pgt_q36."total",
+    __pgt_q36."mean",
+    __pgt_q36."__pgt_count",
+    __pgt_q36."__pgt_sum",
+    __pgt_q36."__pgt_nn"
+  FROM "__pgt_keys_3" AS __pgt_q36
+) AS __pgt_q35

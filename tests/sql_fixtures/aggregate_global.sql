@@ -17,3 +17,264 @@ DELETE FROM orders WHERE customer = 2;
 -- cycle
 DELETE FROM orders;
 INSERT INTO orders VALUES (9, NULL, NULL, NULL);
+
+-- delta
+WITH "__pgt_window_orders" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_amount" AS "amount"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_amount" AS "amount"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_delta_1" AS (
+  SELECT
+    __pgt_q14."__pgt_w",
+    __pgt_q14."id" AS "id",
+    __pgt_q14."amount" AS "amount"
+  FROM "__pgt_window_orders" AS __pgt_q14
+), "__pgt_keys_2" AS (
+  SELECT
+    COALESCE(CAST(SUM(__pgt_q12."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
+    COALESCE(SUM(__pgt_q12."__pgt_n" * (
+      CAST((
+        __pgt_q12."amount"
+      ) AS DECIMAL)
+    )), 0) AS "__pgt_sum",
+    CAST(COALESCE(
+      SUM(__pgt_q12."__pgt_n") FILTER(WHERE
+        (
+          NOT (
+            (
+              __pgt_q12."amount"
+            ) IS NULL
+          )
+        )),
+      0
+    ) AS BIGINT) AS "__pgt_nn"
+  FROM (
+    SELECT
+      CAST(__pgt_q13."__pgt_w" AS BIGINT) AS "__pgt_n",
+      __pgt_q13."id",
+      __pgt_q13."amount"
+    FROM "__pgt_delta_1" AS __pgt_q13
+  ) AS __pgt_q12
+), "__pgt_keys_3" AS (
+  SELECT DISTINCT
+    TRUE AS "k0"
+  FROM "__pgt_delta_1" AS __pgt_q20
+), "__pgt_keys_4" AS (
+  SELECT
+    __pgt_q17."n",
+    __pgt_q17."total",
+    __pgt_q17."__pgt_count",
+    __pgt_q17."__pgt_sum",
+    __pgt_q17."__pgt_nn"
+  FROM (
+    SELECT
+      __pgt_q18."n",
+      __pgt_q18."total",
+      __pgt_q18."__pgt_count",
+      __pgt_q18."__pgt_sum",
+      __pgt_q18."__pgt_nn"
+    FROM "shop"."st_0" AS __pgt_q18
+  ) AS __pgt_q17
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM "__pgt_keys_3" AS __pgt_q19
+    )
+), "__pgt_keys_5" AS (
+  SELECT
+    CAST(SUM(__pgt_q9."__pgt_count") AS BIGINT) AS "__pgt_count",
+    CAST(SUM(__pgt_q9."__pgt_sum") AS DECIMAL) AS "__pgt_sum",
+    CAST(SUM(__pgt_q9."__pgt_nn") AS BIGINT) AS "__pgt_nn"
+  FROM (
+    SELECT
+      __pgt_q10."__pgt_count",
+      __pgt_q10."__pgt_sum",
+      __pgt_q10."__pgt_nn"
+    FROM (
+      SELECT
+        __pgt_q11."__pgt_count" AS "__pgt_count",
+        __pgt_q11."__pgt_sum" AS "__pgt_sum",
+        __pgt_q11."__pgt_nn" AS "__pgt_nn"
+      FROM "__pgt_keys_2" AS __pgt_q11
+    ) AS __pgt_q10
+    UNION ALL
+    SELECT
+      __pgt_q15."__pgt_count",
+      __pgt_q15."__pgt_sum",
+      __pgt_q15."__pgt_nn"
+    FROM (
+      SELECT
+        __pgt_q16."__pgt_count" AS "__pgt_count",
+        __pgt_q16."__pgt_sum" AS "__pgt_sum",
+        __pgt_q16."__pgt_nn" AS "__pgt_nn"
+      FROM "__pgt_keys_4" AS __pgt_q16
+    ) AS __pgt_q15
+  ) AS __pgt_q9
+), "__pgt_keys_6" AS (
+  SELECT DISTINCT
+    TRUE AS "k0"
+  FROM "__pgt_delta_1" AS __pgt_q22
+), "__pgt_keys_7" AS (
+  SELECT
+    __pgt_q8."__pgt_count",
+    __pgt_q8."__pgt_sum",
+    __pgt_q8."__pgt_nn"
+  FROM "__pgt_keys_5" AS __pgt_q8
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM "__pgt_keys_6" AS __pgt_q21
+    )
+), "__pgt_keys_8" AS (
+  SELECT DISTINCT
+    TRUE AS "k0"
+  FROM (
+    SELECT
+      __pgt_q29."__pgt_count",
+      __pgt_q29."__pgt_sum",
+      __pgt_q29."__pgt_nn"
+    FROM "__pgt_keys_7" AS __pgt_q29
+    WHERE
+      (
+        (
+          (
+            __pgt_q29."__pgt_sum" - __pgt_q29."__pgt_sum"
+          ) <> 0
+        )
+      )
+  ) AS __pgt_q28
+)
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."n",
+  __pgt_q1."total",
+  __pgt_q1."__pgt_count",
+  __pgt_q1."__pgt_sum",
+  __pgt_q1."__pgt_nn"
+FROM (
+  SELECT
+    1 AS "__pgt_w",
+    __pgt_q2."n",
+    __pgt_q2."total",
+    __pgt_q2."__pgt_count",
+    __pgt_q2."__pgt_sum",
+    __pgt_q2."__pgt_nn"
+  FROM (
+    SELECT
+      __pgt_q3."n" AS "n",
+      __pgt_q3."total" AS "total",
+      __pgt_q3."__pgt_count" AS "__pgt_count",
+      __pgt_q3."__pgt_sum" AS "__pgt_sum",
+      __pgt_q3."__pgt_nn" AS "__pgt_nn"
+    FROM (
+      SELECT
+        __pgt_q4."__pgt_count" AS "n",
+        (
+          CASE WHEN __pgt_q4."__pgt_nn" > 0 THEN __pgt_q4."__pgt_sum" END
+        ) AS "total",
+        __pgt_q4."__pgt_count" AS "__pgt_count",
+        __pgt_q4."__pgt_sum" AS "__pgt_sum",
+        __pgt_q4."__pgt_nn" AS "__pgt_nn"
+      FROM (
+        SELECT
+          __pgt_q5."__pgt_count",
+          __pgt_q5."__pgt_sum",
+          __pgt_q5."__pgt_nn"
+        FROM (
+          SELECT
+            __pgt_q6."__pgt_count" AS "__pgt_count",
+            __pgt_q6."__pgt_sum" AS "__pgt_sum",
+            __pgt_q6."__pgt_nn" AS "__pgt_nn"
+          FROM (
+            SELECT
+              __pgt_q7."__pgt_count",
+              __pgt_q7."__pgt_sum",
+              __pgt_q7."__pgt_nn"
+            FROM "__pgt_keys_7" AS __pgt_q7
+            WHERE
+              (
+                NOT (
+                  (
+                    (
+                      (
+                        __pgt_q7."__pgt_sum" - __pgt_q7."__pgt_sum"
+                      ) <> 0
+                    )
+                  )
+                )
+              )
+          ) AS __pgt_q6
+        ) AS __pgt_q5
+        UNION ALL
+        SELECT
+          __pgt_q23."__pgt_count",
+          __pgt_q23."__pgt_sum",
+          __pgt_q23."__pgt_nn"
+        FROM (
+          SELECT
+            __pgt_q24."__pgt_count",
+            __pgt_q24."__pgt_sum",
+            __pgt_q24."__pgt_nn"
+          FROM (
+            SELECT
+              COUNT(*) AS "__pgt_count",
+              CAST(COALESCE(SUM(__pgt_q25."amount"), 0) AS DECIMAL) AS "__pgt_sum",
+              COUNT(__pgt_q25."amount") AS "__pgt_nn"
+            FROM (
+              SELECT
+                __pgt_q26."id" AS "id",
+                __pgt_q26."amount" AS "amount"
+              FROM "shop"."orders" AS __pgt_q26
+            ) AS __pgt_q25
+          ) AS __pgt_q24
+          WHERE
+            EXISTS(
+              SELECT
+                1
+              FROM "__pgt_keys_8" AS __pgt_q27
+            )
+        ) AS __pgt_q23
+      ) AS __pgt_q4
+    ) AS __pgt_q3
+  ) AS __pgt_q2
+) AS __pgt_q1
+UNION ALL
+SELECT
+  __pgt_q30."__pgt_w",
+  __pgt_q30."n",
+  __pgt_q30."total",
+  __pgt_q30."__pgt_count",
+  __pgt_q30."__pgt_sum",
+  __pgt_q30."__pgt_nn"
+FROM (
+  SELECT
+    -1 AS "__pgt_w",
+    __pgt_q31."n",
+    __pgt_q31."total",
+    __pgt_q31."__pgt_count",
+    __pgt_q31."__pgt_sum",
+    __pgt_q31."__pgt_nn"
+  FROM "__pgt_keys_4" AS __pgt_q31
+) AS __pgt_q30

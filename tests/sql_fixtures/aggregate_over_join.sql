@@ -18,3 +18,547 @@ DELETE FROM orders WHERE id = 2;
 -- cycle
 INSERT INTO customers VALUES (4, 'Di', 'FR');
 INSERT INTO orders VALUES (6, 4, 2.00, NULL), (7, 4, 3.00, NULL);
+
+-- delta
+WITH "__pgt_window_orders" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_customer" AS "customer",
+    "new_amount" AS "amount"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_customer" AS "customer",
+    "old_amount" AS "amount"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_old_orders" AS NOT MATERIALIZED (
+  SELECT
+    "id",
+    "customer",
+    "amount"
+  FROM "shop"."orders" AS t
+  WHERE
+    NOT (
+      (
+        t."id"
+      ) IN (
+        SELECT
+          "id"
+        FROM "__pgt_window_orders"
+      )
+    )
+  UNION ALL
+  SELECT
+    u."id",
+    u."customer",
+    u."amount"
+  FROM (
+    SELECT
+      s."id" AS "id",
+      s."customer" AS "customer",
+      s."amount" AS "amount",
+      SUM(s."__pgt_w") AS __pgt_n
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        "id",
+        "customer",
+        "amount"
+      FROM "shop"."orders" AS t
+      WHERE
+        (
+          t."id"
+        ) IN (
+          SELECT
+            "id"
+          FROM "__pgt_window_orders"
+        )
+      UNION ALL
+      SELECT
+        -"__pgt_w",
+        "id",
+        "customer",
+        "amount"
+      FROM "__pgt_window_orders" AS c
+    ) AS s
+    GROUP BY
+      s."id",
+      s."customer",
+      s."amount"
+    HAVING
+      SUM(s."__pgt_w") > 0
+  ) AS u
+), "__pgt_window_customers" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_country" AS "country"
+  FROM "shop"."changes_customers"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_country" AS "country"
+  FROM "shop"."changes_customers"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_keys_1" AS (
+  SELECT
+    __pgt_q11."country",
+    COALESCE(CAST(SUM(__pgt_q11."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
+    COALESCE(SUM(__pgt_q11."__pgt_n" * (
+      CAST((
+        __pgt_q11."amount"
+      ) AS DECIMAL)
+    )), 0) AS "__pgt_sum",
+    CAST(COALESCE(
+      SUM(__pgt_q11."__pgt_n") FILTER(WHERE
+        (
+          NOT (
+            (
+              __pgt_q11."amount"
+            ) IS NULL
+          )
+        )),
+      0
+    ) AS BIGINT) AS "__pgt_nn"
+  FROM (
+    SELECT
+      CAST(__pgt_q12."__pgt_w" AS BIGINT) AS "__pgt_n",
+      __pgt_q12."id",
+      __pgt_q12."customer",
+      __pgt_q12."amount",
+      __pgt_q12."id_2",
+      __pgt_q12."country"
+    FROM (
+      SELECT
+        __pgt_q13."__pgt_w",
+        __pgt_q13."id",
+        __pgt_q13."customer",
+        __pgt_q13."amount",
+        __pgt_q13."id_2",
+        __pgt_q13."country"
+      FROM (
+        SELECT
+          __pgt_q14."__pgt_w" AS "__pgt_w",
+          __pgt_q14."id",
+          __pgt_q14."customer",
+          __pgt_q14."amount",
+          __pgt_q16."id_2",
+          __pgt_q16."country"
+        FROM (
+          SELECT
+            __pgt_q15."__pgt_w",
+            __pgt_q15."id" AS "id",
+            __pgt_q15."customer" AS "customer",
+            __pgt_q15."amount" AS "amount"
+          FROM "__pgt_window_orders" AS __pgt_q15
+        ) AS __pgt_q14
+        CROSS JOIN (
+          SELECT
+            __pgt_q17."id" AS "id_2",
+            __pgt_q17."country" AS "country"
+          FROM "shop"."customers" AS __pgt_q17
+        ) AS __pgt_q16
+        WHERE
+          (
+            __pgt_q16."id_2" = __pgt_q14."customer"
+          )
+      ) AS __pgt_q13
+      UNION ALL
+      SELECT
+        __pgt_q18."__pgt_w",
+        __pgt_q18."id",
+        __pgt_q18."customer",
+        __pgt_q18."amount",
+        __pgt_q18."id_2",
+        __pgt_q18."country"
+      FROM (
+        SELECT
+          __pgt_q21."__pgt_w" AS "__pgt_w",
+          __pgt_q19."id",
+          __pgt_q19."customer",
+          __pgt_q19."amount",
+          __pgt_q21."id_2",
+          __pgt_q21."country"
+        FROM (
+          SELECT
+            __pgt_q20."id" AS "id",
+            __pgt_q20."customer" AS "customer",
+            __pgt_q20."amount" AS "amount"
+          FROM "__pgt_old_orders" AS __pgt_q20
+        ) AS __pgt_q19
+        CROSS JOIN (
+          SELECT
+            __pgt_q22."__pgt_w",
+            __pgt_q22."id" AS "id_2",
+            __pgt_q22."country" AS "country"
+          FROM "__pgt_window_customers" AS __pgt_q22
+        ) AS __pgt_q21
+        WHERE
+          (
+            __pgt_q21."id_2" = __pgt_q19."customer"
+          )
+      ) AS __pgt_q18
+    ) AS __pgt_q12
+  ) AS __pgt_q11
+  GROUP BY
+    __pgt_q11."country"
+), "__pgt_keys_2" AS (
+  SELECT DISTINCT
+    __pgt_q29."country" AS "country"
+  FROM "__pgt_keys_1" AS __pgt_q29
+), "__pgt_keys_3" AS (
+  SELECT
+    __pgt_q25."country",
+    __pgt_q25."total",
+    __pgt_q25."n",
+    __pgt_q25."__pgt_count",
+    __pgt_q25."__pgt_sum",
+    __pgt_q25."__pgt_nn"
+  FROM (
+    SELECT
+      __pgt_q26."country",
+      __pgt_q26."total",
+      __pgt_q26."n",
+      __pgt_q26."__pgt_count",
+      __pgt_q26."__pgt_sum",
+      __pgt_q26."__pgt_nn"
+    FROM (
+      SELECT
+        __pgt_q27."country",
+        __pgt_q27."total",
+        __pgt_q27."n",
+        __pgt_q27."__pgt_count",
+        __pgt_q27."__pgt_sum",
+        __pgt_q27."__pgt_nn"
+      FROM "shop"."st_0" AS __pgt_q27
+    ) AS __pgt_q26
+    WHERE
+      (
+        __pgt_q26."country"
+      ) IN (
+        SELECT
+          __pgt_q28."country"
+        FROM "__pgt_keys_2" AS __pgt_q28
+      )
+    UNION ALL
+    SELECT
+      __pgt_q26."country",
+      __pgt_q26."total",
+      __pgt_q26."n",
+      __pgt_q26."__pgt_count",
+      __pgt_q26."__pgt_sum",
+      __pgt_q26."__pgt_nn"
+    FROM (
+      SELECT
+        __pgt_q27."country",
+        __pgt_q27."total",
+        __pgt_q27."n",
+        __pgt_q27."__pgt_count",
+        __pgt_q27."__pgt_sum",
+        __pgt_q27."__pgt_nn"
+      FROM "shop"."st_0" AS __pgt_q27
+    ) AS __pgt_q26
+    WHERE
+      __pgt_q26."country" IS NULL
+      AND EXISTS(
+        SELECT
+          1
+        FROM "__pgt_keys_2" AS __pgt_q30
+        WHERE
+          __pgt_q30."country" IS NULL
+      )
+  ) AS __pgt_q25
+  WHERE
+    (
+      __pgt_q25."country"
+    ) IN (
+      SELECT
+        __pgt_q31."country"
+      FROM "__pgt_keys_2" AS __pgt_q31
+    )
+    OR (
+      __pgt_q25."country" IS NULL
+      AND EXISTS(
+        SELECT
+          1
+        FROM "__pgt_keys_2" AS __pgt_q32
+        WHERE
+          __pgt_q32."country" IS NULL
+      )
+    )
+), "__pgt_keys_4" AS (
+  SELECT
+    __pgt_q8."country",
+    CAST(SUM(__pgt_q8."__pgt_count") AS BIGINT) AS "__pgt_count",
+    CAST(SUM(__pgt_q8."__pgt_sum") AS DECIMAL) AS "__pgt_sum",
+    CAST(SUM(__pgt_q8."__pgt_nn") AS BIGINT) AS "__pgt_nn"
+  FROM (
+    SELECT
+      __pgt_q9."country",
+      __pgt_q9."__pgt_count",
+      __pgt_q9."__pgt_sum",
+      __pgt_q9."__pgt_nn"
+    FROM (
+      SELECT
+        __pgt_q10."country" AS "country",
+        __pgt_q10."__pgt_count" AS "__pgt_count",
+        __pgt_q10."__pgt_sum" AS "__pgt_sum",
+        __pgt_q10."__pgt_nn" AS "__pgt_nn"
+      FROM "__pgt_keys_1" AS __pgt_q10
+    ) AS __pgt_q9
+    UNION ALL
+    SELECT
+      __pgt_q23."country",
+      __pgt_q23."__pgt_count",
+      __pgt_q23."__pgt_sum",
+      __pgt_q23."__pgt_nn"
+    FROM (
+      SELECT
+        __pgt_q24."country" AS "country",
+        __pgt_q24."__pgt_count" AS "__pgt_count",
+        __pgt_q24."__pgt_sum" AS "__pgt_sum",
+        __pgt_q24."__pgt_nn" AS "__pgt_nn"
+      FROM "__pgt_keys_3" AS __pgt_q24
+    ) AS __pgt_q23
+  ) AS __pgt_q8
+  GROUP BY
+    __pgt_q8."country"
+), "__pgt_keys_5" AS (
+  SELECT DISTINCT
+    __pgt_q42."country" AS "country"
+  FROM (
+    SELECT
+      __pgt_q43."country",
+      __pgt_q43."__pgt_count",
+      __pgt_q43."__pgt_sum",
+      __pgt_q43."__pgt_nn"
+    FROM "__pgt_keys_4" AS __pgt_q43
+    WHERE
+      (
+        (
+          (
+            __pgt_q43."__pgt_sum" - __pgt_q43."__pgt_sum"
+          ) <> 0
+        )
+      )
+  ) AS __pgt_q42
+)
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."country",
+  __pgt_q1."total",
+  __pgt_q1."n",
+  __pgt_q1."__pgt_count",
+  __pgt_q1."__pgt_sum",
+  __pgt_q1."__pgt_nn"
+FROM (
+  SELECT
+    1 AS "__pgt_w",
+    __pgt_q2."country",
+    __pgt_q2."total",
+    __pgt_q2."n",
+    __pgt_q2."__pgt_count",
+    __pgt_q2."__pgt_sum",
+    __pgt_q2."__pgt_nn"
+  FROM (
+    SELECT
+      __pgt_q3."country_2" AS "country",
+      __pgt_q3."total" AS "total",
+      __pgt_q3."n" AS "n",
+      __pgt_q3."__pgt_count" AS "__pgt_count",
+      __pgt_q3."__pgt_sum" AS "__pgt_sum",
+      __pgt_q3."__pgt_nn" AS "__pgt_nn"
+    FROM (
+      SELECT
+        __pgt_q4."country" AS "country_2",
+        (
+          CASE WHEN __pgt_q4."__pgt_nn" > 0 THEN __pgt_q4."__pgt_sum" END
+        ) AS "total",
+        __pgt_q4."__pgt_count" AS "n",
+        __pgt_q4."__pgt_count" AS "__pgt_count",
+        __pgt_q4."__pgt_sum" AS "__pgt_sum",
+        __pgt_q4."__pgt_nn" AS "__pgt_nn"
+      FROM (
+        SELECT
+          __pgt_q5."country",
+          __pgt_q5."__pgt_count",
+          __pgt_q5."__pgt_sum",
+          __pgt_q5."__pgt_nn"
+        FROM (
+          SELECT
+            __pgt_q6."country" AS "country",
+            __pgt_q6."__pgt_count" AS "__pgt_count",
+            __pgt_q6."__pgt_sum" AS "__pgt_sum",
+            __pgt_q6."__pgt_nn" AS "__pgt_nn"
+          FROM (
+            SELECT
+              __pgt_q7."country",
+              __pgt_q7."__pgt_count",
+              __pgt_q7."__pgt_sum",
+              __pgt_q7."__pgt_nn"
+            FROM "__pgt_keys_4" AS __pgt_q7
+            WHERE
+              (
+                __pgt_q7."__pgt_count" > 0
+              )
+              AND (
+                NOT (
+                  (
+                    (
+                      (
+                        __pgt_q7."__pgt_sum" - __pgt_q7."__pgt_sum"
+                      ) <> 0
+                    )
+                  )
+                )
+              )
+          ) AS __pgt_q6
+        ) AS __pgt_q5
+        UNION ALL
+        SELECT
+          __pgt_q33."country",
+          __pgt_q33."__pgt_count",
+          __pgt_q33."__pgt_sum",
+          __pgt_q33."__pgt_nn"
+        FROM (
+          SELECT
+            __pgt_q34."country",
+            __pgt_q34."__pgt_count",
+            __pgt_q34."__pgt_sum",
+            __pgt_q34."__pgt_nn"
+          FROM (
+            SELECT
+              __pgt_q35."country",
+              COUNT(*) AS "__pgt_count",
+              CAST(COALESCE(SUM(__pgt_q35."amount"), 0) AS DECIMAL) AS "__pgt_sum",
+              COUNT(__pgt_q35."amount") AS "__pgt_nn"
+            FROM (
+              SELECT
+                __pgt_q36."id",
+                __pgt_q36."customer",
+                __pgt_q36."amount",
+                __pgt_q38."id_2",
+                __pgt_q38."country"
+              FROM (
+                SELECT
+                  __pgt_q37."id" AS "id",
+                  __pgt_q37."customer" AS "customer",
+                  __pgt_q37."amount" AS "amount"
+                FROM "shop"."orders" AS __pgt_q37
+              ) AS __pgt_q36
+              CROSS JOIN (
+                SELECT
+                  __pgt_q39."id_2",
+                  __pgt_q39."country"
+                FROM (
+                  SELECT
+                    __pgt_q40."id" AS "id_2",
+                    __pgt_q40."country" AS "country"
+                  FROM "shop"."customers" AS __pgt_q40
+                ) AS __pgt_q39
+                WHERE
+                  (
+                    __pgt_q39."country"
+                  ) IN (
+                    SELECT
+                      __pgt_q41."country"
+                    FROM "__pgt_keys_5" AS __pgt_q41
+                  )
+                UNION ALL
+                SELECT
+                  __pgt_q39."id_2",
+                  __pgt_q39."country"
+                FROM (
+                  SELECT
+                    __pgt_q40."id" AS "id_2",
+                    __pgt_q40."country" AS "country"
+                  FROM "shop"."customers" AS __pgt_q40
+                ) AS __pgt_q39
+                WHERE
+                  __pgt_q39."country" IS NULL
+                  AND EXISTS(
+                    SELECT
+                      1
+                    FROM "__pgt_keys_5" AS __pgt_q44
+                    WHERE
+                      __pgt_q44."country" IS NULL
+                  )
+              ) AS __pgt_q38
+              WHERE
+                (
+                  __pgt_q38."id_2" = __pgt_q36."customer"
+                )
+            ) AS __pgt_q35
+            GROUP BY
+              __pgt_q35."country"
+          ) AS __pgt_q34
+          WHERE
+            (
+              __pgt_q34."country"
+            ) IN (
+              SELECT
+                __pgt_q45."country"
+              FROM "__pgt_keys_5" AS __pgt_q45
+            )
+            OR (
+              __pgt_q34."country" IS NULL
+              AND EXISTS(
+                SELECT
+                  1
+                FROM "__pgt_keys_5" AS __pgt_q46
+                WHERE
+                  __pgt_q46."country" IS NULL
+              )
+            )
+        ) AS __pgt_q33
+      ) AS __pgt_q4
+    ) AS __pgt_q3
+  ) AS __pgt_q2
+) AS __pgt_q1
+UNION ALL
+SELECT
+  __pgt_q47."__pgt_w",
+  __pgt_q47."country",
+  __pgt_q47."total",
+  __pgt_q47."n",
+  __pgt_q47."__pgt_count",
+  __pgt_q47."__pgt_sum",
+  __pgt_q47."__pgt_nn"
+FROM (
+  SELECT
+    -1 AS "__pgt_w",
+    __pgt_q48."country",
+    __pgt_q48."total",
+    __pgt_q48."n",
+    __pgt_q48."__pgt_count",
+    __pgt_q48."__pgt_sum",
+    __pgt_q48."__pgt_nn"
+  FROM "__pgt_keys_3" AS __pgt_q48
+) AS __pgt_q47

@@ -18,3 +18,366 @@ DELETE FROM orders WHERE id = 2;
 -- cycle
 INSERT INTO customers VALUES (4, 'Di', 'FR');
 INSERT INTO orders VALUES (6, 4, 2.00, NULL), (7, 4, 3.00, NULL);
+
+-- delta
+WITH "__pgt_window_orders" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_customer" AS "customer",
+    "new_amount" AS "amount"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_customer" AS "customer",
+    "old_amount" AS "amount"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_old_orders" AS NOT MATERIALIZED (
+  SELECT
+    "id",
+    "customer",
+    "amount"
+  FROM "shop"."orders" AS t
+  WHERE
+    NOT (
+      (
+        t."id"
+      ) IN (
+        SELECT
+          "id"
+        FROM "__pgt_window_orders"
+      )
+    )
+  UNION ALL
+  SELECT
+    u."id",
+    u."customer",
+    u."amount"
+  FROM (
+    SELECT
+      s."id" AS "id",
+      s."customer" AS "customer",
+      s."amount" AS "amount",
+      SUM(s."__pgt_w") AS __pgt_n
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        "id",
+        "customer",
+        "amount"
+      FROM "shop"."orders" AS t
+      WHERE
+        (
+          t."id"
+        ) IN (
+          SELECT
+            "id"
+          FROM "__pgt_window_orders"
+        )
+      UNION ALL
+      SELECT
+        -"__pgt_w",
+        "id",
+        "customer",
+        "amount"
+      FROM "__pgt_window_orders" AS c
+    ) AS s
+    GROUP BY
+      s."id",
+      s."customer",
+      s."amount"
+    HAVING
+      SUM(s."__pgt_w") > 0
+  ) AS u
+), "__pgt_window_customers" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_country" AS "country"
+  FROM "shop"."changes_customers"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_country" AS "country"
+  FROM "shop"."changes_customers"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_keys_1" AS (
+  SELECT DISTINCT
+    TRUE AS "k0"
+  FROM (
+    SELECT
+      __pgt_q13."__pgt_w",
+      __pgt_q13."id_2",
+      __pgt_q13."country"
+    FROM (
+      SELECT
+        __pgt_q14."__pgt_w",
+        __pgt_q14."id" AS "id_2",
+        __pgt_q14."country" AS "country"
+      FROM "__pgt_window_customers" AS __pgt_q14
+    ) AS __pgt_q13
+    WHERE
+      (
+        __pgt_q13."country" IS NULL
+      )
+  ) AS __pgt_q12
+), "__pgt_keys_2" AS (
+  SELECT DISTINCT
+    TRUE AS "k0"
+  FROM (
+    SELECT
+      __pgt_q17."__pgt_w",
+      __pgt_q17."id" AS "id_3"
+    FROM "__pgt_window_orders" AS __pgt_q17
+  ) AS __pgt_q16
+), "__pgt_old_customers" AS NOT MATERIALIZED (
+  SELECT
+    "id",
+    "country"
+  FROM "shop"."customers" AS t
+  WHERE
+    NOT (
+      (
+        t."id"
+      ) IN (
+        SELECT
+          "id"
+        FROM "__pgt_window_customers"
+      )
+    )
+  UNION ALL
+  SELECT
+    u."id",
+    u."country"
+  FROM (
+    SELECT
+      s."id" AS "id",
+      s."country" AS "country",
+      SUM(s."__pgt_w") AS __pgt_n
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        "id",
+        "country"
+      FROM "shop"."customers" AS t
+      WHERE
+        (
+          t."id"
+        ) IN (
+          SELECT
+            "id"
+          FROM "__pgt_window_customers"
+        )
+      UNION ALL
+      SELECT
+        -"__pgt_w",
+        "id",
+        "country"
+      FROM "__pgt_window_customers" AS c
+    ) AS s
+    GROUP BY
+      s."id",
+      s."country"
+    HAVING
+      SUM(s."__pgt_w") > 0
+  ) AS u
+)
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."id_4" AS "id"
+FROM (
+  SELECT
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id" AS "id_4"
+  FROM (
+    SELECT
+      __pgt_q3."__pgt_w",
+      __pgt_q3."id",
+      __pgt_q3."customer",
+      __pgt_q3."amount"
+    FROM (
+      SELECT
+        __pgt_q4."__pgt_w",
+        __pgt_q4."id",
+        __pgt_q4."customer",
+        __pgt_q4."amount"
+      FROM (
+        SELECT
+          __pgt_q5."__pgt_w",
+          __pgt_q5."id" AS "id",
+          __pgt_q5."customer" AS "customer",
+          __pgt_q5."amount" AS "amount"
+        FROM "__pgt_window_orders" AS __pgt_q5
+      ) AS __pgt_q4
+      WHERE
+        (
+          __pgt_q4."amount" >= ALL (
+            SELECT
+              x.amount
+            FROM shop.orders AS x
+          )
+        )
+        OR (
+          __pgt_q4."customer" IN (
+            SELECT
+              customers.id
+            FROM shop.customers
+            WHERE
+              (
+                customers.country IS NULL
+              )
+          )
+        )
+    ) AS __pgt_q3
+    UNION ALL
+    SELECT
+      __pgt_q6."__pgt_w",
+      __pgt_q6."id",
+      __pgt_q6."customer",
+      __pgt_q6."amount"
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        __pgt_q7."id",
+        __pgt_q7."customer",
+        __pgt_q7."amount"
+      FROM (
+        SELECT
+          __pgt_q8."id",
+          __pgt_q8."customer",
+          __pgt_q8."amount"
+        FROM (
+          SELECT
+            __pgt_q9."id",
+            __pgt_q9."customer",
+            __pgt_q9."amount"
+          FROM (
+            SELECT
+              __pgt_q10."id" AS "id",
+              __pgt_q10."customer" AS "customer",
+              __pgt_q10."amount" AS "amount"
+            FROM "__pgt_old_orders" AS __pgt_q10
+          ) AS __pgt_q9
+          WHERE
+            EXISTS(
+              SELECT
+                1
+              FROM "__pgt_keys_1" AS __pgt_q11
+            )
+            OR EXISTS(
+              SELECT
+                1
+              FROM "__pgt_keys_2" AS __pgt_q15
+            )
+        ) AS __pgt_q8
+        WHERE
+          (
+            __pgt_q8."amount" >= ALL (
+              SELECT
+                x.amount
+              FROM shop.orders AS x
+            )
+          )
+          OR (
+            __pgt_q8."customer" IN (
+              SELECT
+                customers.id
+              FROM shop.customers
+              WHERE
+                (
+                  customers.country IS NULL
+                )
+            )
+          )
+      ) AS __pgt_q7
+    ) AS __pgt_q6
+    UNION ALL
+    SELECT
+      __pgt_q18."__pgt_w",
+      __pgt_q18."id",
+      __pgt_q18."customer",
+      __pgt_q18."amount"
+    FROM (
+      SELECT
+        -1 AS "__pgt_w",
+        __pgt_q19."id",
+        __pgt_q19."customer",
+        __pgt_q19."amount"
+      FROM (
+        SELECT
+          __pgt_q20."id",
+          __pgt_q20."customer",
+          __pgt_q20."amount"
+        FROM (
+          SELECT
+            __pgt_q21."id",
+            __pgt_q21."customer",
+            __pgt_q21."amount"
+          FROM (
+            SELECT
+              __pgt_q22."id" AS "id",
+              __pgt_q22."customer" AS "customer",
+              __pgt_q22."amount" AS "amount"
+            FROM "__pgt_old_orders" AS __pgt_q22
+          ) AS __pgt_q21
+          WHERE
+            EXISTS(
+              SELECT
+                1
+              FROM "__pgt_keys_1" AS __pgt_q23
+            )
+            OR EXISTS(
+              SELECT
+                1
+              FROM "__pgt_keys_2" AS __pgt_q24
+            )
+        ) AS __pgt_q20
+        WHERE
+          (
+            __pgt_q20."amount" >= ALL (
+              SELECT
+                x.amount
+              FROM "__pgt_old_orders" AS x
+            )
+          )
+          OR (
+            __pgt_q20."customer" IN (
+              SELECT
+                customers.id
+              FROM "__pgt_old_customers" AS "customers"
+              WHERE
+                (
+                  customers.country IS NULL
+                )
+            )
+          )
+      ) AS __pgt_q19
+    ) AS __pgt_q18
+  ) AS __pgt_q2
+) AS __pgt_q1

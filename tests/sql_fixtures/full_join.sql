@@ -18,3 +18,439 @@ DELETE FROM orders WHERE id = 2;
 -- cycle
 INSERT INTO customers VALUES (4, 'Di', 'FR');
 INSERT INTO orders VALUES (6, 4, 2.00, NULL), (7, 4, 3.00, NULL);
+
+-- delta
+WITH "__pgt_window_orders" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_customer" AS "customer"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_customer" AS "customer"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_window_customers" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_name" AS "name"
+  FROM "shop"."changes_customers"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_name" AS "name"
+  FROM "shop"."changes_customers"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_keys_1" AS (
+  SELECT DISTINCT
+    __pgt_q10."k1" AS "k1"
+  FROM (
+    SELECT
+      __pgt_q11."__pgt_w",
+      __pgt_q11."k1"
+    FROM (
+      SELECT
+        __pgt_q12."__pgt_w",
+        __pgt_q12."customer" AS "k1"
+      FROM (
+        SELECT
+          __pgt_q13."__pgt_w",
+          __pgt_q13."id" AS "id",
+          __pgt_q13."customer" AS "customer"
+        FROM "__pgt_window_orders" AS __pgt_q13
+      ) AS __pgt_q12
+    ) AS __pgt_q11
+    UNION ALL
+    SELECT
+      __pgt_q14."__pgt_w",
+      __pgt_q14."k1"
+    FROM (
+      SELECT
+        __pgt_q15."__pgt_w",
+        __pgt_q15."id_2" AS "k1"
+      FROM (
+        SELECT
+          __pgt_q16."__pgt_w",
+          __pgt_q16."id" AS "id_2",
+          __pgt_q16."name" AS "name"
+        FROM "__pgt_window_customers" AS __pgt_q16
+      ) AS __pgt_q15
+    ) AS __pgt_q14
+  ) AS __pgt_q10
+), "__pgt_old_orders" AS NOT MATERIALIZED (
+  SELECT
+    "id",
+    "customer"
+  FROM "shop"."orders" AS t
+  WHERE
+    NOT (
+      (
+        t."id"
+      ) IN (
+        SELECT
+          "id"
+        FROM "__pgt_window_orders"
+      )
+    )
+  UNION ALL
+  SELECT
+    u."id",
+    u."customer"
+  FROM (
+    SELECT
+      s."id" AS "id",
+      s."customer" AS "customer",
+      SUM(s."__pgt_w") AS __pgt_n
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        "id",
+        "customer"
+      FROM "shop"."orders" AS t
+      WHERE
+        (
+          t."id"
+        ) IN (
+          SELECT
+            "id"
+          FROM "__pgt_window_orders"
+        )
+      UNION ALL
+      SELECT
+        -"__pgt_w",
+        "id",
+        "customer"
+      FROM "__pgt_window_orders" AS c
+    ) AS s
+    GROUP BY
+      s."id",
+      s."customer"
+    HAVING
+      SUM(s."__pgt_w") > 0
+  ) AS u
+), "__pgt_old_customers" AS NOT MATERIALIZED (
+  SELECT
+    "id",
+    "name"
+  FROM "shop"."customers" AS t
+  WHERE
+    NOT (
+      (
+        t."id"
+      ) IN (
+        SELECT
+          "id"
+        FROM "__pgt_window_customers"
+      )
+    )
+  UNION ALL
+  SELECT
+    u."id",
+    u."name"
+  FROM (
+    SELECT
+      s."id" AS "id",
+      s."name" AS "name",
+      SUM(s."__pgt_w") AS __pgt_n
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        "id",
+        "name"
+      FROM "shop"."customers" AS t
+      WHERE
+        (
+          t."id"
+        ) IN (
+          SELECT
+            "id"
+          FROM "__pgt_window_customers"
+        )
+      UNION ALL
+      SELECT
+        -"__pgt_w",
+        "id",
+        "name"
+      FROM "__pgt_window_customers" AS c
+    ) AS s
+    GROUP BY
+      s."id",
+      s."name"
+    HAVING
+      SUM(s."__pgt_w") > 0
+  ) AS u
+)
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."order_id" AS "order_id",
+  __pgt_q1."name_2" AS "name"
+FROM (
+  SELECT
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id" AS "order_id",
+    __pgt_q2."name" AS "name_2"
+  FROM (
+    SELECT
+      __pgt_q3."__pgt_w",
+      __pgt_q3."id",
+      __pgt_q3."customer",
+      __pgt_q3."id_2",
+      __pgt_q3."name"
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        __pgt_q4."id",
+        __pgt_q4."customer",
+        __pgt_q4."id_2",
+        __pgt_q4."name"
+      FROM (
+        SELECT
+          __pgt_q5."id",
+          __pgt_q5."customer",
+          __pgt_q20."id_2",
+          __pgt_q20."name"
+        FROM (
+          SELECT
+            __pgt_q6."id",
+            __pgt_q6."customer"
+          FROM (
+            SELECT
+              __pgt_q7."id",
+              __pgt_q7."customer"
+            FROM (
+              SELECT
+                __pgt_q8."id" AS "id",
+                __pgt_q8."customer" AS "customer"
+              FROM "shop"."orders" AS __pgt_q8
+            ) AS __pgt_q7
+            WHERE
+              (
+                __pgt_q7."customer"
+              ) IN (
+                SELECT
+                  __pgt_q9."k1"
+                FROM "__pgt_keys_1" AS __pgt_q9
+              )
+            UNION ALL
+            SELECT
+              __pgt_q7."id",
+              __pgt_q7."customer"
+            FROM (
+              SELECT
+                __pgt_q8."id" AS "id",
+                __pgt_q8."customer" AS "customer"
+              FROM "shop"."orders" AS __pgt_q8
+            ) AS __pgt_q7
+            WHERE
+              __pgt_q7."customer" IS NULL
+              AND EXISTS(
+                SELECT
+                  1
+                FROM "__pgt_keys_1" AS __pgt_q17
+                WHERE
+                  __pgt_q17."k1" IS NULL
+              )
+          ) AS __pgt_q6
+          WHERE
+            (
+              __pgt_q6."customer"
+            ) IN (
+              SELECT
+                __pgt_q18."k1"
+              FROM "__pgt_keys_1" AS __pgt_q18
+            )
+            OR (
+              __pgt_q6."customer" IS NULL
+              AND EXISTS(
+                SELECT
+                  1
+                FROM "__pgt_keys_1" AS __pgt_q19
+                WHERE
+                  __pgt_q19."k1" IS NULL
+              )
+            )
+        ) AS __pgt_q5
+        FULL JOIN (
+          SELECT
+            __pgt_q21."id_2",
+            __pgt_q21."name"
+          FROM (
+            SELECT
+              __pgt_q22."id_2",
+              __pgt_q22."name"
+            FROM (
+              SELECT
+                __pgt_q23."id" AS "id_2",
+                __pgt_q23."name" AS "name"
+              FROM "shop"."customers" AS __pgt_q23
+            ) AS __pgt_q22
+            WHERE
+              (
+                __pgt_q22."id_2"
+              ) IN (
+                SELECT
+                  __pgt_q24."k1"
+                FROM "__pgt_keys_1" AS __pgt_q24
+              )
+          ) AS __pgt_q21
+          WHERE
+            (
+              __pgt_q21."id_2"
+            ) IN (
+              SELECT
+                __pgt_q25."k1"
+              FROM "__pgt_keys_1" AS __pgt_q25
+            )
+        ) AS __pgt_q20
+          ON (
+            __pgt_q20."id_2" = __pgt_q5."customer"
+          )
+      ) AS __pgt_q4
+    ) AS __pgt_q3
+    UNION ALL
+    SELECT
+      __pgt_q26."__pgt_w",
+      __pgt_q26."id",
+      __pgt_q26."customer",
+      __pgt_q26."id_2",
+      __pgt_q26."name"
+    FROM (
+      SELECT
+        -1 AS "__pgt_w",
+        __pgt_q27."id",
+        __pgt_q27."customer",
+        __pgt_q27."id_2",
+        __pgt_q27."name"
+      FROM (
+        SELECT
+          __pgt_q28."id",
+          __pgt_q28."customer",
+          __pgt_q36."id_2",
+          __pgt_q36."name"
+        FROM (
+          SELECT
+            __pgt_q29."id",
+            __pgt_q29."customer"
+          FROM (
+            SELECT
+              __pgt_q30."id",
+              __pgt_q30."customer"
+            FROM (
+              SELECT
+                __pgt_q31."id" AS "id",
+                __pgt_q31."customer" AS "customer"
+              FROM "__pgt_old_orders" AS __pgt_q31
+            ) AS __pgt_q30
+            WHERE
+              (
+                __pgt_q30."customer"
+              ) IN (
+                SELECT
+                  __pgt_q32."k1"
+                FROM "__pgt_keys_1" AS __pgt_q32
+              )
+            UNION ALL
+            SELECT
+              __pgt_q30."id",
+              __pgt_q30."customer"
+            FROM (
+              SELECT
+                __pgt_q31."id" AS "id",
+                __pgt_q31."customer" AS "customer"
+              FROM "__pgt_old_orders" AS __pgt_q31
+            ) AS __pgt_q30
+            WHERE
+              __pgt_q30."customer" IS NULL
+              AND EXISTS(
+                SELECT
+                  1
+                FROM "__pgt_keys_1" AS __pgt_q33
+                WHERE
+                  __pgt_q33."k1" IS NULL
+              )
+          ) AS __pgt_q29
+          WHERE
+            (
+              __pgt_q29."customer"
+            ) IN (
+              SELECT
+                __pgt_q34."k1"
+              FROM "__pgt_keys_1" AS __pgt_q34
+            )
+            OR (
+              __pgt_q29."customer" IS NULL
+              AND EXISTS(
+                SELECT
+                  1
+                FROM "__pgt_keys_1" AS __pgt_q35
+                WHERE
+                  __pgt_q35."k1" IS NULL
+              )
+            )
+        ) AS __pgt_q28
+        FULL JOIN (
+          SELECT
+            __pgt_q37."id_2",
+            __pgt_q37."name"
+          FROM (
+            SELECT
+              __pgt_q38."id_2",
+              __pgt_q38."name"
+            FROM (
+              SELECT
+                __pgt_q39."id" AS "id_2",
+                __pgt_q39."name" AS "name"
+              FROM "__pgt_old_customers" AS __pgt_q39
+            ) AS __pgt_q38
+            WHERE
+              (
+                __pgt_q38."id_2"
+              ) IN (
+                SELECT
+                  __pgt_q40."k1"
+                FROM "__pgt_keys_1" AS __pgt_q40
+              )
+          ) AS __pgt_q37
+          WHERE
+            (
+              __pgt_q37."id_2"
+            ) IN (
+              SELECT
+                __pgt_q41."k1"
+              FROM "__pgt_keys_1" AS __pgt_q41
+            )
+        ) AS __pgt_q36
+          ON (
+            __pgt_q36."id_2" = __pgt_q28."customer"
+          )
+      ) AS __pgt_q27
+    ) AS __pgt_q26
+  ) AS __pgt_q2
+) AS __pgt_q1

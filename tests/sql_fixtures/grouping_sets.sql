@@ -17,3 +17,605 @@ DELETE FROM orders WHERE customer = 2;
 -- cycle
 DELETE FROM orders;
 INSERT INTO orders VALUES (9, NULL, NULL, NULL);
+
+-- delta
+WITH "__pgt_window_orders" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_customer" AS "customer",
+    "new_amount" AS "amount",
+    "new_placed" AS "placed"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_customer" AS "customer",
+    "old_amount" AS "amount",
+    "old_placed" AS "placed"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_keys_1" AS (
+  SELECT DISTINCT
+    __pgt_q11."customer" AS "customer",
+    __pgt_q11."placed" AS "placed"
+  FROM (
+    SELECT
+      __pgt_q12."__pgt_w",
+      __pgt_q12."id" AS "id",
+      __pgt_q12."customer" AS "customer",
+      __pgt_q12."amount" AS "amount",
+      __pgt_q12."placed" AS "placed"
+    FROM "__pgt_window_orders" AS __pgt_q12
+  ) AS __pgt_q11
+), "__pgt_old_orders" AS NOT MATERIALIZED (
+  SELECT
+    "id",
+    "customer",
+    "amount",
+    "placed"
+  FROM "shop"."orders" AS t
+  WHERE
+    NOT (
+      (
+        t."id"
+      ) IN (
+        SELECT
+          "id"
+        FROM "__pgt_window_orders"
+      )
+    )
+  UNION ALL
+  SELECT
+    u."id",
+    u."customer",
+    u."amount",
+    u."placed"
+  FROM (
+    SELECT
+      s."id" AS "id",
+      s."customer" AS "customer",
+      s."amount" AS "amount",
+      s."placed" AS "placed",
+      SUM(s."__pgt_w") AS __pgt_n
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        "id",
+        "customer",
+        "amount",
+        "placed"
+      FROM "shop"."orders" AS t
+      WHERE
+        (
+          t."id"
+        ) IN (
+          SELECT
+            "id"
+          FROM "__pgt_window_orders"
+        )
+      UNION ALL
+      SELECT
+        -"__pgt_w",
+        "id",
+        "customer",
+        "amount",
+        "placed"
+      FROM "__pgt_window_orders" AS c
+    ) AS s
+    GROUP BY
+      s."id",
+      s."customer",
+      s."amount",
+      s."placed"
+    HAVING
+      SUM(s."__pgt_w") > 0
+  ) AS u
+), "__pgt_keys_2" AS (
+  SELECT DISTINCT
+    __pgt_q47."customer_3" AS "customer_3"
+  FROM (
+    SELECT
+      __pgt_q48."__pgt_w",
+      __pgt_q48."id" AS "id_2",
+      __pgt_q48."customer" AS "customer_3",
+      __pgt_q48."amount" AS "amount_2",
+      __pgt_q48."placed" AS "placed_3"
+    FROM "__pgt_window_orders" AS __pgt_q48
+  ) AS __pgt_q47
+)
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."customer_7" AS "customer",
+  __pgt_q1."placed_7" AS "placed",
+  __pgt_q1."which_4" AS "which",
+  __pgt_q1."total_4" AS "total"
+FROM (
+  SELECT
+    __pgt_q2."__pgt_w",
+    __pgt_q2."customer_2" AS "customer_7",
+    __pgt_q2."placed_2" AS "placed_7",
+    __pgt_q2."which" AS "which_4",
+    __pgt_q2."total" AS "total_4"
+  FROM (
+    SELECT
+      __pgt_q3."__pgt_w",
+      __pgt_q3."customer" AS "customer_2",
+      __pgt_q3."placed" AS "placed_2",
+      0 AS "which",
+      __pgt_q3."agg" AS "total"
+    FROM (
+      SELECT
+        __pgt_q4."__pgt_w",
+        __pgt_q4."customer",
+        __pgt_q4."placed",
+        __pgt_q4."agg"
+      FROM (
+        SELECT
+          1 AS "__pgt_w",
+          __pgt_q5."customer",
+          __pgt_q5."placed",
+          __pgt_q5."agg"
+        FROM (
+          SELECT
+            __pgt_q14."customer",
+            __pgt_q14."placed",
+            __pgt_q14."agg"
+          FROM (
+            SELECT
+              __pgt_q15."customer",
+              __pgt_q15."placed",
+              SUM(__pgt_q15."amount") AS "agg"
+            FROM (
+              SELECT
+                __pgt_q16."id",
+                __pgt_q16."customer",
+                __pgt_q16."amount",
+                __pgt_q16."placed"
+              FROM (
+                SELECT
+                  __pgt_q17."id" AS "id",
+                  __pgt_q17."customer" AS "customer",
+                  __pgt_q17."amount" AS "amount",
+                  __pgt_q17."placed" AS "placed"
+                FROM "shop"."orders" AS __pgt_q17
+              ) AS __pgt_q16
+              WHERE
+                (
+                  __pgt_q16."customer"
+                ) IN (
+                  SELECT
+                    __pgt_q18."customer"
+                  FROM "__pgt_keys_1" AS __pgt_q18
+                )
+              UNION ALL
+              SELECT
+                __pgt_q16."id",
+                __pgt_q16."customer",
+                __pgt_q16."amount",
+                __pgt_q16."placed"
+              FROM (
+                SELECT
+                  __pgt_q17."id" AS "id",
+                  __pgt_q17."customer" AS "customer",
+                  __pgt_q17."amount" AS "amount",
+                  __pgt_q17."placed" AS "placed"
+                FROM "shop"."orders" AS __pgt_q17
+              ) AS __pgt_q16
+              WHERE
+                __pgt_q16."customer" IS NULL
+                AND EXISTS(
+                  SELECT
+                    1
+                  FROM "__pgt_keys_1" AS __pgt_q19
+                  WHERE
+                    __pgt_q19."customer" IS NULL
+                )
+            ) AS __pgt_q15
+            GROUP BY
+              __pgt_q15."customer",
+              __pgt_q15."placed"
+          ) AS __pgt_q14
+          CROSS JOIN LATERAL (
+            SELECT
+              ROW(__pgt_q14."customer", __pgt_q14."placed") AS r
+          ) AS __pgt_q21
+          WHERE
+            __pgt_q21.r IN (
+              SELECT
+                ROW(__pgt_q20."customer", __pgt_q20."placed")
+              FROM "__pgt_keys_1" AS __pgt_q20
+            )
+        ) AS __pgt_q5
+      ) AS __pgt_q4
+      UNION ALL
+      SELECT
+        __pgt_q22."__pgt_w",
+        __pgt_q22."customer",
+        __pgt_q22."placed",
+        __pgt_q22."agg"
+      FROM (
+        SELECT
+          -1 AS "__pgt_w",
+          __pgt_q23."customer",
+          __pgt_q23."placed",
+          __pgt_q23."agg"
+        FROM (
+          SELECT
+            __pgt_q30."customer",
+            __pgt_q30."placed",
+            __pgt_q30."agg"
+          FROM (
+            SELECT
+              __pgt_q31."customer",
+              __pgt_q31."placed",
+              SUM(__pgt_q31."amount") AS "agg"
+            FROM (
+              SELECT
+                __pgt_q32."id",
+                __pgt_q32."customer",
+                __pgt_q32."amount",
+                __pgt_q32."placed"
+              FROM (
+                SELECT
+                  __pgt_q33."id" AS "id",
+                  __pgt_q33."customer" AS "customer",
+                  __pgt_q33."amount" AS "amount",
+                  __pgt_q33."placed" AS "placed"
+                FROM "__pgt_old_orders" AS __pgt_q33
+              ) AS __pgt_q32
+              WHERE
+                (
+                  __pgt_q32."customer"
+                ) IN (
+                  SELECT
+                    __pgt_q34."customer"
+                  FROM "__pgt_keys_1" AS __pgt_q34
+                )
+              UNION ALL
+              SELECT
+                __pgt_q32."id",
+                __pgt_q32."customer",
+                __pgt_q32."amount",
+                __pgt_q32."placed"
+              FROM (
+                SELECT
+                  __pgt_q33."id" AS "id",
+                  __pgt_q33."customer" AS "customer",
+                  __pgt_q33."amount" AS "amount",
+                  __pgt_q33."placed" AS "placed"
+                FROM "__pgt_old_orders" AS __pgt_q33
+              ) AS __pgt_q32
+              WHERE
+                __pgt_q32."customer" IS NULL
+                AND EXISTS(
+                  SELECT
+                    1
+                  FROM "__pgt_keys_1" AS __pgt_q35
+                  WHERE
+                    __pgt_q35."customer" IS NULL
+                )
+            ) AS __pgt_q31
+            GROUP BY
+              __pgt_q31."customer",
+              __pgt_q31."placed"
+          ) AS __pgt_q30
+          CROSS JOIN LATERAL (
+            SELECT
+              ROW(__pgt_q30."customer", __pgt_q30."placed") AS r
+          ) AS __pgt_q37
+          WHERE
+            __pgt_q37.r IN (
+              SELECT
+                ROW(__pgt_q36."customer", __pgt_q36."placed")
+              FROM "__pgt_keys_1" AS __pgt_q36
+            )
+        ) AS __pgt_q23
+      ) AS __pgt_q22
+    ) AS __pgt_q3
+  ) AS __pgt_q2
+  UNION ALL
+  SELECT
+    __pgt_q38."__pgt_w",
+    __pgt_q38."customer_4" AS "customer_7",
+    __pgt_q38."placed_4" AS "placed_7",
+    __pgt_q38."which_2" AS "which_4",
+    __pgt_q38."total_2" AS "total_4"
+  FROM (
+    SELECT
+      __pgt_q39."__pgt_w",
+      __pgt_q39."customer_3" AS "customer_4",
+      (
+        __pgt_q39."agg_2"
+      )[1] AS "placed_4",
+      1 AS "which_2",
+      __pgt_q39."agg_3" AS "total_2"
+    FROM (
+      SELECT
+        __pgt_q40."__pgt_w",
+        __pgt_q40."customer_3",
+        __pgt_q40."agg_2",
+        __pgt_q40."agg_3"
+      FROM (
+        SELECT
+          1 AS "__pgt_w",
+          __pgt_q41."customer_3",
+          __pgt_q41."agg_2",
+          __pgt_q41."agg_3"
+        FROM (
+          SELECT
+            __pgt_q42."customer_3",
+            __pgt_q42."agg_2",
+            __pgt_q42."agg_3"
+          FROM (
+            SELECT
+              __pgt_q43."customer_3",
+              ARRAY_AGG(__pgt_q43."placed_3" ORDER BY CAST((
+                __pgt_q43."placed_3"
+              ) AS TEXT)) FILTER(WHERE
+                FALSE) AS "agg_2",
+              SUM(__pgt_q43."amount_2") AS "agg_3"
+            FROM (
+              SELECT
+                __pgt_q44."id_2",
+                __pgt_q44."customer_3",
+                __pgt_q44."amount_2",
+                __pgt_q44."placed_3"
+              FROM (
+                SELECT
+                  __pgt_q45."id" AS "id_2",
+                  __pgt_q45."customer" AS "customer_3",
+                  __pgt_q45."amount" AS "amount_2",
+                  __pgt_q45."placed" AS "placed_3"
+                FROM "shop"."orders" AS __pgt_q45
+              ) AS __pgt_q44
+              WHERE
+                (
+                  __pgt_q44."customer_3"
+                ) IN (
+                  SELECT
+                    __pgt_q46."customer_3"
+                  FROM "__pgt_keys_2" AS __pgt_q46
+                )
+              UNION ALL
+              SELECT
+                __pgt_q44."id_2",
+                __pgt_q44."customer_3",
+                __pgt_q44."amount_2",
+                __pgt_q44."placed_3"
+              FROM (
+                SELECT
+                  __pgt_q45."id" AS "id_2",
+                  __pgt_q45."customer" AS "customer_3",
+                  __pgt_q45."amount" AS "amount_2",
+                  __pgt_q45."placed" AS "placed_3"
+                FROM "shop"."orders" AS __pgt_q45
+              ) AS __pgt_q44
+              WHERE
+                __pgt_q44."customer_3" IS NULL
+                AND EXISTS(
+                  SELECT
+                    1
+                  FROM "__pgt_keys_2" AS __pgt_q49
+                  WHERE
+                    __pgt_q49."customer_3" IS NULL
+                )
+            ) AS __pgt_q43
+            GROUP BY
+              __pgt_q43."customer_3"
+          ) AS __pgt_q42
+          WHERE
+            (
+              __pgt_q42."customer_3"
+            ) IN (
+              SELECT
+                __pgt_q50."customer_3"
+              FROM "__pgt_keys_2" AS __pgt_q50
+            )
+            OR (
+              __pgt_q42."customer_3" IS NULL
+              AND EXISTS(
+                SELECT
+                  1
+                FROM "__pgt_keys_2" AS __pgt_q51
+                WHERE
+                  __pgt_q51."customer_3" IS NULL
+              )
+            )
+        ) AS __pgt_q41
+      ) AS __pgt_q40
+      UNION ALL
+      SELECT
+        __pgt_q52."__pgt_w",
+        __pgt_q52."customer_3",
+        __pgt_q52."agg_2",
+        __pgt_q52."agg_3"
+      FROM (
+        SELECT
+          -1 AS "__pgt_w",
+          __pgt_q53."customer_3",
+          __pgt_q53."agg_2",
+          __pgt_q53."agg_3"
+        FROM (
+          SELECT
+            __pgt_q54."customer_3",
+            __pgt_q54."agg_2",
+            __pgt_q54."agg_3"
+          FROM (
+            SELECT
+              __pgt_q55."customer_3",
+              ARRAY_AGG(__pgt_q55."placed_3" ORDER BY CAST((
+                __pgt_q55."placed_3"
+              ) AS TEXT)) FILTER(WHERE
+                FALSE) AS "agg_2",
+              SUM(__pgt_q55."amount_2") AS "agg_3"
+            FROM (
+              SELECT
+                __pgt_q56."id_2",
+                __pgt_q56."customer_3",
+                __pgt_q56."amount_2",
+                __pgt_q56."placed_3"
+              FROM (
+                SELECT
+                  __pgt_q57."id" AS "id_2",
+                  __pgt_q57."customer" AS "customer_3",
+                  __pgt_q57."amount" AS "amount_2",
+                  __pgt_q57."placed" AS "placed_3"
+                FROM "__pgt_old_orders" AS __pgt_q57
+              ) AS __pgt_q56
+              WHERE
+                (
+                  __pgt_q56."customer_3"
+                ) IN (
+                  SELECT
+                    __pgt_q58."customer_3"
+                  FROM "__pgt_keys_2" AS __pgt_q58
+                )
+              UNION ALL
+              SELECT
+                __pgt_q56."id_2",
+                __pgt_q56."customer_3",
+                __pgt_q56."amount_2",
+                __pgt_q56."placed_3"
+              FROM (
+                SELECT
+                  __pgt_q57."id" AS "id_2",
+                  __pgt_q57."customer" AS "customer_3",
+                  __pgt_q57."amount" AS "amount_2",
+                  __pgt_q57."placed" AS "placed_3"
+                FROM "__pgt_old_orders" AS __pgt_q57
+              ) AS __pgt_q56
+              WHERE
+                __pgt_q56."customer_3" IS NULL
+                AND EXISTS(
+                  SELECT
+                    1
+                  FROM "__pgt_keys_2" AS __pgt_q59
+                  WHERE
+                    __pgt_q59."customer_3" IS NULL
+                )
+            ) AS __pgt_q55
+            GROUP BY
+              __pgt_q55."customer_3"
+          ) AS __pgt_q54
+          WHERE
+            (
+              __pgt_q54."customer_3"
+            ) IN (
+              SELECT
+                __pgt_q60."customer_3"
+              FROM "__pgt_keys_2" AS __pgt_q60
+            )
+            OR (
+              __pgt_q54."customer_3" IS NULL
+              AND EXISTS(
+                SELECT
+                  1
+                FROM "__pgt_keys_2" AS __pgt_q61
+                WHERE
+                  __pgt_q61."customer_3" IS NULL
+              )
+            )
+        ) AS __pgt_q53
+      ) AS __pgt_q52
+    ) AS __pgt_q39
+  ) AS __pgt_q38
+  UNION ALL
+  SELECT
+    __pgt_q62."__pgt_w",
+    __pgt_q62."customer_6" AS "customer_7",
+    __pgt_q62."placed_6" AS "placed_7",
+    __pgt_q62."which_3" AS "which_4",
+    __pgt_q62."total_3" AS "total_4"
+  FROM (
+    SELECT
+      __pgt_q63."__pgt_w",
+      (
+        __pgt_q63."agg_4"
+      )[1] AS "customer_6",
+      (
+        __pgt_q63."agg_5"
+      )[1] AS "placed_6",
+      3 AS "which_3",
+      __pgt_q63."agg_6" AS "total_3"
+    FROM (
+      SELECT
+        __pgt_q64."__pgt_w",
+        __pgt_q64."agg_4",
+        __pgt_q64."agg_5",
+        __pgt_q64."agg_6"
+      FROM (
+        SELECT
+          1 AS "__pgt_w",
+          __pgt_q65."agg_4",
+          __pgt_q65."agg_5",
+          __pgt_q65."agg_6"
+        FROM (
+          SELECT
+            ARRAY_AGG(__pgt_q66."customer_5" ORDER BY CAST((
+              __pgt_q66."customer_5"
+            ) AS TEXT)) FILTER(WHERE
+              FALSE) AS "agg_4",
+            ARRAY_AGG(__pgt_q66."placed_5" ORDER BY CAST((
+              __pgt_q66."placed_5"
+            ) AS TEXT)) FILTER(WHERE
+              FALSE) AS "agg_5",
+            SUM(__pgt_q66."amount_3") AS "agg_6"
+          FROM (
+            SELECT
+              __pgt_q67."id" AS "id_3",
+              __pgt_q67."customer" AS "customer_5",
+              __pgt_q67."amount" AS "amount_3",
+              __pgt_q67."placed" AS "placed_5"
+            FROM "shop"."orders" AS __pgt_q67
+          ) AS __pgt_q66
+        ) AS __pgt_q65
+      ) AS __pgt_q64
+      UNION ALL
+      SELECT
+        __pgt_q68."__pgt_w",
+        __pgt_q68."agg_4",
+        __pgt_q68."agg_5",
+        __pgt_q68."agg_6"
+      FROM (
+        SELECT
+          -1 AS "__pgt_w",
+          __pgt_q69."agg_4",
+          __pgt_q69."agg_5",
+          __pgt_q69."agg_6"
+        FROM (
+          SELECT
+            ARRAY_AGG(__pgt_q70."customer_5" ORDER BY CAST((
+              __pgt_q70."customer_5"
+            ) AS TEXT)) FILTER(WHERE
+              FALSE) AS "agg_4",
+            ARRAY_AGG(__pgt_q70."placed_5" ORDER BY CAST((
+              __pgt_q70."placed_5"
+            ) AS TEXT)) FILTER(WHERE
+              FALSE) AS "agg_5",
+            SUM(__pgt_q70."amount_3") AS "agg_6"
+          FROM (
+            SELECT
+              __pgt_q71."id" AS "id_3",
+              __pgt_q71."customer" AS "customer_5",
+              __pgt_q71."amount" AS "amount_3",
+              __pgt_q71."placed" AS "placed_5"
+            FROM "__pgt_old_orders" AS __pgt_q71
+          ) AS __pgt_q70
+        ) AS __pgt_q69
+      ) AS __pgt_q68
+    ) AS __pgt_q63
+  ) AS __pgt_q62
+) AS __pgt_q1

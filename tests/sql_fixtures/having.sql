@@ -17,3 +17,209 @@ DELETE FROM orders WHERE customer = 2;
 -- cycle
 DELETE FROM orders;
 INSERT INTO orders VALUES (9, NULL, NULL, NULL);
+
+-- delta
+WITH "__pgt_window_orders" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_customer" AS "customer"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_customer" AS "customer"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_keys_1" AS (
+  SELECT DISTINCT
+    __pgt_q11."customer" AS "customer"
+  FROM (
+    SELECT
+      __pgt_q12."__pgt_w",
+      __pgt_q12."id" AS "id",
+      __pgt_q12."customer" AS "customer"
+    FROM "__pgt_window_orders" AS __pgt_q12
+  ) AS __pgt_q11
+)
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."customer",
+  __pgt_q1."n"
+FROM (
+  SELECT
+    1 AS "__pgt_w",
+    __pgt_q2."customer",
+    __pgt_q2."n"
+  FROM (
+    SELECT
+      __pgt_q3."customer",
+      __pgt_q3."n"
+    FROM (
+      SELECT
+        __pgt_q4."customer_2" AS "customer",
+        __pgt_q4."n" AS "n"
+      FROM (
+        SELECT
+          __pgt_q5."customer" AS "customer_2",
+          __pgt_q5."agg" AS "n"
+        FROM (
+          SELECT
+            __pgt_q6."customer",
+            __pgt_q6."agg"
+          FROM (
+            SELECT
+              __pgt_q7."customer",
+              COUNT(*) AS "agg"
+            FROM (
+              SELECT
+                __pgt_q8."id",
+                __pgt_q8."customer"
+              FROM (
+                SELECT
+                  __pgt_q9."id" AS "id",
+                  __pgt_q9."customer" AS "customer"
+                FROM "shop"."orders" AS __pgt_q9
+              ) AS __pgt_q8
+              WHERE
+                (
+                  __pgt_q8."customer"
+                ) IN (
+                  SELECT
+                    __pgt_q10."customer"
+                  FROM "__pgt_keys_1" AS __pgt_q10
+                )
+              UNION ALL
+              SELECT
+                __pgt_q8."id",
+                __pgt_q8."customer"
+              FROM (
+                SELECT
+                  __pgt_q9."id" AS "id",
+                  __pgt_q9."customer" AS "customer"
+                FROM "shop"."orders" AS __pgt_q9
+              ) AS __pgt_q8
+              WHERE
+                __pgt_q8."customer" IS NULL
+                AND EXISTS(
+                  SELECT
+                    1
+                  FROM "__pgt_keys_1" AS __pgt_q13
+                  WHERE
+                    __pgt_q13."customer" IS NULL
+                )
+            ) AS __pgt_q7
+            GROUP BY
+              __pgt_q7."customer"
+          ) AS __pgt_q6
+          WHERE
+            (
+              __pgt_q6."agg" > 1
+            )
+        ) AS __pgt_q5
+      ) AS __pgt_q4
+    ) AS __pgt_q3
+    WHERE
+      (
+        __pgt_q3."customer"
+      ) IN (
+        SELECT
+          __pgt_q14."customer"
+        FROM "__pgt_keys_1" AS __pgt_q14
+      )
+      OR (
+        __pgt_q3."customer" IS NULL
+        AND EXISTS(
+          SELECT
+            1
+          FROM "__pgt_keys_1" AS __pgt_q15
+          WHERE
+            __pgt_q15."customer" IS NULL
+        )
+      )
+  ) AS __pgt_q2
+) AS __pgt_q1
+UNION ALL
+SELECT
+  __pgt_q16."__pgt_w",
+  __pgt_q16."customer",
+  __pgt_q16."n"
+FROM (
+  SELECT
+    -1 AS "__pgt_w",
+    __pgt_q17."customer",
+    __pgt_q17."n"
+  FROM (
+    SELECT
+      __pgt_q18."customer",
+      __pgt_q18."n"
+    FROM (
+      SELECT
+        __pgt_q19."customer",
+        __pgt_q19."n"
+      FROM (
+        SELECT
+          __pgt_q20."customer",
+          __pgt_q20."n"
+        FROM "shop"."st_0" AS __pgt_q20
+      ) AS __pgt_q19
+      WHERE
+        (
+          __pgt_q19."customer"
+        ) IN (
+          SELECT
+            __pgt_q21."customer"
+          FROM "__pgt_keys_1" AS __pgt_q21
+        )
+      UNION ALL
+      SELECT
+        __pgt_q19."customer",
+        __pgt_q19."n"
+      FROM (
+        SELECT
+          __pgt_q20."customer",
+          __pgt_q20."n"
+        FROM "shop"."st_0" AS __pgt_q20
+      ) AS __pgt_q19
+      WHERE
+        __pgt_q19."customer" IS NULL
+        AND EXISTS(
+          SELECT
+            1
+          FROM "__pgt_keys_1" AS __pgt_q22
+          WHERE
+            __pgt_q22."customer" IS NULL
+        )
+    ) AS __pgt_q18
+    WHERE
+      (
+        __pgt_q18."customer"
+      ) IN (
+        SELECT
+          __pgt_q23."customer"
+        FROM "__pgt_keys_1" AS __pgt_q23
+      )
+      OR (
+        __pgt_q18."customer" IS NULL
+        AND EXISTS(
+          SELECT
+            1
+          FROM "__pgt_keys_1" AS __pgt_q24
+          WHERE
+            __pgt_q24."customer" IS NULL
+        )
+      )
+  ) AS __pgt_q17
+) AS __pgt_q16

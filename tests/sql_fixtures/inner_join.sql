@@ -18,3 +18,196 @@ DELETE FROM orders WHERE id = 2;
 -- cycle
 INSERT INTO customers VALUES (4, 'Di', 'FR');
 INSERT INTO orders VALUES (6, 4, 2.00, NULL), (7, 4, 3.00, NULL);
+
+-- delta
+WITH "__pgt_window_orders" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_customer" AS "customer",
+    "new_amount" AS "amount"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_customer" AS "customer",
+    "old_amount" AS "amount"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_old_orders" AS NOT MATERIALIZED (
+  SELECT
+    "id",
+    "customer",
+    "amount"
+  FROM "shop"."orders" AS t
+  WHERE
+    NOT (
+      (
+        t."id"
+      ) IN (
+        SELECT
+          "id"
+        FROM "__pgt_window_orders"
+      )
+    )
+  UNION ALL
+  SELECT
+    u."id",
+    u."customer",
+    u."amount"
+  FROM (
+    SELECT
+      s."id" AS "id",
+      s."customer" AS "customer",
+      s."amount" AS "amount",
+      SUM(s."__pgt_w") AS __pgt_n
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        "id",
+        "customer",
+        "amount"
+      FROM "shop"."orders" AS t
+      WHERE
+        (
+          t."id"
+        ) IN (
+          SELECT
+            "id"
+          FROM "__pgt_window_orders"
+        )
+      UNION ALL
+      SELECT
+        -"__pgt_w",
+        "id",
+        "customer",
+        "amount"
+      FROM "__pgt_window_orders" AS c
+    ) AS s
+    GROUP BY
+      s."id",
+      s."customer",
+      s."amount"
+    HAVING
+      SUM(s."__pgt_w") > 0
+  ) AS u
+), "__pgt_window_customers" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_name" AS "name"
+  FROM "shop"."changes_customers"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_name" AS "name"
+  FROM "shop"."changes_customers"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+)
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."id_3" AS "id",
+  __pgt_q1."name_2" AS "name",
+  __pgt_q1."amount_2" AS "amount"
+FROM (
+  SELECT
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id" AS "id_3",
+    __pgt_q2."name" AS "name_2",
+    __pgt_q2."amount" AS "amount_2"
+  FROM (
+    SELECT
+      __pgt_q3."__pgt_w",
+      __pgt_q3."id",
+      __pgt_q3."customer",
+      __pgt_q3."amount",
+      __pgt_q3."id_2",
+      __pgt_q3."name"
+    FROM (
+      SELECT
+        __pgt_q4."__pgt_w" AS "__pgt_w",
+        __pgt_q4."id",
+        __pgt_q4."customer",
+        __pgt_q4."amount",
+        __pgt_q6."id_2",
+        __pgt_q6."name"
+      FROM (
+        SELECT
+          __pgt_q5."__pgt_w",
+          __pgt_q5."id" AS "id",
+          __pgt_q5."customer" AS "customer",
+          __pgt_q5."amount" AS "amount"
+        FROM "__pgt_window_orders" AS __pgt_q5
+      ) AS __pgt_q4
+      CROSS JOIN (
+        SELECT
+          __pgt_q7."id" AS "id_2",
+          __pgt_q7."name" AS "name"
+        FROM "shop"."customers" AS __pgt_q7
+      ) AS __pgt_q6
+      WHERE
+        (
+          __pgt_q6."id_2" = __pgt_q4."customer"
+        )
+    ) AS __pgt_q3
+    UNION ALL
+    SELECT
+      __pgt_q8."__pgt_w",
+      __pgt_q8."id",
+      __pgt_q8."customer",
+      __pgt_q8."amount",
+      __pgt_q8."id_2",
+      __pgt_q8."name"
+    FROM (
+      SELECT
+        __pgt_q11."__pgt_w" AS "__pgt_w",
+        __pgt_q9."id",
+        __pgt_q9."customer",
+        __pgt_q9."amount",
+        __pgt_q11."id_2",
+        __pgt_q11."name"
+      FROM (
+        SELECT
+          __pgt_q10."id" AS "id",
+          __pgt_q10."customer" AS "customer",
+          __pgt_q10."amount" AS "amount"
+        FROM "__pgt_old_orders" AS __pgt_q10
+      ) AS __pgt_q9
+      CROSS JOIN (
+        SELECT
+          __pgt_q12."__pgt_w",
+          __pgt_q12."id" AS "id_2",
+          __pgt_q12."name" AS "name"
+        FROM "__pgt_window_customers" AS __pgt_q12
+      ) AS __pgt_q11
+      WHERE
+        (
+          __pgt_q11."id_2" = __pgt_q9."customer"
+        )
+    ) AS __pgt_q8
+  ) AS __pgt_q2
+) AS __pgt_q1

@@ -17,3 +17,57 @@ INSERT INTO blocked VALUES ('b', 2), (NULL, 3);
 
 -- cycle
 INSERT INTO clicks VALUES (NULL, 3), (NULL, 3);
+
+-- delta
+WITH "__pgt_window_clicks" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_page" AS "page",
+    "new_visitor" AS "visitor"
+  FROM "shop"."changes_clicks"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_page" AS "page",
+    "old_visitor" AS "visitor"
+  FROM "shop"."changes_clicks"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+)
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."page_2" AS "page",
+  __pgt_q1."visitor_2" AS "visitor"
+FROM (
+  SELECT
+    __pgt_q2."__pgt_w",
+    __pgt_q2."page" AS "page_2",
+    __pgt_q2."visitor" AS "visitor_2"
+  FROM (
+    SELECT
+      __pgt_q3."__pgt_w",
+      __pgt_q3."page",
+      __pgt_q3."visitor"
+    FROM (
+      SELECT
+        __pgt_q4."__pgt_w",
+        __pgt_q4."page" AS "page",
+        __pgt_q4."visitor" AS "visitor"
+      FROM "__pgt_window_clicks" AS __pgt_q4
+    ) AS __pgt_q3
+    WHERE
+      (
+        __pgt_q3."visitor" < 3
+      )
+  ) AS __pgt_q2
+) AS __pgt_q1

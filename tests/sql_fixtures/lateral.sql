@@ -18,3 +18,328 @@ DELETE FROM orders WHERE id = 2;
 -- cycle
 INSERT INTO customers VALUES (4, 'Di', 'FR');
 INSERT INTO orders VALUES (6, 4, 2.00, NULL), (7, 4, 3.00, NULL);
+
+-- delta
+WITH "__pgt_window_customers" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id"
+  FROM "shop"."changes_customers"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id"
+  FROM "shop"."changes_customers"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_old_customers" AS NOT MATERIALIZED (
+  SELECT
+    "id"
+  FROM "shop"."customers" AS t
+  WHERE
+    NOT (
+      (
+        t."id"
+      ) IN (
+        SELECT
+          "id"
+        FROM "__pgt_window_customers"
+      )
+    )
+  UNION ALL
+  SELECT
+    u."id"
+  FROM (
+    SELECT
+      s."id" AS "id",
+      SUM(s."__pgt_w") AS __pgt_n
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        "id"
+      FROM "shop"."customers" AS t
+      WHERE
+        (
+          t."id"
+        ) IN (
+          SELECT
+            "id"
+          FROM "__pgt_window_customers"
+        )
+      UNION ALL
+      SELECT
+        -"__pgt_w",
+        "id"
+      FROM "__pgt_window_customers" AS c
+    ) AS s
+    GROUP BY
+      s."id"
+    HAVING
+      SUM(s."__pgt_w") > 0
+  ) AS u
+), "__pgt_window_orders" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_customer" AS "customer"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_customer" AS "customer"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_keys_1" AS (
+  SELECT DISTINCT
+    __pgt_q14."customer" AS "k1"
+  FROM (
+    SELECT
+      __pgt_q15."__pgt_w",
+      __pgt_q15."id" AS "id_2",
+      __pgt_q15."customer" AS "customer"
+    FROM "__pgt_window_orders" AS __pgt_q15
+  ) AS __pgt_q14
+  WHERE
+    (
+      __pgt_q14."customer"
+    ) IS NOT NULL
+), "__pgt_old_orders" AS NOT MATERIALIZED (
+  SELECT
+    "id",
+    "customer"
+  FROM "shop"."orders" AS t
+  WHERE
+    NOT (
+      (
+        t."id"
+      ) IN (
+        SELECT
+          "id"
+        FROM "__pgt_window_orders"
+      )
+    )
+  UNION ALL
+  SELECT
+    u."id",
+    u."customer"
+  FROM (
+    SELECT
+      s."id" AS "id",
+      s."customer" AS "customer",
+      SUM(s."__pgt_w") AS __pgt_n
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        "id",
+        "customer"
+      FROM "shop"."orders" AS t
+      WHERE
+        (
+          t."id"
+        ) IN (
+          SELECT
+            "id"
+          FROM "__pgt_window_orders"
+        )
+      UNION ALL
+      SELECT
+        -"__pgt_w",
+        "id",
+        "customer"
+      FROM "__pgt_window_orders" AS c
+    ) AS s
+    GROUP BY
+      s."id",
+      s."customer"
+    HAVING
+      SUM(s."__pgt_w") > 0
+  ) AS u
+)
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."id_4" AS "id",
+  __pgt_q1."first_order" AS "first_order"
+FROM (
+  SELECT
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id" AS "id_4",
+    __pgt_q2."id_3" AS "first_order"
+  FROM (
+    SELECT
+      __pgt_q3."__pgt_w",
+      __pgt_q3."id",
+      __pgt_q3."id_3"
+    FROM (
+      SELECT
+        __pgt_q4."__pgt_w",
+        __pgt_q4."id",
+        __pgt_q6."id_3"
+      FROM (
+        SELECT
+          __pgt_q5."__pgt_w",
+          __pgt_q5."id" AS "id"
+        FROM "__pgt_window_customers" AS __pgt_q5
+      ) AS __pgt_q4
+      LEFT JOIN LATERAL (
+        SELECT
+          o.id
+        FROM shop.orders AS o
+        WHERE
+          (
+            o.customer = __pgt_q4."id"
+          )
+        ORDER BY
+          o.id,
+          "o"."id"
+        LIMIT 1
+      ) AS __pgt_q6("id_3")
+        ON (
+          TRUE
+        )
+    ) AS __pgt_q3
+    UNION ALL
+    SELECT
+      __pgt_q7."__pgt_w",
+      __pgt_q7."id",
+      __pgt_q7."id_3"
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        __pgt_q8."id",
+        __pgt_q8."id_3"
+      FROM (
+        SELECT
+          __pgt_q9."id",
+          __pgt_q17."id_3"
+        FROM (
+          SELECT
+            __pgt_q10."id"
+          FROM (
+            SELECT
+              __pgt_q11."id"
+            FROM (
+              SELECT
+                __pgt_q12."id" AS "id"
+              FROM "__pgt_old_customers" AS __pgt_q12
+            ) AS __pgt_q11
+            WHERE
+              (
+                __pgt_q11."id"
+              ) IN (
+                SELECT
+                  __pgt_q13."k1"
+                FROM "__pgt_keys_1" AS __pgt_q13
+              )
+          ) AS __pgt_q10
+          WHERE
+            (
+              __pgt_q10."id"
+            ) IN (
+              SELECT
+                __pgt_q16."k1"
+              FROM "__pgt_keys_1" AS __pgt_q16
+            )
+        ) AS __pgt_q9
+        LEFT JOIN LATERAL (
+          SELECT
+            o.id
+          FROM shop.orders AS o
+          WHERE
+            (
+              o.customer = __pgt_q9."id"
+            )
+          ORDER BY
+            o.id,
+            "o"."id"
+          LIMIT 1
+        ) AS __pgt_q17("id_3")
+          ON (
+            TRUE
+          )
+      ) AS __pgt_q8
+    ) AS __pgt_q7
+    UNION ALL
+    SELECT
+      __pgt_q18."__pgt_w",
+      __pgt_q18."id",
+      __pgt_q18."id_3"
+    FROM (
+      SELECT
+        -1 AS "__pgt_w",
+        __pgt_q19."id",
+        __pgt_q19."id_3"
+      FROM (
+        SELECT
+          __pgt_q20."id",
+          __pgt_q26."id_3"
+        FROM (
+          SELECT
+            __pgt_q21."id"
+          FROM (
+            SELECT
+              __pgt_q22."id"
+            FROM (
+              SELECT
+                __pgt_q23."id" AS "id"
+              FROM "__pgt_old_customers" AS __pgt_q23
+            ) AS __pgt_q22
+            WHERE
+              (
+                __pgt_q22."id"
+              ) IN (
+                SELECT
+                  __pgt_q24."k1"
+                FROM "__pgt_keys_1" AS __pgt_q24
+              )
+          ) AS __pgt_q21
+          WHERE
+            (
+              __pgt_q21."id"
+            ) IN (
+              SELECT
+                __pgt_q25."k1"
+              FROM "__pgt_keys_1" AS __pgt_q25
+            )
+        ) AS __pgt_q20
+        LEFT JOIN LATERAL (
+          SELECT
+            o.id
+          FROM "__pgt_old_orders" AS o
+          WHERE
+            (
+              o.customer = __pgt_q20."id"
+            )
+          ORDER BY
+            o.id,
+            "o"."id"
+          LIMIT 1
+        ) AS __pgt_q26("id_3")
+          ON (
+            TRUE
+          )
+      ) AS __pgt_q19
+    ) AS __pgt_q18
+  ) AS __pgt_q2
+) AS __pgt_q1

@@ -21,3 +21,261 @@ INSERT INTO orders VALUES (6, 4, 2.00, NULL), (7, 4, 3.00, NULL);
 
 -- cycle
 DELETE FROM orders WHERE customer IS NULL;
+
+-- delta
+WITH "__pgt_window_customers" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id"
+  FROM "shop"."changes_customers"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id"
+  FROM "shop"."changes_customers"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_old_customers" AS NOT MATERIALIZED (
+  SELECT
+    "id"
+  FROM "shop"."customers" AS t
+  WHERE
+    NOT (
+      (
+        t."id"
+      ) IN (
+        SELECT
+          "id"
+        FROM "__pgt_window_customers"
+      )
+    )
+  UNION ALL
+  SELECT
+    u."id"
+  FROM (
+    SELECT
+      s."id" AS "id",
+      SUM(s."__pgt_w") AS __pgt_n
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        "id"
+      FROM "shop"."customers" AS t
+      WHERE
+        (
+          t."id"
+        ) IN (
+          SELECT
+            "id"
+          FROM "__pgt_window_customers"
+        )
+      UNION ALL
+      SELECT
+        -"__pgt_w",
+        "id"
+      FROM "__pgt_window_customers" AS c
+    ) AS s
+    GROUP BY
+      s."id"
+    HAVING
+      SUM(s."__pgt_w") > 0
+  ) AS u
+), "__pgt_window_orders" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_customer" AS "customer"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_customer" AS "customer"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_keys_1" AS (
+  SELECT DISTINCT
+    TRUE AS "k0"
+  FROM (
+    SELECT
+      __pgt_q13."__pgt_w",
+      __pgt_q13."id" AS "id_2"
+    FROM "__pgt_window_orders" AS __pgt_q13
+  ) AS __pgt_q12
+), "__pgt_old_orders" AS NOT MATERIALIZED (
+  SELECT
+    "id",
+    "customer"
+  FROM "shop"."orders" AS t
+  WHERE
+    NOT (
+      (
+        t."id"
+      ) IN (
+        SELECT
+          "id"
+        FROM "__pgt_window_orders"
+      )
+    )
+  UNION ALL
+  SELECT
+    u."id",
+    u."customer"
+  FROM (
+    SELECT
+      s."id" AS "id",
+      s."customer" AS "customer",
+      SUM(s."__pgt_w") AS __pgt_n
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        "id",
+        "customer"
+      FROM "shop"."orders" AS t
+      WHERE
+        (
+          t."id"
+        ) IN (
+          SELECT
+            "id"
+          FROM "__pgt_window_orders"
+        )
+      UNION ALL
+      SELECT
+        -"__pgt_w",
+        "id",
+        "customer"
+      FROM "__pgt_window_orders" AS c
+    ) AS s
+    GROUP BY
+      s."id",
+      s."customer"
+    HAVING
+      SUM(s."__pgt_w") > 0
+  ) AS u
+)
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."id_3" AS "id"
+FROM (
+  SELECT
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id" AS "id_3"
+  FROM (
+    SELECT
+      __pgt_q3."__pgt_w",
+      __pgt_q3."id"
+    FROM (
+      SELECT
+        __pgt_q4."__pgt_w",
+        __pgt_q4."id"
+      FROM (
+        SELECT
+          __pgt_q5."__pgt_w",
+          __pgt_q5."id" AS "id"
+        FROM "__pgt_window_customers" AS __pgt_q5
+      ) AS __pgt_q4
+      WHERE
+        NOT (
+          __pgt_q4."id" IN (
+            SELECT
+              orders.customer
+            FROM shop.orders
+          )
+        )
+    ) AS __pgt_q3
+    UNION ALL
+    SELECT
+      __pgt_q6."__pgt_w",
+      __pgt_q6."id"
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        __pgt_q7."id"
+      FROM (
+        SELECT
+          __pgt_q8."id"
+        FROM (
+          SELECT
+            __pgt_q9."id"
+          FROM (
+            SELECT
+              __pgt_q10."id" AS "id"
+            FROM "__pgt_old_customers" AS __pgt_q10
+          ) AS __pgt_q9
+          WHERE
+            EXISTS(
+              SELECT
+                1
+              FROM "__pgt_keys_1" AS __pgt_q11
+            )
+        ) AS __pgt_q8
+        WHERE
+          NOT (
+            __pgt_q8."id" IN (
+              SELECT
+                orders.customer
+              FROM shop.orders
+            )
+          )
+      ) AS __pgt_q7
+    ) AS __pgt_q6
+    UNION ALL
+    SELECT
+      __pgt_q14."__pgt_w",
+      __pgt_q14."id"
+    FROM (
+      SELECT
+        -1 AS "__pgt_w",
+        __pgt_q15."id"
+      FROM (
+        SELECT
+          __pgt_q16."id"
+        FROM (
+          SELECT
+            __pgt_q17."id"
+          FROM (
+            SELECT
+              __pgt_q18."id" AS "id"
+            FROM "__pgt_old_customers" AS __pgt_q18
+          ) AS __pgt_q17
+          WHERE
+            EXISTS(
+              SELECT
+                1
+              FROM "__pgt_keys_1" AS __pgt_q19
+            )
+        ) AS __pgt_q16
+        WHERE
+          NOT (
+            __pgt_q16."id" IN (
+              SELECT
+                orders.customer
+              FROM "__pgt_old_orders" AS "orders"
+            )
+          )
+      ) AS __pgt_q15
+    ) AS __pgt_q14
+  ) AS __pgt_q2
+) AS __pgt_q1

@@ -17,3 +17,56 @@ DELETE FROM orders WHERE customer = 2;
 -- cycle
 DELETE FROM orders;
 INSERT INTO orders VALUES (9, NULL, NULL, NULL);
+
+-- delta
+WITH "__pgt_window_orders" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_amount" AS "amount",
+    "new_placed" AS "placed"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_amount" AS "amount",
+    "old_placed" AS "placed"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+)
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."id_2" AS "id",
+  __pgt_q1."double" AS "double",
+  __pgt_q1."day" AS "day"
+FROM (
+  SELECT
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id" AS "id_2",
+    (
+      __pgt_q2."amount" * CAST((
+        2
+      ) AS DECIMAL)
+    ) AS "double",
+    COALESCE(__pgt_q2."placed", CAST('2000-01-01' AS DATE)) AS "day"
+  FROM (
+    SELECT
+      __pgt_q3."__pgt_w",
+      __pgt_q3."id" AS "id",
+      __pgt_q3."amount" AS "amount",
+      __pgt_q3."placed" AS "placed"
+    FROM "__pgt_window_orders" AS __pgt_q3
+  ) AS __pgt_q2
+) AS __pgt_q1

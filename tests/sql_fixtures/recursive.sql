@@ -13,3 +13,83 @@ UPDATE node SET parent = 4 WHERE id = 3;
 
 -- cycle
 DELETE FROM node WHERE id = 4;
+
+-- delta
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."id",
+  __pgt_q1."depth"
+FROM (
+  SELECT
+    1 AS "__pgt_w",
+    __pgt_q2."id",
+    __pgt_q2."depth"
+  FROM (
+    SELECT
+      __pgt_q3."id_3" AS "id",
+      __pgt_q3."depth_3" AS "depth"
+    FROM (
+      SELECT
+        __pgt_q4."id_2" AS "id_3",
+        __pgt_q4."depth_2" AS "depth_3"
+      FROM (
+        SELECT
+          __pgt_q5."id" AS "id_2",
+          __pgt_q5."depth" AS "depth_2"
+        FROM (
+          SELECT
+            "id",
+            "depth"
+          FROM (
+            WITH RECURSIVE tree AS (
+              SELECT
+                node.id,
+                0 AS depth
+              FROM shop.node
+              WHERE
+                (
+                  node.parent IS NULL
+                )
+              UNION ALL
+              SELECT
+                n.id,
+                (
+                  t.depth + 1
+                )
+              FROM (
+                shop.node AS n
+                  JOIN tree AS t
+                    ON (
+                      (
+                        n.parent = t.id
+                      )
+                    )
+              )
+            )
+            SELECT
+              "tree"."id",
+              "tree"."depth"
+            FROM "tree"
+          ) AS __pgt_q6("id", "depth")
+        ) AS __pgt_q5
+      ) AS __pgt_q4
+    ) AS __pgt_q3
+  ) AS __pgt_q2
+) AS __pgt_q1
+UNION ALL
+SELECT
+  __pgt_q7."__pgt_w",
+  __pgt_q7."id",
+  __pgt_q7."depth"
+FROM (
+  SELECT
+    -1 AS "__pgt_w",
+    __pgt_q8."id",
+    __pgt_q8."depth"
+  FROM (
+    SELECT
+      __pgt_q9."id",
+      __pgt_q9."depth"
+    FROM "shop"."st_0" AS __pgt_q9
+  ) AS __pgt_q8
+) AS __pgt_q7

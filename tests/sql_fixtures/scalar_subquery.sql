@@ -17,3 +17,197 @@ DELETE FROM orders WHERE customer = 2;
 -- cycle
 DELETE FROM orders;
 INSERT INTO orders VALUES (9, NULL, NULL, NULL);
+
+-- delta
+WITH "__pgt_window_orders" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_amount" AS "amount"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_amount" AS "amount"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_old_orders" AS NOT MATERIALIZED (
+  SELECT
+    "id",
+    "amount"
+  FROM "shop"."orders" AS t
+  WHERE
+    NOT (
+      (
+        t."id"
+      ) IN (
+        SELECT
+          "id"
+        FROM "__pgt_window_orders"
+      )
+    )
+  UNION ALL
+  SELECT
+    u."id",
+    u."amount"
+  FROM (
+    SELECT
+      s."id" AS "id",
+      s."amount" AS "amount",
+      SUM(s."__pgt_w") AS __pgt_n
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        "id",
+        "amount"
+      FROM "shop"."orders" AS t
+      WHERE
+        (
+          t."id"
+        ) IN (
+          SELECT
+            "id"
+          FROM "__pgt_window_orders"
+        )
+      UNION ALL
+      SELECT
+        -"__pgt_w",
+        "id",
+        "amount"
+      FROM "__pgt_window_orders" AS c
+    ) AS s
+    GROUP BY
+      s."id",
+      s."amount"
+    HAVING
+      SUM(s."__pgt_w") > 0
+  ) AS u
+), "__pgt_keys_1" AS (
+  SELECT DISTINCT
+    TRUE AS "k0"
+  FROM (
+    SELECT
+      __pgt_q12."__pgt_w",
+      __pgt_q12."id" AS "id_2"
+    FROM "__pgt_window_orders" AS __pgt_q12
+  ) AS __pgt_q11
+)
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."id_3" AS "id",
+  __pgt_q1."above" AS "above"
+FROM (
+  SELECT
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id_3",
+    __pgt_q2."above"
+  FROM (
+    SELECT
+      __pgt_q3."__pgt_w",
+      __pgt_q3."id" AS "id_3",
+      (
+        __pgt_q3."amount" - (
+          SELECT
+            AVG(orders_1.amount) AS avg
+          FROM shop.orders AS orders_1
+        )
+      ) AS "above"
+    FROM (
+      SELECT
+        __pgt_q4."__pgt_w",
+        __pgt_q4."id" AS "id",
+        __pgt_q4."amount" AS "amount"
+      FROM "__pgt_window_orders" AS __pgt_q4
+    ) AS __pgt_q3
+  ) AS __pgt_q2
+  UNION ALL
+  SELECT
+    __pgt_q5."__pgt_w",
+    __pgt_q5."id_3",
+    __pgt_q5."above"
+  FROM (
+    SELECT
+      1 AS "__pgt_w",
+      __pgt_q6."id_3",
+      __pgt_q6."above"
+    FROM (
+      SELECT
+        __pgt_q7."id" AS "id_3",
+        (
+          __pgt_q7."amount" - (
+            SELECT
+              AVG(orders_1.amount) AS avg
+            FROM shop.orders AS orders_1
+          )
+        ) AS "above"
+      FROM (
+        SELECT
+          __pgt_q8."id",
+          __pgt_q8."amount"
+        FROM (
+          SELECT
+            __pgt_q9."id" AS "id",
+            __pgt_q9."amount" AS "amount"
+          FROM "__pgt_old_orders" AS __pgt_q9
+        ) AS __pgt_q8
+        WHERE
+          EXISTS(
+            SELECT
+              1
+            FROM "__pgt_keys_1" AS __pgt_q10
+          )
+      ) AS __pgt_q7
+    ) AS __pgt_q6
+  ) AS __pgt_q5
+  UNION ALL
+  SELECT
+    __pgt_q13."__pgt_w",
+    __pgt_q13."id_3",
+    __pgt_q13."above"
+  FROM (
+    SELECT
+      -1 AS "__pgt_w",
+      __pgt_q14."id_3",
+      __pgt_q14."above"
+    FROM (
+      SELECT
+        __pgt_q15."id" AS "id_3",
+        (
+          __pgt_q15."amount" - (
+            SELECT
+              AVG(orders_1.amount) AS avg
+            FROM "__pgt_old_orders" AS orders_1
+          )
+        ) AS "above"
+      FROM (
+        SELECT
+          __pgt_q16."id",
+          __pgt_q16."amount"
+        FROM (
+          SELECT
+            __pgt_q17."id" AS "id",
+            __pgt_q17."amount" AS "amount"
+          FROM "__pgt_old_orders" AS __pgt_q17
+        ) AS __pgt_q16
+        WHERE
+          EXISTS(
+            SELECT
+              1
+            FROM "__pgt_keys_1" AS __pgt_q18
+          )
+      ) AS __pgt_q15
+    ) AS __pgt_q14
+  ) AS __pgt_q13
+) AS __pgt_q1

@@ -18,3 +18,365 @@ DELETE FROM orders WHERE id = 2;
 -- cycle
 INSERT INTO customers VALUES (4, 'Di', 'FR');
 INSERT INTO orders VALUES (6, 4, 2.00, NULL), (7, 4, 3.00, NULL);
+
+-- delta
+WITH "__pgt_window_customers" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_name" AS "name"
+  FROM "shop"."changes_customers"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_name" AS "name"
+  FROM "shop"."changes_customers"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_old_customers" AS NOT MATERIALIZED (
+  SELECT
+    "id",
+    "name"
+  FROM "shop"."customers" AS t
+  WHERE
+    NOT (
+      (
+        t."id"
+      ) IN (
+        SELECT
+          "id"
+        FROM "__pgt_window_customers"
+      )
+    )
+  UNION ALL
+  SELECT
+    u."id",
+    u."name"
+  FROM (
+    SELECT
+      s."id" AS "id",
+      s."name" AS "name",
+      SUM(s."__pgt_w") AS __pgt_n
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        "id",
+        "name"
+      FROM "shop"."customers" AS t
+      WHERE
+        (
+          t."id"
+        ) IN (
+          SELECT
+            "id"
+          FROM "__pgt_window_customers"
+        )
+      UNION ALL
+      SELECT
+        -"__pgt_w",
+        "id",
+        "name"
+      FROM "__pgt_window_customers" AS c
+    ) AS s
+    GROUP BY
+      s."id",
+      s."name"
+    HAVING
+      SUM(s."__pgt_w") > 0
+  ) AS u
+), "__pgt_window_orders" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_customer" AS "customer",
+    "new_amount" AS "amount"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_customer" AS "customer",
+    "old_amount" AS "amount"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_keys_1" AS (
+  SELECT DISTINCT
+    __pgt_q13."customer" AS "k1"
+  FROM (
+    SELECT
+      __pgt_q14."__pgt_w",
+      __pgt_q14."id_2",
+      __pgt_q14."customer",
+      __pgt_q14."amount"
+    FROM (
+      SELECT
+        __pgt_q15."__pgt_w",
+        __pgt_q15."id" AS "id_2",
+        __pgt_q15."customer" AS "customer",
+        __pgt_q15."amount" AS "amount"
+      FROM "__pgt_window_orders" AS __pgt_q15
+    ) AS __pgt_q14
+    WHERE
+      (
+        __pgt_q14."amount" > CAST((
+          5
+        ) AS DECIMAL)
+      )
+  ) AS __pgt_q13
+  WHERE
+    (
+      __pgt_q13."customer"
+    ) IS NOT NULL
+), "__pgt_old_orders" AS NOT MATERIALIZED (
+  SELECT
+    "id",
+    "customer",
+    "amount"
+  FROM "shop"."orders" AS t
+  WHERE
+    NOT (
+      (
+        t."id"
+      ) IN (
+        SELECT
+          "id"
+        FROM "__pgt_window_orders"
+      )
+    )
+  UNION ALL
+  SELECT
+    u."id",
+    u."customer",
+    u."amount"
+  FROM (
+    SELECT
+      s."id" AS "id",
+      s."customer" AS "customer",
+      s."amount" AS "amount",
+      SUM(s."__pgt_w") AS __pgt_n
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        "id",
+        "customer",
+        "amount"
+      FROM "shop"."orders" AS t
+      WHERE
+        (
+          t."id"
+        ) IN (
+          SELECT
+            "id"
+          FROM "__pgt_window_orders"
+        )
+      UNION ALL
+      SELECT
+        -"__pgt_w",
+        "id",
+        "customer",
+        "amount"
+      FROM "__pgt_window_orders" AS c
+    ) AS s
+    GROUP BY
+      s."id",
+      s."customer",
+      s."amount"
+    HAVING
+      SUM(s."__pgt_w") > 0
+  ) AS u
+)
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."id_3" AS "id",
+  __pgt_q1."name_2" AS "name"
+FROM (
+  SELECT
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id" AS "id_3",
+    __pgt_q2."name" AS "name_2"
+  FROM (
+    SELECT
+      __pgt_q3."__pgt_w",
+      __pgt_q3."id",
+      __pgt_q3."name"
+    FROM (
+      SELECT
+        __pgt_q4."__pgt_w",
+        __pgt_q4."id",
+        __pgt_q4."name"
+      FROM (
+        SELECT
+          __pgt_q5."__pgt_w",
+          __pgt_q5."id" AS "id",
+          __pgt_q5."name" AS "name"
+        FROM "__pgt_window_customers" AS __pgt_q5
+      ) AS __pgt_q4
+      WHERE
+        EXISTS(
+          SELECT
+          FROM shop.orders AS o
+          WHERE
+            (
+              (
+                o.customer = __pgt_q4."id"
+              )
+              AND (
+                o.amount > CAST((
+                  5
+                ) AS DECIMAL)
+              )
+            )
+        )
+    ) AS __pgt_q3
+    UNION ALL
+    SELECT
+      __pgt_q6."__pgt_w",
+      __pgt_q6."id",
+      __pgt_q6."name"
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        __pgt_q7."id",
+        __pgt_q7."name"
+      FROM (
+        SELECT
+          __pgt_q8."id",
+          __pgt_q8."name"
+        FROM (
+          SELECT
+            __pgt_q9."id",
+            __pgt_q9."name"
+          FROM (
+            SELECT
+              __pgt_q10."id",
+              __pgt_q10."name"
+            FROM (
+              SELECT
+                __pgt_q11."id" AS "id",
+                __pgt_q11."name" AS "name"
+              FROM "__pgt_old_customers" AS __pgt_q11
+            ) AS __pgt_q10
+            WHERE
+              (
+                __pgt_q10."id"
+              ) IN (
+                SELECT
+                  __pgt_q12."k1"
+                FROM "__pgt_keys_1" AS __pgt_q12
+              )
+          ) AS __pgt_q9
+          WHERE
+            (
+              __pgt_q9."id"
+            ) IN (
+              SELECT
+                __pgt_q16."k1"
+              FROM "__pgt_keys_1" AS __pgt_q16
+            )
+        ) AS __pgt_q8
+        WHERE
+          EXISTS(
+            SELECT
+            FROM shop.orders AS o
+            WHERE
+              (
+                (
+                  o.customer = __pgt_q8."id"
+                )
+                AND (
+                  o.amount > CAST((
+                    5
+                  ) AS DECIMAL)
+                )
+              )
+          )
+      ) AS __pgt_q7
+    ) AS __pgt_q6
+    UNION ALL
+    SELECT
+      __pgt_q17."__pgt_w",
+      __pgt_q17."id",
+      __pgt_q17."name"
+    FROM (
+      SELECT
+        -1 AS "__pgt_w",
+        __pgt_q18."id",
+        __pgt_q18."name"
+      FROM (
+        SELECT
+          __pgt_q19."id",
+          __pgt_q19."name"
+        FROM (
+          SELECT
+            __pgt_q20."id",
+            __pgt_q20."name"
+          FROM (
+            SELECT
+              __pgt_q21."id",
+              __pgt_q21."name"
+            FROM (
+              SELECT
+                __pgt_q22."id" AS "id",
+                __pgt_q22."name" AS "name"
+              FROM "__pgt_old_customers" AS __pgt_q22
+            ) AS __pgt_q21
+            WHERE
+              (
+                __pgt_q21."id"
+              ) IN (
+                SELECT
+                  __pgt_q23."k1"
+                FROM "__pgt_keys_1" AS __pgt_q23
+              )
+          ) AS __pgt_q20
+          WHERE
+            (
+              __pgt_q20."id"
+            ) IN (
+              SELECT
+                __pgt_q24."k1"
+              FROM "__pgt_keys_1" AS __pgt_q24
+            )
+        ) AS __pgt_q19
+        WHERE
+          EXISTS(
+            SELECT
+            FROM "__pgt_old_orders" AS o
+            WHERE
+              (
+                (
+                  o.customer = __pgt_q19."id"
+                )
+                AND (
+                  o.amount > CAST((
+                    5
+                  ) AS DECIMAL)
+                )
+              )
+          )
+      ) AS __pgt_q18
+    ) AS __pgt_q17
+  ) AS __pgt_q2
+) AS __pgt_q1

@@ -18,3 +18,52 @@ DELETE FROM orders WHERE id = 2;
 -- cycle
 INSERT INTO customers VALUES (4, 'Di', 'FR');
 INSERT INTO orders VALUES (6, 4, 2.00, NULL), (7, 4, 3.00, NULL);
+
+-- delta
+WITH "__pgt_window_customers" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id"
+  FROM "shop"."changes_customers"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id"
+  FROM "shop"."changes_customers"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+)
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."id_2" AS "id",
+  __pgt_q1."n_2" AS "n"
+FROM (
+  SELECT
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id" AS "id_2",
+    __pgt_q2."n" AS "n_2"
+  FROM (
+    SELECT
+      __pgt_q3."__pgt_w",
+      __pgt_q3."id",
+      __pgt_q5."n"
+    FROM (
+      SELECT
+        __pgt_q4."__pgt_w",
+        __pgt_q4."id" AS "id"
+      FROM "__pgt_window_customers" AS __pgt_q4
+    ) AS __pgt_q3
+    JOIN LATERAL GENERATE_SERIES(1, __pgt_q3."id") AS __pgt_q5("n")
+      ON TRUE
+  ) AS __pgt_q2
+) AS __pgt_q1

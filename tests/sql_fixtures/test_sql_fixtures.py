@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import sqlglot
 
 from tests.oracle.arena import Case
 from tests.oracle.fixtures import NewCase
@@ -46,13 +47,13 @@ def _statements(text: str) -> list[str]:
 
 
 def _readable(case: Case, delta: str | None) -> str:
-    """The delta without what differs from run to run: the schema's name and the oids."""
+    """The delta in lines, without what differs from run to run: the schema's name and the oids."""
     if delta is None:
         return "-- nothing can change"
     for key in case.buffers:
         (name,) = case.conn.execute("SELECT relname FROM pg_class WHERE oid = %s::text::oid", (key,)).fetchone()  # type: ignore[misc]
-        delta = delta.replace(f"changes_{key}", f"changes_{name}")
-    return delta.replace(case.schema, "shop").strip()
+        delta = delta.replace(f"_{key}", f"_{name}")
+    return sqlglot.transpile(delta.replace(case.schema, "shop"), read="postgres", write="postgres", pretty=True)[0]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

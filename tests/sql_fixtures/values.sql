@@ -17,3 +17,67 @@ DELETE FROM orders WHERE customer = 2;
 -- cycle
 DELETE FROM orders;
 INSERT INTO orders VALUES (9, NULL, NULL, NULL);
+
+-- delta
+WITH "__pgt_window_orders" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_customer" AS "customer"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_customer" AS "customer"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+)
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."id_2" AS "id",
+  __pgt_q1."label_2" AS "label"
+FROM (
+  SELECT
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id" AS "id_2",
+    __pgt_q2."label" AS "label_2"
+  FROM (
+    SELECT
+      __pgt_q3."__pgt_w" AS "__pgt_w",
+      __pgt_q3."id",
+      __pgt_q3."customer",
+      __pgt_q5."customer_2",
+      __pgt_q5."label"
+    FROM (
+      SELECT
+        __pgt_q4."__pgt_w",
+        __pgt_q4."id" AS "id",
+        __pgt_q4."customer" AS "customer"
+      FROM "__pgt_window_orders" AS __pgt_q4
+    ) AS __pgt_q3
+    CROSS JOIN (
+      SELECT
+        "customer_2",
+        "label"
+      FROM (VALUES
+        (1, CAST('first' AS TEXT)),
+        (2, CAST('second' AS TEXT))) AS __pgt_q6("customer_2", "label")
+    ) AS __pgt_q5
+    WHERE
+      (
+        __pgt_q5."customer_2" = __pgt_q3."customer"
+      )
+  ) AS __pgt_q2
+) AS __pgt_q1

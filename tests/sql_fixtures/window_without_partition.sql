@@ -17,3 +17,115 @@ DELETE FROM orders WHERE customer = 2;
 -- cycle
 DELETE FROM orders;
 INSERT INTO orders VALUES (9, NULL, NULL, NULL);
+
+-- delta
+WITH "__pgt_window_orders" AS (
+  SELECT
+    1 AS "__pgt_w",
+    "new_id" AS "id",
+    "new_amount" AS "amount"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('I', 'U')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    "old_id" AS "id",
+    "old_amount" AS "amount"
+  FROM "shop"."changes_orders"
+  WHERE
+    action IN ('U', 'D')
+    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
+    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
+    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
+    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_delta_1" AS (
+  SELECT
+    __pgt_q10."__pgt_w",
+    __pgt_q10."id" AS "id",
+    __pgt_q10."amount" AS "amount"
+  FROM "__pgt_window_orders" AS __pgt_q10
+), "__pgt_keys_2" AS (
+  SELECT DISTINCT
+    TRUE AS "k0"
+  FROM "__pgt_delta_1" AS __pgt_q9
+), "__pgt_keys_3" AS (
+  SELECT DISTINCT
+    TRUE AS "k0"
+  FROM "__pgt_delta_1" AS __pgt_q16
+)
+SELECT
+  __pgt_q1."__pgt_w",
+  __pgt_q1."id",
+  __pgt_q1."r"
+FROM (
+  SELECT
+    1 AS "__pgt_w",
+    __pgt_q2."id",
+    __pgt_q2."r"
+  FROM (
+    SELECT
+      __pgt_q3."id",
+      __pgt_q3."r"
+    FROM (
+      SELECT
+        __pgt_q4."id_2" AS "id",
+        __pgt_q4."r" AS "r"
+      FROM (
+        SELECT
+          __pgt_q5."id" AS "id_2",
+          __pgt_q5."win" AS "r"
+        FROM (
+          SELECT
+            __pgt_q6."id",
+            __pgt_q6."amount",
+            RANK() OVER (ORDER BY __pgt_q6."amount", __pgt_q6."id") AS "win"
+          FROM (
+            SELECT
+              __pgt_q7."id" AS "id",
+              __pgt_q7."amount" AS "amount"
+            FROM "shop"."orders" AS __pgt_q7
+          ) AS __pgt_q6
+        ) AS __pgt_q5
+      ) AS __pgt_q4
+    ) AS __pgt_q3
+    WHERE
+      EXISTS(
+        SELECT
+          1
+        FROM "__pgt_keys_2" AS __pgt_q8
+      )
+  ) AS __pgt_q2
+) AS __pgt_q1
+UNION ALL
+SELECT
+  __pgt_q11."__pgt_w",
+  __pgt_q11."id",
+  __pgt_q11."r"
+FROM (
+  SELECT
+    -1 AS "__pgt_w",
+    __pgt_q12."id",
+    __pgt_q12."r"
+  FROM (
+    SELECT
+      __pgt_q13."id",
+      __pgt_q13."r"
+    FROM (
+      SELECT
+        __pgt_q14."id",
+        __pgt_q14."r"
+      FROM "shop"."st_0" AS __pgt_q14
+    ) AS __pgt_q13
+    WHERE
+      EXISTS(
+        SELECT
+          1
+        FROM "__pgt_keys_3" AS __pgt_q15
+      )
+  ) AS __pgt_q12
+) AS __pgt_q11
