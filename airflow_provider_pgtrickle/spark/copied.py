@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import sql
 
-from airflow_provider_pgtrickle.catalog.faults import translating
 from airflow_provider_pgtrickle.errors import QueryError
+from airflow_provider_pgtrickle.spark.faults import translating
 
 if TYPE_CHECKING:
     import pyarrow as pa

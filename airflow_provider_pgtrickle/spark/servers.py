@@ -5,6 +5,7 @@ Each process has its own process group, is known by its pid, and goes with the o
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -63,11 +64,9 @@ class SparkProcess:
 
     def stop(self) -> None:
         self._signal(signal.SIGTERM)
-        try:
-            if self._process is not None:
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass
         self.kill()
 
     def kill(self) -> None:
@@ -78,13 +77,13 @@ class SparkProcess:
 
     def _signal(self, number: int) -> None:
         if self._process is not None:
-            try:
+            # Nothing to signal: all of the group is gone.
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)
-            except ProcessLookupError:
-                pass  # all of the group is gone
 
     def _follow(self) -> None:
-        assert self._process is not None and self._process.stdout is not None
+        assert self._process is not None
+        assert self._process.stdout is not None
         with self.log.open("w") as log:
             for line in self._process.stdout:
                 log.write(line)

@@ -41,20 +41,20 @@ def copy_from_executors(df: DataFrame, dsn: str, schema: str, table: str, column
 
     Each partition's rows arrive exactly once, however often Spark tries or speculates: see `attempt`.
     """
-    with _ledger(dsn, schema, table) as ledger:
+    with ledger(dsn, schema, table) as arrived:
         with translating():
             staging(df, dsn, schema, table, columns).toArrow()
-        return _recorded(dsn, ledger)
+        return _recorded(dsn, arrived)
 
 
 def staging(df: DataFrame, dsn: str, schema: str, table: str, columns: Sequence[str]) -> DataFrame:
     """The plan that copies when it runs: one row, with the number of rows copied, a partition."""
-    ledger = sql.Identifier(schema, ledger_name(table))
+    arrived = sql.Identifier(schema, ledger_name(table))
     copier = partition_copier(
         dsn,
-        claim=sql.SQL("INSERT INTO {} (part) VALUES (%s) ON CONFLICT DO NOTHING").format(ledger).as_string(None),
+        claim=sql.SQL("INSERT INTO {} (part) VALUES (%s) ON CONFLICT DO NOTHING").format(arrived).as_string(None),
         copy=_copy_statement(sql.Identifier(schema, table), columns).as_string(None),
-        settle=sql.SQL("UPDATE {} SET copied = %s WHERE part = %s").format(ledger).as_string(None),
+        settle=sql.SQL("UPDATE {} SET copied = %s WHERE part = %s").format(arrived).as_string(None),
     )
     return df.mapInArrow(copier, "copied bigint")
 
@@ -72,29 +72,29 @@ def _copy_statement(target: sql.Composable, columns: Sequence[str]) -> sql.Compo
 
 
 @contextmanager
-def _ledger(dsn: str, schema: str, table: str) -> Iterator[sql.Identifier]:
-    """Once it is gone, an attempt that comes too late fails instead of adding rows."""
-    ledger = sql.Identifier(schema, ledger_name(table))
+def ledger(dsn: str, schema: str, table: str) -> Iterator[sql.Identifier]:
+    """Where arrived partitions are recorded. Once it is gone, an attempt that comes too late fails."""
+    arrived = sql.Identifier(schema, ledger_name(table))
     with translating(), psycopg.connect(dsn, application_name="pgtrickle") as conn:
-        conn.execute(sql.SQL("CREATE UNLOGGED TABLE {} (part int PRIMARY KEY, copied bigint)").format(ledger))
+        conn.execute(sql.SQL("CREATE UNLOGGED TABLE {} (part int PRIMARY KEY, copied bigint)").format(arrived))
     try:
-        yield ledger
+        yield arrived
     finally:
-        _drop(dsn, ledger)
+        _drop(dsn, arrived)
 
 
-def _drop(dsn: str, ledger: sql.Identifier) -> None:
+def _drop(dsn: str, arrived: sql.Identifier) -> None:
     with psycopg.connect(dsn, application_name="pgtrickle") as conn:
         # Attempts that Spark has not stopped yet must not hold up the failure's report; `pgtrickle` drops
         # what they leave with the other orphans.
         conn.execute("SET LOCAL lock_timeout = '10s'")
         try:
-            conn.execute(sql.SQL("DROP TABLE {}").format(ledger))
+            conn.execute(sql.SQL("DROP TABLE {}").format(arrived))
         except psycopg.errors.LockNotAvailable:
             conn.rollback()
 
 
-def _recorded(dsn: str, ledger: sql.Identifier) -> int:
+def _recorded(dsn: str, arrived: sql.Identifier) -> int:
     with translating(), psycopg.connect(dsn, application_name="pgtrickle") as conn:
-        row = conn.execute(sql.SQL("SELECT coalesce(sum(copied), 0)::bigint FROM {}").format(ledger)).fetchone()
+        row = conn.execute(sql.SQL("SELECT coalesce(sum(copied), 0)::bigint FROM {}").format(arrived)).fetchone()
     return cast("tuple[int]", row)[0]

@@ -1,0 +1,100 @@
+"""Sessions of both kinds, and a cluster that can lose a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.spark.leaf import Snapshot
+from airflow_provider_pgtrickle.spark.servers import ConnectServer, StandaloneCluster
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SnapshotNow = Callable[[], AbstractContextManager[Snapshot]]
+
+
+@pytest.fixture(scope="session")
+def connect_server(spark_alone: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    """A warm Connect server whose event log and own log stand readable in its folder."""
+    folder = tmp_path_factory.mktemp("connect")
+    conf = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": folder.as_uri(),
+    }
+    with ConnectServer(folder, Settings.load(), conf=conf) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def connect(connect_server: ConnectServer) -> Iterator[SparkSession]:
+    with _client(connect_server) as session:
+        yield session
+
+
+@pytest.fixture(params=["spark", "connect"], ids=["classic", "connect"])
+def any_spark(request: pytest.FixtureRequest) -> SparkSession:
+    """A classic session and a Connect client in turn: the test runs once on each."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="module")
+def cluster(spark_alone: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    """A master and two workers. A test may kill the first one: the second goes on for the others."""
+    with StandaloneCluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def on_cluster(cluster: StandaloneCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session whose executors are the cluster's; a failed task is tried again there."""
+    conf = {"spark.executor.memory": "512m"}
+    with (
+        ConnectServer(tmp_path_factory.mktemp("driver"), Settings.load(), master=cluster.url, conf=conf) as server,
+        _client(server) as session,
+    ):
+        yield session
+
+
+@pytest.fixture
+def database(dsn: str) -> Database:
+    return Database(dsn, Settings.load())
+
+
+@pytest.fixture
+def conn(database: Database) -> Iterator[psycopg.Connection]:
+    with database.connect(autocommit=True) as conn:
+        yield conn
+
+
+@pytest.fixture
+def snapshot_now(database: Database) -> SnapshotNow:
+    """Export what is visible now, and hold it open for the block."""
+
+    @contextmanager
+    def holding() -> Iterator[Snapshot]:
+        with database.connect() as coordinator:
+            coordinator.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            (exported,) = coordinator.execute("SELECT pg_export_snapshot()").fetchone()
+            yield Snapshot(database.jdbc, exported)
+
+    return holding
+
+
+@contextmanager
+def _client(server: ConnectServer) -> Iterator[SparkSession]:
+    # The class itself: PySpark's own builder would turn this whole process over to Connect.
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    session = ConnectSession.builder.remote(server.url).create()
+    try:
+        yield session
+    finally:
+        session.stop()

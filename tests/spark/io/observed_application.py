@@ -1,0 +1,61 @@
+"""Run by `test_credentials`: a classic session with everything on that shows what an application does.
+
+Prints what its UI's REST interface and the plans tell.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import urllib.request
+
+from pyspark.sql import SparkSession
+
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.refresh.executor import Computation, StageTarget
+from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.spark.execute import SparkExecutor
+from airflow_provider_pgtrickle.spark.leaf import Leaf, Snapshot, read
+from airflow_provider_pgtrickle.spark.session import local_conf
+
+QUERY = "SELECT 1 AS __pgt_w, n::text AS __pgt_key, n::text AS n FROM generate_series(1, 10) n"
+
+
+def main(folder: str) -> None:
+    settings = Settings.load(spark_master="local[2]")
+    builder = SparkSession.builder
+    conf = local_conf(settings) | {
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": folder,
+    }
+    del conf["spark.driver.extraJavaOptions"]
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("DEBUG")
+    database = Database(os.environ["PGTRICKLE_DSN"], settings)
+    with database.connect() as coordinator:
+        coordinator.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        (exported,) = coordinator.execute("SELECT pg_export_snapshot()").fetchone()
+        executor = SparkExecutor(spark, database)
+        executor.compute(exported, Computation(QUERY, ("n",), 10), None)
+        executor.compute(exported, Computation(QUERY, ("n",), 10, large=True), StageTarget("public", "s", ("n",)))
+        read(spark, Snapshot(database.jdbc, exported), Leaf(QUERY)).explain("extended")
+    root = f"{spark.sparkContext.uiWebUrl}/api/v1/applications"
+    (application,) = json.loads(_fetched(root))
+    for part in ("environment", "jobs", "stages?details=true", "sql?details=true", "allexecutors"):
+        print(_fetched(f"{root}/{application['id']}/{part}"))
+    spark.stop()
+
+
+def _fetched(url: str) -> str:
+    with urllib.request.urlopen(url) as answer:
+        return answer.read().decode()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
