@@ -33,7 +33,7 @@ def commit(
     unit: Mapping[str, Member],
     at: Snapshot,
     token: RunToken,
-    clock: history.Clock,
+    trace: history.Trace,
     settings: Settings,
     rebuild: Rebuild,
 ) -> dict[str, RefreshResult] | None:
@@ -48,13 +48,13 @@ def commit(
         frontiers = lease.verify(conn, ids, token)
         if any(frontiers[member.stored.id] != member.stored.frontier for member in unit.values()):
             return None
-        with clock.phase("apply"):
+        with trace.phase("apply"):
             written = {key: _write(conn, member, settings, rebuild) for key, member in unit.items()}
         results = {}
         for key, member in unit.items():
-            result = _result(member, written[key], at, unit, token, clock)
+            result = _result(member, written[key], at, unit, token, trace)
             _advance(conn, member, unit, at, result)
-            history.finish(conn, member.refresh_id, result, clock, str(member.plan))
+            history.finish(conn, member.stored.id, result, trace, str(member.plan))
             _announce(conn, member, result)
             results[member.name] = result
     return results
@@ -155,7 +155,7 @@ def _result(
     at: Snapshot,
     unit: Mapping[str, Member],
     token: RunToken,
-    clock: history.Clock,
+    trace: history.Trace,
 ) -> RefreshResult:
     assert member.plan is not None
     staged = member.staged
@@ -167,7 +167,7 @@ def _result(
         rows_updated=applied.updated,
         rows_deleted=applied.deleted,
         source_changes=member.plan.source_changes,
-        duration_ms=clock.total_ms,
+        duration_ms=trace.total_ms,
         data_timestamp=member.data_timestamp(at, unit),
         rows_read=staged.rows_read if staged else 0,
         reads=staged.reads if staged else 0,

@@ -76,12 +76,15 @@ def run(
     if member.plan.here or executor is None:
         arrow = read_arrow(coordinator, computation)
         return Staged(arrow.num_rows, arrow, rows_read=arrow.num_rows, reads=1)
-    if not computation.large:
-        return executor.compute(snapshot_id, computation, None)
-    columns = tuple((column.name, column.type) for column in member.st.storage)
-    with database.connect(autocommit=True, application_name="pgtrickle stage") as conn:
-        target = StageTarget(*stage.shared(conn, member.st.id, token, columns), computation.columns)
-    return executor.compute(snapshot_id, computation, target)
+    target = None
+    if computation.large:
+        target = _shared_stage(database, member, computation, token)
+    try:
+        return executor.compute(snapshot_id, computation, target)
+    except Exception:
+        # Readers whose snapshot is gone say so in many ways. Where this session has ended, that is the cause.
+        coordinator.execute("SELECT 1")
+        raise
 
 
 def hand_on(coordinator: Connection, member: Member, settings: Settings) -> None:
@@ -110,6 +113,12 @@ def sized(members: Mapping[str, Member], *, forced: bool) -> list[Source]:
             if state.source.kind != "FOREIGN_TABLE" and asked:
                 found[key] = state.source
     return list(found.values())
+
+
+def _shared_stage(database: Database, member: Member, computation: Computation, token: str) -> StageTarget:
+    columns = tuple((column.name, column.type) for column in member.st.storage)
+    with database.connect(autocommit=True, application_name="pgtrickle stage") as conn:
+        return StageTarget(*stage.shared(conn, member.st.id, token, columns), computation.columns)
 
 
 def _facts(

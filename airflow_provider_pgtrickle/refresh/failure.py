@@ -56,7 +56,7 @@ def record(
     names: Sequence[QualifiedName],
     token: RunToken,
     error: BaseException,
-    duration_ms: float,
+    trace: history.Trace,
     settings: Settings,
     *,
     final: bool,
@@ -72,10 +72,10 @@ def record(
             ([name.schema for name in names], [name.name for name in names]),
         ).fetchall()
         ids = [row[0] for row in rows]
-        history.fail(conn, token.run, ids, str(error), duration_ms)
+        history.fail(conn, trace, str(error))
         for pgt_id, schema, name, holder in rows:
-            mine = holder in (None, str(token))
-            if final and mine and verdict is not Verdict.BLAMELESS:
+            # A failure after the lease was lost, or before it was got, says nothing about the table.
+            if final and holder == str(token) and verdict is not Verdict.BLAMELESS:
                 _charge(conn, pgt_id, f"{schema}.{name}", error, verdict, guilty, settings)
         if final and len(rows) > 1:
             alerts.send(

@@ -18,9 +18,11 @@ _LOST = "The run ended without a word: its process or its database session was k
 
 
 @dataclass
-class Clock:
-    """Where the time of a refresh goes."""
+class Trace:
+    """What one attempt leaves in the history: its rows, and where the time goes."""
 
+    rows: dict[int, int] = field(default_factory=dict)
+    """`refresh_id` by stream table."""
     phases: dict[str, float] = field(default_factory=dict)
     _start: float = field(default_factory=time.perf_counter)
 
@@ -38,8 +40,8 @@ class Clock:
         return round((time.perf_counter() - self._start) * 1000, 3)
 
 
-def start(conn: Connection, ids: Sequence[int], unit: Sequence[str], run: str, initiated_by: str) -> dict[int, int]:
-    """Write the RUNNING rows, refresh id by stream table. The caller holds the tables, so older ones are dead."""
+def start(conn: Connection, ids: Sequence[int], unit: Sequence[str], run: str, initiated_by: str, trace: Trace) -> None:
+    """Write the RUNNING rows. The caller holds the tables, so older ones are of dead runs."""
     recover(conn, ids)
     rows = conn.execute(
         "INSERT INTO pgtrickle.pgt_refresh_history (pgt_id, run_token, unit, initiated_by, start_time, status)"
@@ -47,7 +49,7 @@ def start(conn: Connection, ids: Sequence[int], unit: Sequence[str], run: str, i
         " FROM unnest(%s::bigint[]) AS t(id) RETURNING pgt_id, refresh_id",
         (run, list(unit), initiated_by, list(ids)),
     ).fetchall()
-    return dict(rows)
+    trace.rows = dict(rows)
 
 
 def recover(conn: Connection, ids: Sequence[int] | None = None) -> int:
@@ -62,7 +64,7 @@ def recover(conn: Connection, ids: Sequence[int] | None = None) -> int:
     ).rowcount
 
 
-def finish(conn: Connection, refresh_id: int, result: RefreshResult, clock: Clock, plan: str | None) -> None:
+def finish(conn: Connection, pgt_id: int, result: RefreshResult, trace: Trace, plan: str | None) -> None:
     """Complete a RUNNING row with the figures of the result."""
     conn.execute(
         "UPDATE pgtrickle.pgt_refresh_history SET status = %s, action = %s, fallback_reason = %s, data_timestamp = %s,"
@@ -82,19 +84,19 @@ def finish(conn: Connection, refresh_id: int, result: RefreshResult, clock: Cloc
             result.reads,
             result.spark_jobs,
             result.duration_ms,
-            Jsonb(clock.phases),
+            Jsonb(trace.phases),
             plan,
-            refresh_id,
+            trace.rows[pgt_id],
         ),
     )
 
 
-def fail(conn: Connection, run: str, ids: Sequence[int], error: str, duration_ms: float) -> None:
-    """Complete the RUNNING rows of a run that failed."""
+def fail(conn: Connection, trace: Trace, error: str) -> None:
+    """Complete the RUNNING rows of an attempt that failed."""
     conn.execute(
         "UPDATE pgtrickle.pgt_refresh_history SET status = 'FAILED', end_time = pg_catalog.clock_timestamp(),"
-        " error_message = %s, duration_ms = %s WHERE run_token = %s AND pgt_id = ANY(%s) AND status = 'RUNNING'",
-        (redact(error), duration_ms, run, list(ids)),
+        " error_message = %s, duration_ms = %s, phases = %s WHERE refresh_id = ANY(%s)",
+        (redact(error), trace.total_ms, Jsonb(trace.phases), list(trace.rows.values())),
     )
 
 

@@ -30,7 +30,6 @@ class Member:
     st: StreamTable
     """As it will be: another value than `stored` where it is reinitialized."""
     query: QuerySource
-    refresh_id: int
     reinit_reason: str | None = None
     states: Mapping[str, SourceState] = field(default_factory=dict)
     plan: MemberPlan | None = None

@@ -88,21 +88,24 @@ class Column:
     def of(self, relation: str) -> sql.Identifier:
         return sql.Identifier(relation, self.name)
 
+    def text(self, relation: str) -> sql.Composed:
+        """Its text, compared byte by byte whatever the column's collation."""
+        return sql.SQL('({}::text COLLATE "C")').format(self.of(relation))
+
     def grouping(self, relation: str) -> list[sql.Composable]:
         """What to group by, so that a group's values are equal and look equal."""
-        text = sql.SQL("{}::text").format(self.of(relation))
-        return ([self.of(relation)] if self.equality else []) + ([] if self.exact else [text])
+        return ([self.of(relation)] if self.equality else []) + ([] if self.exact else [self.text(relation)])
 
     def grouped(self, relation: str) -> sql.Composable:
         """The value of a group."""
         if self.equality:
             return self.of(relation)
-        # Nothing but its text was grouped by; the type is PostgreSQL's own `format_type` text.
-        return sql.SQL("({}::text)::{} AS {}").format(self.of(relation), sql.SQL(self.type), sql.Identifier(self.name))
+        # The group has one text, so the least of it is it. The type is PostgreSQL's own `format_type` text.
+        return sql.SQL("min({})::{} AS {}").format(self.text(relation), sql.SQL(self.type), sql.Identifier(self.name))
 
     def partition(self, relation: str) -> sql.Composable:
         """What equal values share; their looks don't matter."""
-        return self.of(relation) if self.equality else sql.SQL("{}::text").format(self.of(relation))
+        return self.of(relation) if self.equality else self.text(relation)
 
     def same(self, left: str, right: str) -> sql.Composable:
         """That two rows agree in this column; NULL agrees with NULL."""

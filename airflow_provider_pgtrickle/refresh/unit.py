@@ -13,7 +13,7 @@ from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh import failure
 from airflow_provider_pgtrickle.refresh.executor import Executor
 from airflow_provider_pgtrickle.refresh.failure import Verdict, judge
-from airflow_provider_pgtrickle.refresh.history import Clock
+from airflow_provider_pgtrickle.refresh.history import Trace
 from airflow_provider_pgtrickle.refresh.lease import RunToken
 from airflow_provider_pgtrickle.refresh.query import analysed
 from airflow_provider_pgtrickle.refresh.result import RefreshResult
@@ -65,10 +65,10 @@ def _persistently(request: Request) -> dict[str, RefreshResult]:
     tries = max(request.settings.retry_attempts, 1)
     subject = str(request.names[0]) if len(request.names) == 1 else None
     for number in range(1, tries + 1):
-        clock = Clock()
+        trace = Trace()
         try:
             with translating(subject):
-                return attempt(request, clock)
+                return attempt(request, trace)
         except Separately:
             raise
         except BaseException as error:
@@ -79,7 +79,7 @@ def _persistently(request: Request) -> dict[str, RefreshResult]:
                     request.names,
                     request.token,
                     error,
-                    clock.total_ms,
+                    trace,
                     request.settings,
                     final=not again,
                 )

@@ -53,31 +53,31 @@ class Separately(Exception):
         self.first = tuple(first)
 
 
-def attempt(request: Request, clock: history.Clock) -> dict[str, RefreshResult]:
+def attempt(request: Request, trace: history.Trace) -> dict[str, RefreshResult]:
     """Refresh all members in one commit, or none."""
     with request.database.connect(autocommit=True, application_name="pgtrickle refresh") as conn:
         # A lost trace of a refresh does no harm, a lost refresh would: the commit switches this on again.
         conn.execute("SET synchronous_commit = off")
-        with clock.phase("lock"):
+        with trace.phase("lock"):
             ids = [records.get(conn, name).id for name in request.names]
             held = _hold(conn, ids, request)
             tables = upstream_first(conn, [*records.by_ids(conn, ids).values()])
             reason = "locked" if not held else _unavailable(tables, request.force_full)
             if reason:
                 history.skip(conn, ids, request.unit, request.token.run, request.initiated_by, reason)
-                return _skipped(tables, reason, request, clock)
+                return _skipped(tables, reason, request, trace)
             lease.take(conn, ids, request.token, request.settings)
-            started = history.start(conn, ids, request.unit, request.token.run, request.initiated_by)
-        with clock.phase("schema"):
-            unit = {st.key: _member(conn, st, started[st.id], request) for st in tables}
+            history.start(conn, ids, request.unit, request.token.run, request.initiated_by, trace)
+        with trace.phase("schema"):
+            unit = {st.key: _member(conn, st, request) for st in tables}
             _refuse_to_mix(unit)
-        at = _look(conn, unit, request, clock)
-        _compute(conn, unit, request, clock)
+        at = _look(conn, unit, request, trace)
+        _compute(conn, unit, request, trace)
         conn.execute("COMMIT")  # of the snapshot; temporary tables stay, and so do the locks
-        results = commit(conn, unit, at, request.token, clock, request.settings, rebuild)
+        results = commit(conn, unit, at, request.token, trace, request.settings, rebuild)
         if results is None:
             lease.give_back(conn, ids, request.token)
-            return _moved(conn, unit, request, clock)
+            return _moved(conn, unit, request, trace)
         return results
 
 
@@ -104,12 +104,12 @@ def _unavailable(tables: Sequence[StreamTable], force_full: bool) -> str | None:
     return None
 
 
-def _member(conn: Connection, st: StreamTable, refresh_id: int, request: Request) -> Member:
+def _member(conn: Connection, st: StreamTable, request: Request) -> Member:
     """Read the definition, and where it no longer holds, the one that will."""
     stage.drop_orphans(conn, st.id)
     reason = _reinit_reason(conn, st)
     if reason is None:
-        return Member(st, st, request.queries(conn, st), refresh_id)
+        return Member(st, st, request.queries(conn, st))
     alerts.send(conn, Event.REINITIALIZE_NEEDED, str(st.qualified), reason=reason)
     # Committed before the snapshot, so that a change is either in the snapshot or in a buffer. The rebuild is
     # only rehearsed: readers keep the old table until the new content is there.
@@ -118,7 +118,7 @@ def _member(conn: Connection, st: StreamTable, refresh_id: int, request: Request
     with conn.transaction(force_rollback=True):
         planned = rebuild(conn, captured, request.settings)
         query = request.queries(conn, planned)
-    return Member(captured, planned, query, refresh_id, reason)
+    return Member(captured, planned, query, reason)
 
 
 def _reinit_reason(conn: Connection, st: StreamTable) -> str | None:
@@ -137,16 +137,16 @@ def _refuse_to_mix(unit: Mapping[str, Member]) -> None:
             raise Separately([m.stored.qualified for m in members[:number]])
 
 
-def _look(conn: Connection, unit: Mapping[str, Member], request: Request, clock: history.Clock) -> Snapshot:
+def _look(conn: Connection, unit: Mapping[str, Member], request: Request, trace: history.Trace) -> Snapshot:
     """Take the snapshot and read what the decisions need. Broken capture is mended first, and looked at again."""
-    at = _read(conn, unit, clock)
+    at = _read(conn, unit, trace)
     torn = [m for m in unit.values() if m.stored.is_populated and any(s.buffer_lost for s in m.states.values())]
     if torn:
         conn.execute("COMMIT")
         with conn.transaction():
             for member in torn:
                 recapture(conn, member.stored, request.settings)
-        at = _read(conn, unit, clock)
+        at = _read(conn, unit, trace)
         for member in torn:
             member.states = {
                 key: replace(state, buffer_lost=True) if state.source.captured else state
@@ -156,34 +156,34 @@ def _look(conn: Connection, unit: Mapping[str, Member], request: Request, clock:
     return at
 
 
-def _read(conn: Connection, unit: Mapping[str, Member], clock: history.Clock) -> Snapshot:
-    with clock.phase("snapshot"):
+def _read(conn: Connection, unit: Mapping[str, Member], trace: history.Trace) -> Snapshot:
+    with trace.phase("snapshot"):
         at = snapshot.take(conn)
-    with clock.phase("decide"):
+    with trace.phase("decide"):
         states = facts.read(conn, at, [facts.Reader(m.st, m.query.sources, m.frontier) for m in unit.values()])
     for member in unit.values():
         member.states = states[member.st.id]
     return at
 
 
-def _compute(conn: Connection, unit: Mapping[str, Member], request: Request, clock: history.Clock) -> None:
-    with clock.phase("decide"):
+def _compute(conn: Connection, unit: Mapping[str, Member], request: Request, trace: history.Trace) -> None:
+    with trace.phase("decide"):
         sizes = facts.sizes(conn, request.database, compute.sized(unit, forced=request.force_full))
     executor: Executor | None = None
     snapshot_id = ""
     before: dict[str, Member] = {}
     for key, member in unit.items():
         read_here = any(key in later.query.sources for later in unit.values())
-        with clock.phase("decide"):
+        with trace.phase("decide"):
             member.plan = compute.plan(
                 member, before, sizes, request.settings, forced=request.force_full, read_here=read_here
             )
         if member.plan.computation is not None and not member.plan.here and executor is None:
             executor, snapshot_id = request.executor(), snapshot.export(conn)
-        with clock.phase("compute"):
+        with trace.phase("compute"):
             member.staged = compute.run(conn, request.database, executor, snapshot_id, member, request.token.attempt)
         if read_here:
-            with clock.phase("hand_on"):
+            with trace.phase("hand_on"):
                 compute.hand_on(conn, member, request.settings)
         before[key] = member
 
@@ -205,14 +205,14 @@ def _warn_of_growth(unit: Mapping[str, Member], request: Request) -> None:
 
 
 def _skipped(
-    tables: Sequence[StreamTable], reason: str, request: Request, clock: history.Clock
+    tables: Sequence[StreamTable], reason: str, request: Request, trace: history.Trace
 ) -> dict[str, RefreshResult]:
     return {
         str(st.qualified): RefreshResult(
             name=str(st.qualified),
             action="SKIP",
             fallback_reason=reason,
-            duration_ms=clock.total_ms,
+            duration_ms=trace.total_ms,
             data_timestamp=st.data_timestamp,
             run_token=request.token.run,
             status="SKIPPED",
@@ -222,11 +222,11 @@ def _skipped(
 
 
 def _moved(
-    conn: Connection, unit: Mapping[str, Member], request: Request, clock: history.Clock
+    conn: Connection, unit: Mapping[str, Member], request: Request, trace: history.Trace
 ) -> dict[str, RefreshResult]:
     """Somebody else refreshed meanwhile; what was computed is from before that, and is thrown away."""
-    results = _skipped([member.stored for member in unit.values()], "frontier_moved", request, clock)
+    results = _skipped([member.stored for member in unit.values()], "frontier_moved", request, trace)
     plan = UnitPlan("", tuple(member.plan for member in unit.values() if member.plan))
     for member in unit.values():
-        history.finish(conn, member.refresh_id, results[member.name], clock, str(plan))
+        history.finish(conn, member.stored.id, results[member.name], trace, str(plan))
     return results

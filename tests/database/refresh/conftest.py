@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-import types
 from collections.abc import Iterator
 
 import psycopg
 import pytest
-
-try:
-    from airflow_provider_pgtrickle.dvm import identity  # noqa: F401
-except ImportError:
-    import airflow_provider_pgtrickle.dvm as _dvm
-
-    if not hasattr(_dvm, "View"):
-        _dvm.View = object
-        _v = types.ModuleType("airflow_provider_pgtrickle.dvm.view")
-        _v.View = object
-        sys.modules[_v.__name__] = _v
-    stand_in = types.ModuleType("airflow_provider_pgtrickle.dvm.identity")
-    stand_in.canonical_sql = lambda columns, alias: (
-        "concat('k'" + "".join(f", '|', quote_nullable({alias}.\"{n}\"::text)" for n, _ in columns) + ")"
-    )
-    sys.modules[stand_in.__name__] = stand_in
-    _dvm.identity = stand_in
 
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.catalog.migrate import install
@@ -46,6 +27,11 @@ def workshop(dsn: str) -> Iterator[Workshop]:
 def any_workshop(any_dsn: str) -> Iterator[Workshop]:
     """The same on PostgreSQL 18 and 15."""
     yield from _workshop(any_dsn)
+
+
+@pytest.fixture
+def workshop15(dsn15: str) -> Iterator[Workshop]:
+    yield from _workshop(dsn15)
 
 
 def _workshop(dsn: str) -> Iterator[Workshop]:
