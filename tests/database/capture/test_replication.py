@@ -13,6 +13,7 @@ from airflow_provider_pgtrickle.catalog.database import Database
 from tests.database.capture.conftest import Captured
 
 TABLES = """
+    CREATE TABLE marks (id serial PRIMARY KEY);
     CREATE TABLE orders (id int PRIMARY KEY, item text, price numeric, note text);
     CREATE TABLE sales (id int, day int, PRIMARY KEY (id, day)) PARTITION BY RANGE (day);
     CREATE TABLE sales_1 PARTITION OF sales FOR VALUES FROM (0) TO (10);
@@ -82,14 +83,17 @@ def subscribe(subscriber: Connection) -> None:
 
 
 def caught_up(publisher: Connection, subscriber: Connection) -> None:
-    """Wait until the subscriber has applied all that the publisher has committed."""
-    (lsn,) = publisher.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
-    while subscriber.execute("SELECT FROM pg_subscription_rel WHERE srsubstate <> 'r'").fetchone():
-        pass
-    while not publisher.execute(
-        "SELECT FROM pg_replication_slots WHERE database = current_database() AND confirmed_flush_lsn >= %s", [lsn]
-    ).fetchone():
-        pass
+    """Wait until the subscriber has applied all that the publisher has committed.
+
+    Commits are applied in their order, so a mark that arrives has everything before it arrived; but only once the
+    tables' initial copies are over, for which the first mark wakes the worker.
+    """
+    for done in ("SELECT NOT EXISTS (SELECT FROM pg_subscription_rel WHERE srsubstate <> 'r')", "SELECT true"):
+        (mark,) = publisher.execute("INSERT INTO marks DEFAULT VALUES RETURNING id").fetchone()
+        while subscriber.execute(f"SELECT ({done}) AND EXISTS (SELECT FROM marks WHERE id = {mark})").fetchone() == (
+            False,
+        ):
+            pass
 
 
 def test_replicated_changes_are_captured_exactly_once(conn18, publisher, subscriber):
