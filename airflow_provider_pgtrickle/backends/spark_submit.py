@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -71,7 +73,7 @@ class SparkSubmitBackend:
             raise UsageError(f"spark_args: {error}", remedy="Give arguments of SparkSubmitHook.") from None
         self._refuse_cluster_without_secret(hook)
         # Not env_vars: the hook would write those into --conf on YARN and Kubernetes.
-        hook._env = {**(hook._env or {}), **_environment(request)}
+        hook._env = {**(hook._env or {}), **_python(hook._connection["master"]), **_environment(request)}
         return hook
 
     def _conf(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -113,6 +115,19 @@ def _application_args(request: RefreshRequest) -> list[str]:
 def _environment(request: RefreshRequest) -> dict[str, str]:
     settings = {f"PGTRICKLE_{name.upper()}": str(value) for name, value in request.settings.items()}
     return {"PGTRICKLE_DSN": request.dsn, **settings}
+
+
+def _python(master: str) -> dict[str, str]:
+    """The driver runs the interpreter that has our packages; so do executors where they are on this machine."""
+    beside = str(Path(sys.executable).parent)
+    # pip puts spark-submit beside the interpreter, which need not be on the worker's PATH.
+    found = {
+        "PATH": f"{os.environ.get('PATH', os.defpath)}{os.pathsep}{beside}",
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    if master.startswith("local"):
+        found["PYSPARK_PYTHON"] = sys.executable
+    return {**found, **{name: os.environ[name] for name in found if name in os.environ and name != "PATH"}}
 
 
 def _joined(*parts: str | None) -> str:

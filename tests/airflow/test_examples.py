@@ -36,7 +36,7 @@ def test_the_diamond_of_the_shop_is_one_task(bag: DagBag) -> None:
 
 def test_the_consumer_follows_the_asset_that_the_shop_updates(bag: DagBag) -> None:
     shop = bag.dags["shop__order_totals"].get_task("country_orders__country_revenue__country_report")
-    (wanted,) = [asset for _, asset in bag.dags["shop_consumer"].timetable.asset_condition.iter_assets()]
+    (wanted,) = bag.dags["shop_consumer"].timetable.asset_condition.objects
     assert shop.assets["public.country_report"] == wanted
 
 

@@ -1,0 +1,72 @@
+"""Operators on a real database; those that need no Spark run no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
+
+SHOP = """
+CREATE TABLE customers (id int PRIMARY KEY, name text, region text);
+CREATE TABLE orders (id int PRIMARY KEY, customer_id int, status text, amount numeric(10, 2));
+INSERT INTO customers SELECT n, 'c' || n, (ARRAY['north', 'south'])[1 + n % 2] FROM generate_series(1, 10) n;
+INSERT INTO orders SELECT n, 1 + n % 10, 'open', n FROM generate_series(1, 100) n;
+"""
+
+
+@dataclass
+class Run:
+    """What came of executing an operator."""
+
+    state: str
+    value: Any = None
+    skipped: list[str] = field(default_factory=list)
+    reason: str | None = None
+    events: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+@pytest.fixture
+def shop(dsn: str) -> Iterator[psycopg.Connection]:
+    """A small shop, in autocommit."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(SHOP)
+        yield connection
+
+
+@pytest.fixture
+def execute() -> Callable[..., Run]:
+    """Execute an operator in the context that a task gets, as far as it reads it."""
+
+    def run(operator: BaseOperator, run_id: str = "r1", run_type: str = "manual", **ti: Any) -> Run:
+        pushed: dict[str, Any] = {}
+        events: dict[str, dict[str, Any]] = {}
+        accessor = SimpleNamespace(add=lambda asset, extra: events.update({asset.uri: extra}))
+        values = {"max_tries": operator.retries, "map_index": -1, **ti}
+        context = {
+            "ti": SimpleNamespace(
+                dag_id="dag",
+                run_id=run_id,
+                task_id=operator.task_id,
+                task=operator,
+                xcom_push=lambda key, value: pushed.update({key: value}),
+                xcom_pull=lambda task_ids: pushed.get(task_ids),
+                **values,
+            ),
+            "dag_run": SimpleNamespace(run_type=run_type),
+            "outlet_events": {getattr(operator, "alias", None): accessor},
+        }
+        try:
+            value = operator.execute(context)
+        except DownstreamTasksSkipped as skip:
+            return Run("success", pushed.get("return_value"), skip.tasks, events=events)
+        except AirflowSkipException as skip:
+            return Run("skipped", pushed.get("return_value"), reason=str(skip), events=events)
+        return Run("success", value, events=events)
+
+    return run

@@ -1,0 +1,175 @@
+"""`plan`: what is declared is there afterwards, and what has nothing to do never reaches Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
+from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.operators import StreamTablePlanOperator
+from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+
+
+def tables(**options: Any) -> list[StreamTable]:
+    return [
+        StreamTable("totals", "SELECT customer_id, sum(amount) AS total FROM orders GROUP BY customer_id", **options),
+        StreamTable("big", "SELECT customer_id, total FROM totals WHERE total > 400", schedule="1h"),
+    ]
+
+
+def plan(declared: list[StreamTable]) -> StreamTablePlanOperator:
+    (dag,) = StreamTableGraph("g", declared, "shop_pg").dags()
+    operator = dag.get_task("plan")
+    assert isinstance(operator, StreamTablePlanOperator)
+    return operator
+
+
+@pytest.fixture
+def refresh(dsn: str) -> Callable[..., None]:
+    """Refresh as a task does, computed by PostgreSQL itself."""
+
+    def run(*names: str) -> None:
+        with PgTrickle(dsn) as client:
+            database = client.database
+        with PgTrickle(dsn, executor=lambda: PostgresExecutor(database)) as client:
+            client.refresh(list(names))
+
+    return run
+
+
+def test_the_first_plan_installs_the_catalog_and_declares_everything(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any]
+) -> None:
+    run = execute(plan(tables()))
+    assert run.state == "success"
+    assert run.value["units"] == ["totals", "big"]
+    declared = shop.execute("SELECT pgt_name, is_populated FROM pgtrickle.pgt_stream_tables ORDER BY 1").fetchall()
+    assert declared == [("big", False), ("totals", False)]
+
+
+def test_what_has_no_change_is_skipped_and_brought_to_this_instant(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any], refresh: Callable[..., None]
+) -> None:
+    execute(plan(tables()))
+    refresh("totals")
+    refresh("big")
+    instant = "SELECT min(data_timestamp) FROM pgtrickle.pgt_stream_tables"
+    (before,) = shop.execute(instant).fetchone()
+
+    run = execute(plan(tables()))
+
+    assert run.skipped == ["big", "totals"]
+    assert run.value["skipped"] == {"no change": 2}
+    assert shop.execute(instant).fetchone()[0] > before
+
+
+def test_a_change_upstream_lets_everything_below_run(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any], refresh: Callable[..., None]
+) -> None:
+    execute(plan(tables()))
+    refresh("totals")
+    refresh("big")
+    shop.execute("UPDATE orders SET amount = amount + 1 WHERE id = 1")
+    run = execute(plan(tables()))
+    assert (run.value["units"], run.skipped) == (["totals", "big"], [])
+
+
+def test_on_schedule_a_table_waits_until_it_is_due(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any], refresh: Callable[..., None]
+) -> None:
+    declared = tables(schedule="1w")
+    execute(plan(declared))
+    refresh("totals")
+    refresh("big")
+    shop.execute("UPDATE orders SET amount = amount + 1 WHERE id = 1")
+    assert execute(plan(declared), run_type="scheduled").value["skipped"] == {"not due": 2}
+    assert execute(plan(declared), run_type="manual").value["units"] == ["totals", "big"]
+
+
+@pytest.mark.parametrize(
+    ("hold", "reason"),
+    [
+        ("is_gated = true, gated_reason = 'nightly load'", "held"),
+        ("status = 'SUSPENDED'", "held"),
+        ("tier = 'frozen'", "held"),
+    ],
+)
+def test_a_table_that_is_held_is_skipped(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any], hold: str, reason: str
+) -> None:
+    declared = tables(tier="frozen") if "tier" in hold else tables()
+    execute(plan(declared))
+    shop.execute(f"UPDATE pgtrickle.pgt_stream_tables SET {hold} WHERE pgt_name = 'totals'")
+    run = execute(plan(declared))
+    assert run.skipped == ["totals"]
+    assert run.value["skipped"] == {reason: 1}
+
+
+def test_a_changed_declaration_is_carried_out(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any]
+) -> None:
+    execute(plan(tables()))
+    execute(plan(tables(schedule="10m")))
+    row = shop.execute("SELECT schedule FROM pgtrickle.pgt_stream_tables WHERE pgt_name = 'totals'").fetchone()
+    assert row == ("10m",)
+
+
+def test_an_unchanged_declaration_is_not_declared_again(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any]
+) -> None:
+    versions = "SELECT pgt_name, updated_at FROM pgtrickle.pgt_stream_tables ORDER BY 1"
+    execute(plan(tables()))
+    before = shop.execute(versions).fetchall()
+    execute(plan(tables()))
+    assert shop.execute(versions).fetchall() == before
+
+
+def test_a_view_altered_under_a_table_is_noticed_without_any_row_changing(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any], refresh: Callable[..., None]
+) -> None:
+    shop.execute("CREATE VIEW northern AS SELECT * FROM customers WHERE region = 'north'")
+    declared = [StreamTable("north", "SELECT id, name FROM northern")]
+    execute(plan(declared))
+    refresh("north")
+    assert execute(plan(declared)).skipped == ["north"]
+    shop.execute("CREATE OR REPLACE VIEW northern AS SELECT * FROM customers WHERE region = 'south'")
+    assert execute(plan(declared)).value["units"] == ["north"]
+
+
+def test_an_edge_hidden_in_a_view_is_told(
+    shop: psycopg.Connection,
+    shop_connection: str,
+    execute: Callable[..., Any],
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    execute(plan(tables()[:1]))
+    shop.execute("CREATE VIEW totals_view AS SELECT customer_id, total FROM totals")
+    declared = [*tables()[:1], StreamTable("big", "SELECT customer_id FROM totals_view WHERE total > 400")]
+    parts = StreamTableGraph("g", declared, "shop_pg").parts
+    operator = StreamTablePlanOperator(
+        task_id="plan",
+        tables=declared,
+        units=[unit for part in parts for unit in part.units],
+        schedules={name: schedule for part in parts for name, schedule in part.schedules.items()},
+        postgres_conn_id="shop_pg",
+    )
+    execute(operator)
+    assert "depends_on=['public.totals']" in caplog.text + capsys.readouterr().out
+
+
+def test_a_query_that_postgres_refuses_fails_at_once_with_its_place(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any]
+) -> None:
+    with pytest.raises(AirflowFailException, match=r"line 1, column"):
+        execute(plan([StreamTable("bad", "SELECT nothing FROM orders")]))
+
+
+def test_a_missing_connection_says_how_to_add_it(execute: Callable[..., Any]) -> None:
+    with pytest.raises(AirflowFailException, match="airflow connections add shop_pg"):
+        execute(plan(tables()))
