@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk.bases.decorator import DecoratedOperator, TaskDecorator, determine_kwargs, task_decorator_factory
-from airflow.sdk.definitions.context import context_merge
+from airflow.sdk.bases.decorator import DecoratedOperator, TaskDecorator, task_decorator_factory
 
 from airflow_provider_pgtrickle.errors import UsageError
 from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
@@ -55,18 +54,21 @@ class _StreamTableDecoratedOperator(DecoratedOperator, StreamTableRefreshOperato
         )
 
     def execute(self, context: Context) -> Any:
-        (name,) = self.tables
-        query = self._query(context)
-        with as_airflow(), PgTrickleHook(postgres_conn_id=self.postgres_conn_id).get_client() as client:
-            client.install()
-            # Not initialized here: the refresh that follows does it, on the back end that was asked for.
-            client.create_or_replace_stream_table(name, query, initialize=False, **self.options)
+        self.declare(context)
         return super().execute(context)
 
+    def declare(self, context: Context) -> None:
+        """Make the stream table what the function returns now."""
+        (name,) = self.tables
+        with as_airflow():
+            query = self._query(context)
+            with PgTrickleHook(postgres_conn_id=self.postgres_conn_id).get_client() as client:
+                client.install()
+                # Not initialized here: the refresh that follows does it, on the back end that was asked for.
+                client.create_or_replace_stream_table(name, query, initialize=False, **self.options)
+
     def _query(self, context: Context) -> str:
-        merged: Any = dict(context)
-        context_merge(merged, self.op_kwargs)
-        query = self.python_callable(*self.op_args, **determine_kwargs(self.python_callable, self.op_args, merged))
+        query = self.python_callable(*self.op_args, **self.determine_kwargs({**context, **self.op_kwargs}))
         if not isinstance(query, str) or not query.strip():
             raise UsageError(
                 f"{self.python_callable.__name__} must return the SELECT of its stream table, not {query!r}",
