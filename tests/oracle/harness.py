@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import psycopg
 from airflow_provider_pgtrickle import dvm
 from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding, Window
+from airflow_provider_pgtrickle.dvm.reasons import Refusal
 from psycopg import sql
 
 from tests.oracle.arena import Case
@@ -25,6 +26,14 @@ from tests.oracle.declare import Declared, declare
 
 class Contradiction(AssertionError):
     """The stream table is not what its query says, or a delta took away what wasn't there."""
+
+
+class Refused(Contradiction):
+    """The view says that it can't be kept by deltas; `reason` says why."""
+
+    def __init__(self, refusal: Refusal, query: str) -> None:
+        self.reason = refusal.reason
+        super().__init__(f"{refusal}\n{query}")
 
 
 class Undefined(Exception):
@@ -50,7 +59,7 @@ class Maintained:
         declared = declare(case.conn, case.schema, query)
         view = dvm.analyze(declared.canonical, declared.schema)
         if view.refusal is not None and view.topk is None:
-            raise Contradiction(f"not differentiable: {view.refusal.message}\n{query}")
+            raise Refused(view.refusal, query)
         table = sql.Identifier(case.schema, name)
         case.conn.execute(sql.SQL("CREATE TABLE {} AS {} WITH NO DATA").format(table, sql.SQL(view.storage_query())))
         storage = case.conn.execute(
