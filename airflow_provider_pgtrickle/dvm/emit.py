@@ -245,12 +245,12 @@ class Emitter:
             if not is_its_image(c.type):
                 group.append(f"{column}::text")
         summed = (
-            f"SELECT {', '.join([*restored, f'sum(s.{self.weight}) AS n'])} FROM ("
+            f"SELECT {', '.join([*restored, f'sum(s.{self.weight}) AS __pgt_n'])} FROM ("
             f"SELECT 1 AS {self.weight}, {listed} FROM {plain} AS t{only} "
             f"UNION ALL SELECT {sign}{self.weight}, {listed} FROM {changes} AS c"
             f") AS s GROUP BY {', '.join(group)} HAVING sum(s.{self.weight}) > 0"
         )
-        many = "" if touch and source.kind != "STREAM_TABLE" else " CROSS JOIN LATERAL generate_series(1, u.n)"
+        many = "" if touch and source.kind != "STREAM_TABLE" else " CROSS JOIN LATERAL generate_series(1, u.__pgt_n)"
         items = ", ".join(f"u.{quote(c.name)}" for c in columns)
         parts = [f"SELECT {items} FROM ({summed}) AS u{many}"]
         if touch:

@@ -44,6 +44,10 @@ class Refusal:
     remedy: str
     place: str | None = None
 
+    @property
+    def message(self) -> str:
+        return f"{self.reason.sentence} ({self.detail})"
+
     def __str__(self) -> str:
         kind = "never differentiable" if self.reason.is_permanent else "not differentiable yet"
         return f"{kind}: {self.reason.sentence} ({self.detail}). {self.remedy}"

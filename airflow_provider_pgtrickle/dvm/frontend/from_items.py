@@ -97,7 +97,7 @@ def _relation(builder: Builder, item: exp.Expression, scope: Scope, left: Group)
     if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
         return Group([_table(builder, item, scope)])
     if isinstance(item, exp.Subquery):
-        if isinstance(item.this, exp.Query):
+        if _is_query(item.this):
             return Group([_derived(builder, item, scope)])
         if not item.alias:
             return _item(builder, item.this, scope, left)
@@ -105,6 +105,13 @@ def _relation(builder: Builder, item: exp.Expression, scope: Scope, left: Group)
     if isinstance(item, (exp.Values, exp.Unnest, exp.Lateral, exp.Table)):
         return Group([_function(builder, item, scope)])
     raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{type(item).__name__} in FROM")
+
+
+def _is_query(inner: exp.Expression) -> bool:
+    """Whether parentheses hold a query, not a join."""
+    while isinstance(inner, exp.Subquery) and not inner.alias and not inner.args.get("joins"):
+        inner = inner.this
+    return isinstance(inner, (exp.Select, exp.SetOperation))
 
 
 def _table(builder: Builder, table: exp.Table, scope: Scope) -> Node:

@@ -155,7 +155,7 @@ def _extremum(
             this=_not_null(column(deleted)),
             expression=exp.Coalesce(this=exp.Paren(this=reaches), expressions=[exp.true()]),
         )
-        null = exp.Null()
+        null = exp.Nullif(this=column(held), expression=column(held))
         parts[key] = Part(
             (held,),
             ((held, _filtered(call.copy(), condition)),),
