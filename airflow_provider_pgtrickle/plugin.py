@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
@@ -27,8 +27,10 @@ class _PageOnDemand:
 
 class PgTricklePlugin(AirflowPlugin):
     name = "pgtrickle"
-    fastapi_apps: ClassVar[list[Any]] = [{"app": _PageOnDemand(), "url_prefix": URL_PREFIX, "name": "Stream tables"}]
-    external_views: ClassVar[list[Any]] = [
+    fastapi_apps: list[Any] = [  # noqa: RUF012 (as Airflow declares it)
+        {"app": _PageOnDemand(), "url_prefix": URL_PREFIX, "name": "Stream tables"}
+    ]
+    external_views: list[Any] = [  # noqa: RUF012
         {
             "name": "Stream tables",
             "href": f"{URL_PREFIX}/",
@@ -37,4 +39,4 @@ class PgTricklePlugin(AirflowPlugin):
             "url_route": "stream-tables",
         }
     ]
-    operator_extra_links: ClassVar[list[Any]] = [RefreshHistoryLink(), ExplainLink(), AssetLink()]
+    operator_extra_links: list[Any] = [RefreshHistoryLink(), ExplainLink(), AssetLink()]  # noqa: RUF012
