@@ -135,11 +135,11 @@ class StreamTablePlanOperator(BaseOperator):
 
 def due_units(
     database: Database, units: Sequence[Unit], schedules: Mapping[str, Effective], context: Context
-) -> Verdict:
+) -> tuple[dict[str, TableState], Verdict]:
     """What there is to do now, from PostgreSQL and not from what an earlier task said."""
     with database.transaction() as conn:
         states = readiness.read(conn, [name for unit in units for name in unit.names])
-    return _judged(units, states, schedules, context)
+    return states, _judged(units, states, schedules, context)
 
 
 def _judged(

@@ -12,10 +12,13 @@ from airflow_provider_pgtrickle.backends.request import Backend, RefreshRequest
 from airflow_provider_pgtrickle.errors import ConnectionFault, EnvironmentFault, PgTrickleError, UsageError
 from airflow_provider_pgtrickle.links import AssetLink, ExplainLink, RefreshHistoryLink
 from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.operators import outcome, readiness
+from airflow_provider_pgtrickle.operators import outcome
+from airflow_provider_pgtrickle.operators.confirm import confirm
 from airflow_provider_pgtrickle.operators.database import hook_of
 from airflow_provider_pgtrickle.operators.faults import as_airflow
 from airflow_provider_pgtrickle.operators.plan import due_units
+from airflow_provider_pgtrickle.operators.readiness import NO_CHANGE
+from airflow_provider_pgtrickle.settings import Settings
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
@@ -67,14 +70,16 @@ class StreamTableGraphRefreshOperator(BaseOperator):
             hook = hook_of(self.postgres_conn_id)
             with hook.get_client() as client:
                 self._database = client.database
-            due = set(due_units(self._database, self.units, self.schedules, context).run)
+            states, verdict = due_units(self._database, self.units, self.schedules, context)
+            due = [unit for unit in self.units if verdict.skip.get(unit.task_id, NO_CHANGE) == NO_CHANGE]
             if not due:
-                raise AirflowSkipException("no change")
+                raise AirflowSkipException("; ".join(sorted(set(verdict.skip.values()))))
+            changed = {name for name, state in states.items() if state.has_work}
             self._token = outcome.run_token(context)
             with self._database.transaction() as conn:
                 for earlier in range(outcome.current_round(context)):
                     lease.revoke(conn, outcome.run_token(context, earlier))
-            errors = self._refresh(hook, due, outcome.initiator(context))
+            errors = self._refresh(hook, due, changed, outcome.initiator(context))
             with self._database.transaction() as conn:
                 outcomes = outcome.read(conn, self._token)
         metrics.record(o.result for o in outcomes.values())
@@ -83,24 +88,24 @@ class StreamTableGraphRefreshOperator(BaseOperator):
         # The state tasks fail where a unit did: this task is done when everything possible was.
         return {"run_token": self._token, "refreshed": len(outcomes), "failed": sorted(errors)}
 
-    def _refresh(self, hook: PgTrickleHook, due: set[str], initiated_by: str) -> dict[str, str]:
-        errors: dict[str, str] = {}
-        dsn, settings = hook.dsn, hook.settings
+    def _refresh(self, hook: PgTrickleHook, due: Sequence[Unit], changed: set[str], who: str) -> dict[str, str]:
+        """Refresh each unit; what went wrong, by task id."""
         from airflow_provider_pgtrickle.backends.selection import backend_for
 
+        errors: dict[str, str] = {}
+        dsn, settings = hook.dsn, hook.settings
         self._backend = backend_for(self.spark_conn_id, self.spark_args)
         try:
-            for unit in self.units:
-                if unit.task_id not in due or self._still_idle(unit):
-                    continue
+            for unit in due:
                 blocked = sorted(set(unit.upstream) & errors.keys())
                 if blocked:
                     errors[unit.task_id] = f"waits for {', '.join(blocked)}"
                     continue
                 names = tuple(table.name for table in unit.tables)
-                request = RefreshRequest(names, self._token, dsn, initiated_by=initiated_by, settings=settings)
+                request = RefreshRequest(names, self._token, dsn, initiated_by=who, settings=settings)
                 try:
-                    self._backend.refresh(request)
+                    if changed & set(unit.names) or not self._confirmed(unit, request):
+                        self._backend.refresh(request)
                 except _HOPELESS:
                     raise
                 except PgTrickleError as error:
@@ -111,11 +116,18 @@ class StreamTableGraphRefreshOperator(BaseOperator):
             self._backend = None
         return errors
 
-    def _still_idle(self, unit: Unit) -> bool:
-        """It was to run because of a change upstream that turned out to be none."""
-        with self._database.transaction() as conn:
-            states = readiness.read(conn, unit.names)
-        return not any(state.has_work for state in states.values())
+    def _confirmed(self, unit: Unit, request: RefreshRequest) -> bool:
+        """Whether the unit was brought to this instant without Spark; a change upstream may have been none."""
+        return (
+            confirm(
+                self._database,
+                [table.qualified for table in unit.tables],
+                Settings.load(**request.settings),
+                run_token=request.run_token,
+                initiated_by=request.initiated_by,
+            )
+            is not None
+        )
 
     def on_kill(self) -> None:
         from airflow_provider_pgtrickle.refresh import lease

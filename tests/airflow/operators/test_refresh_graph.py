@@ -1,0 +1,132 @@
+"""Granularity `graph`: one task refreshes, the others show; a failure stops only what reads the table."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+
+from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
+from airflow_provider_pgtrickle.backends import selection
+from airflow_provider_pgtrickle.backends.request import RefreshRequest
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.operators import outcome
+from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.refresh.unit import refresh_unit
+from airflow_provider_pgtrickle.settings import Settings
+
+
+class PostgresBackend:
+    """Computes in PostgreSQL, so that these tests are about the order of things and not about Spark."""
+
+    def __init__(self) -> None:
+        self.refreshed: list[tuple[str, ...]] = []
+        self.closed = threading.Event()
+
+    def refresh(self, request: RefreshRequest) -> None:
+        self.refreshed.append(request.tables)
+        database = Database(request.dsn, Settings.load())
+        refresh_unit(
+            database,
+            [QualifiedName.parse(name) for name in request.tables],
+            executor=lambda: PostgresExecutor(database),
+            settings=Settings.load(),
+            run_token=request.run_token,
+            initiated_by=request.initiated_by,
+        )
+
+    def kill(self) -> None:
+        raise AssertionError("nobody killed it")
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+@pytest.fixture
+def backend(monkeypatch: pytest.MonkeyPatch) -> PostgresBackend:
+    made = PostgresBackend()
+    monkeypatch.setattr(selection, "backend_for", lambda *_: made)
+    return made
+
+
+@pytest.fixture
+def dag(shop: psycopg.Connection, shop_connection: str) -> Any:
+    (made,) = StreamTableGraph(
+        "g",
+        [
+            StreamTable("totals", "SELECT customer_id, sum(amount) AS total FROM orders GROUP BY customer_id"),
+            StreamTable("ratio", "SELECT customer_id, 1000 / total AS share FROM totals"),
+            StreamTable("shares", "SELECT customer_id FROM ratio WHERE share > 1"),
+            StreamTable("regions", "SELECT c.region, sum(t.total) AS total FROM totals t JOIN customers c "
+                        "ON c.id = t.customer_id GROUP BY c.region"),
+        ],
+        shop_connection,
+        granularity="graph",
+    ).dags()  # fmt: skip
+    return made
+
+
+def show(dag: Any, task_id: str, done: dict[str, Any], events: dict[str, Any]) -> dict[str, Any]:
+    operator = dag.get_task(task_id)
+    accessor = SimpleNamespace(add=lambda asset, extra: events.update({asset.uri.rsplit("/", 1)[1]: extra}))
+    context = {"ti": SimpleNamespace(xcom_pull=lambda task_ids: done), "outlet_events": {operator.alias: accessor}}
+    return operator.execute(context)
+
+
+def test_one_task_refreshes_all_and_each_table_shows_its_own(
+    dag: Any, backend: PostgresBackend, shop: psycopg.Connection, execute: Callable[..., Any]
+) -> None:
+    execute(dag.get_task("plan"))
+    done = execute(dag.get_task("refresh"), "r1").value
+    assert done["failed"] == []
+    assert backend.refreshed == [("totals",), ("ratio",), ("regions",), ("shares",)]
+    assert backend.closed.is_set()
+    events: dict[str, Any] = {}
+    assert show(dag, "totals", done, events)["public.totals"]["rows_inserted"] == 10
+    assert list(events) == ["totals"]
+
+
+def test_only_what_changed_reaches_the_back_end(
+    dag: Any, backend: PostgresBackend, shop: psycopg.Connection, execute: Callable[..., Any]
+) -> None:
+    execute(dag.get_task("plan"))
+    execute(dag.get_task("refresh"), "r1")
+    backend.refreshed.clear()
+    shop.execute("UPDATE customers SET region = 'west' WHERE id = 1")
+    done = execute(dag.get_task("refresh"), "r2").value
+    assert backend.refreshed == [("regions",)]
+    events: dict[str, Any] = {}
+    with pytest.raises(AirflowSkipException):
+        show(dag, "totals", done, events)
+    assert events == {}
+    assert show(dag, "regions", done, events)["public.regions"]["action"] == "DIFFERENTIAL"
+
+
+def test_a_failure_stops_what_reads_the_table_and_nothing_else(
+    dag: Any, backend: PostgresBackend, shop: psycopg.Connection, execute: Callable[..., Any]
+) -> None:
+    execute(dag.get_task("plan"))
+    execute(dag.get_task("refresh"), "r1")
+    shop.execute("UPDATE orders SET amount = 0 WHERE customer_id = 3")  # 1000 / 0
+    done = execute(dag.get_task("refresh"), "r2").value
+    assert done["failed"] == ["ratio", "shares"]
+    with pytest.raises(AirflowException, match="log of task 'refresh'"):
+        show(dag, "ratio", done, {})
+    assert show(dag, "regions", done, {})["public.regions"]["rows_updated"] == 1
+
+
+def test_retries_share_a_token_and_a_cleared_task_gets_another() -> None:
+    task = SimpleNamespace(retries=2)
+    ti = {"dag_id": "d", "run_id": "r", "task_id": "t", "map_index": -1, "task": task}
+
+    def token(**state: int) -> str:
+        return outcome.run_token({"ti": SimpleNamespace(**ti, **state)})
+
+    assert token(try_number=1, max_tries=2) == token(try_number=3, max_tries=2)
+    assert token(try_number=1, max_tries=2) != token(try_number=2, max_tries=3)

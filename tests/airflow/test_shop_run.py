@@ -1,0 +1,110 @@
+"""The example shop under `airflow dags test`, on real PostgreSQL and a warm Spark Connect server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+
+from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.spark.servers import ConnectServer
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+ROOT = Path(__file__).parent.parent.parent
+SHOP = ROOT / "airflow_provider_pgtrickle" / "demo" / "shop.sql"
+TABLES = ("order_totals", "country_revenue", "country_orders", "country_report", "best_customers")
+
+
+@pytest.fixture(scope="module")
+def connect_server(spark_alone: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    with ConnectServer(tmp_path_factory.mktemp("connect"), Settings.load()) as server:
+        yield server
+
+
+@pytest.fixture
+def run_dag(
+    airflow_database: None, connect_server: ConnectServer, dsn: str
+) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    """`airflow dags test`, in a process of its own."""
+    environment = {
+        **os.environ,
+        "AIRFLOW_CONN_SHOP_PG": f"pgtrickle://{dsn.split('://', 1)[1]}",
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(
+            {"conn_type": "spark_connect", "host": "127.0.0.1", "port": int(connect_server.url.rsplit(":", 1)[1])}
+        ),
+    }
+
+    def run(dag_id: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "airflow", "dags", "test", dag_id]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=ROOT)
+
+    return run
+
+
+@pytest.fixture
+def shop(dsn: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(SHOP.read_text())
+        yield connection
+
+
+def actions(shop: psycopg.Connection) -> dict[str, str]:
+    """The last refresh of each table."""
+    return dict(
+        shop.execute(
+            "SELECT DISTINCT ON (pgt_name) pgt_name, action FROM pgtrickle.pgt_refresh_history "
+            "JOIN pgtrickle.pgt_stream_tables USING (pgt_id) WHERE pgt_refresh_history.status = 'COMPLETED' "
+            "ORDER BY pgt_name, refresh_id DESC"
+        ).fetchall()
+    )
+
+
+def differences(shop: psycopg.Connection, name: str, query: str) -> list[tuple[object, ...]]:
+    """What tells a stream table from its query, both ways."""
+    columns = ", ".join(
+        row[0]
+        for row in shop.execute(
+            "SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 "
+            "AND NOT attisdropped AND NOT starts_with(attname, '__pgt_') ORDER BY attnum",
+            [name],
+        ).fetchall()
+    )
+    return shop.execute(
+        f"(SELECT {columns} FROM {name} EXCEPT ALL SELECT {columns} FROM ({query}) q) UNION ALL "
+        f"(SELECT {columns} FROM ({query}) q EXCEPT ALL SELECT {columns} FROM {name})"
+    ).fetchall()
+
+
+def test_the_shop_is_filled_then_follows_its_changes_then_rests(
+    run_dag: Callable[[str], subprocess.CompletedProcess[str]], shop: psycopg.Connection
+) -> None:
+    bag = DagBag(str(ROOT / "dags" / "shop.py"), bundle_path=ROOT / "dags", bundle_name="examples")
+    queries = {t.name: t.query for t in bag.dags["shop__order_totals"].get_task("plan").tables}
+
+    filled = run_dag("shop__order_totals")
+    assert filled.returncode == 0, filled.stdout[-5000:] + filled.stderr[-5000:]
+    assert set(actions(shop).values()) == {"FULL"}
+    for name in TABLES:
+        assert differences(shop, name, queries[name]) == [], name
+
+    shop.execute("UPDATE items SET quantity = quantity + 1 WHERE id <= 20")
+    shop.execute("UPDATE orders SET status = 'cancelled' WHERE id BETWEEN 100 AND 110")
+    shop.execute("DELETE FROM orders WHERE id = 200")
+    followed = run_dag("shop__order_totals")
+    assert followed.returncode == 0, followed.stdout[-5000:] + followed.stderr[-5000:]
+    assert actions(shop)["order_totals"] == "DIFFERENTIAL"
+    assert actions(shop)["best_customers"] == "TOPK"
+    for name in TABLES:
+        assert differences(shop, name, queries[name]) == [], name
+
+    rested = run_dag("shop__order_totals")
+    assert rested.returncode == 0, rested.stdout[-5000:] + rested.stderr[-5000:]
+    assert set(actions(shop).values()) == {"NO_DATA"}
