@@ -56,8 +56,11 @@ def populate(conn: Connection, sink: Sink, stage: sql.Identifier) -> Applied:
     if sink.keyed:
         invariants.no_identity_stands_twice(conn, sink, stage)
     columns = names((ROW_ID, *sink.names))
+    # In the order of the row id, whose index then grows at its end and not all over.
     inserted = conn.execute(
-        sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {}").format(sink.table.sql, columns, columns, stage)
+        sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {} ORDER BY {}").format(
+            sink.table.sql, columns, columns, stage, sql.Identifier(ROW_ID)
+        )
     ).rowcount
     return Applied(inserted=inserted)
 

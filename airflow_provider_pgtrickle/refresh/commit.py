@@ -80,9 +80,7 @@ def _write(conn: Connection, member: Member, settings: Settings, rebuild: Rebuil
     buffer = f"changes_{member.stored.key}"
     if applied != Applied() and _exists(conn, buffer):
         apply.write_buffer(conn, sink, buffer, member.visible(), rows)
-    shared = stage_name(member)
-    if shared is not None:
-        conn.execute(sql.SQL("DROP TABLE {}").format(shared))
+    stage.drop_shared(conn, member.st.id)
     return applied
 
 

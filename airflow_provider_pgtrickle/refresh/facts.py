@@ -125,6 +125,8 @@ def read(conn: Connection, at: Snapshot, readers: Sequence[Reader]) -> dict[int,
 
 def sizes(conn: Connection, database: Database, sources: Sequence[Source]) -> dict[str, float]:
     """Estimated rows by source key. What was never analyzed is analyzed, or counted; never guessed."""
+    if not sources:
+        return {}
     relids = {source.key: source.relid for source in sources}
     found = _estimates(conn, list(relids.values()))
     unknown = [source for source in sources if found.get(source.relid) is None]

@@ -15,6 +15,7 @@ from airflow_provider_pgtrickle.errors import (
     PgTrickleError,
     QueryError,
     UsageError,
+    redact,
 )
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh import alerts, history, lease
@@ -106,7 +107,7 @@ def _charge(
         " status = CASE WHEN %(stop)s THEN 'ERROR' WHEN consecutive_errors + 1 >= %(most)s THEN 'SUSPENDED'"
         " ELSE status END, updated_at = pg_catalog.now() WHERE pgt_id = %(id)s RETURNING status, consecutive_errors",
         {
-            "error": str(error),
+            "error": redact(str(error)),
             "stop": verdict is Verdict.STOP,
             "most": settings.max_consecutive_errors,
             "id": pgt_id,

@@ -48,17 +48,20 @@ def shared(conn: Connection, pgt_id: int, token: str, columns: tuple[tuple[str, 
     return CHANGES, table
 
 
-def drop_orphans(conn: Connection, pgt_id: int) -> list[str]:
-    """Drop what earlier runs of this table left. Only for the holder of its lock: no other stage is in use then."""
-    prefix = _prefix(pgt_id)
+def drop_shared(conn: Connection, pgt_id: int) -> None:
+    """Drop the table's shared stages: this run's, and what runs that died left.
+
+    Only for the holder of its lock, in the transaction that commits: no other stage is in use then.
+    """
+    # A LIKE on a prefix finds its rows by the index, among however many tables there are.
+    pattern = _prefix(pgt_id).replace("_", r"\_") + "%"
     left = conn.execute(
-        "SELECT relname FROM pg_catalog.pg_class WHERE relnamespace = pg_catalog.to_regnamespace(%s)"
-        " AND relkind = 'r' AND pg_catalog.starts_with(relname, %s)",
-        (CHANGES, prefix),
+        "SELECT relname FROM pg_catalog.pg_class WHERE relname LIKE %s"
+        " AND relnamespace = pg_catalog.to_regnamespace(%s) AND relkind = 'r'",
+        (pattern, CHANGES),
     ).fetchall()
     for (table,) in left:
-        conn.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(CHANGES, table)))
-    return [table for (table,) in left]
+        conn.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(CHANGES, table)))
 
 
 def copy_arrow(conn: Connection, target: sql.Identifier, arrow: pa.Table) -> int:

@@ -10,7 +10,7 @@ from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.catalog.records import StreamTable
 from airflow_provider_pgtrickle.declare.storage import rebuild, recapture
 from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.refresh import alerts, compute, facts, history, lease, snapshot, stage
+from airflow_provider_pgtrickle.refresh import alerts, compute, facts, history, lease, snapshot
 from airflow_provider_pgtrickle.refresh.alerts import Event
 from airflow_provider_pgtrickle.refresh.commit import commit
 from airflow_provider_pgtrickle.refresh.executor import Executor
@@ -106,7 +106,6 @@ def _unavailable(tables: Sequence[StreamTable], force_full: bool) -> str | None:
 
 def _member(conn: Connection, st: StreamTable, request: Request) -> Member:
     """Read the definition, and where it no longer holds, the one that will."""
-    stage.drop_orphans(conn, st.id)
     reason = _reinit_reason(conn, st)
     if reason is None:
         return Member(st, st, request.queries(conn, st))

@@ -210,7 +210,7 @@ def test_recovery_of_all_leaves_alone_what_a_session_holds(big: Workshop) -> Non
 def test_an_orphaned_stage_is_dropped_by_the_next_run(big: Workshop) -> None:
     big.run(f"CREATE UNLOGGED TABLE pgtrickle_changes.stage_{big.record('big').id}_dead (a int)")
     big.run("CREATE UNLOGGED TABLE pgtrickle_changes.stage_999_alive (a int)")
-    big.refresh_one("big")
+    big.refresh_one("big", force_full=True)
     assert big.rows("SELECT relname FROM pg_class WHERE relname LIKE 'stage%'") == [("stage_999_alive",)]
 
 
