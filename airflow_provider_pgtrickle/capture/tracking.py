@@ -89,6 +89,8 @@ def _tracked_columns(conn: Connection, relid: int) -> set[str]:
 
 def _stands(conn: Connection, plan: Layout) -> bool:
     row = conn.execute(
-        "SELECT fingerprint FROM pgtrickle.pgt_change_tracking WHERE source_relid = %s", [plan.relid]
+        "SELECT fingerprint FROM pgtrickle.pgt_change_tracking"
+        " WHERE source_relid = %s AND pg_catalog.to_regclass(%s) IS NOT NULL",
+        [plan.relid, plan.buffer.quoted],
     ).fetchone()
     return row is not None and row[0] == plan.fingerprint and is_attached(conn, plan)
