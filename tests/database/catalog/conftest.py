@@ -1,0 +1,27 @@
+"""A database with the catalog installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from psycopg import Connection
+
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.catalog.migrate import install
+
+
+@pytest.fixture
+def conn(any_dsn: str) -> Iterator[Connection]:
+    """An autocommitting session of the ordinary owner, on PostgreSQL 18 and 15."""
+    with Database(any_dsn).connect(autocommit=True) as conn:
+        install(conn)
+        yield conn
+
+
+@pytest.fixture
+def admin_of(conn: Connection, request: pytest.FixtureRequest) -> Iterator[Connection]:
+    """A superuser's session in the database of `conn`."""
+    admin = "admin_dsn" if conn.info.server_version >= 160_000 else "admin_dsn15"
+    with Database(request.getfixturevalue(admin)).connect(autocommit=True) as admin_conn:
+        yield admin_conn
