@@ -52,6 +52,7 @@ class Maintained:
     frontier: int
     exact_images: bool
     """Whether equal values must also look equal (1.0 is not 1.00)."""
+    last_delta: str | None = None
 
     @classmethod
     def create(cls, case: Case, query: str, *, name: str = "st_0", exact_images: bool = True) -> Maintained:
@@ -93,6 +94,7 @@ class Maintained:
         if action != "DIFFERENTIAL":
             self.case.conn.execute(sql.SQL("DELETE FROM {}").format(self._table))
             text = f"SELECT 1 AS __pgt_w, full_content.* FROM ({text}) AS full_content"
+        self.last_delta = text
         if text is not None:
             self._apply(text)
         self.verify()
@@ -187,9 +189,7 @@ class Maintained:
         for words, left, right in (("too many", stored, wanted), ("missing", wanted, stored)):
             rows = self.case.conn.execute(sql.SQL("({}) EXCEPT ALL ({}) LIMIT 5").format(left, right)).fetchall()
             if rows:
-                raise Contradiction(
-                    f"{what}: {words}: {rows}\n{self.query}\n-- delta:\n{self.view.delta(self.binding())}"
-                )
+                raise Contradiction(f"{what}: {words}: {rows}\n{self.query}\n-- delta:\n{self.last_delta}")
 
     def _expect_unique_identity(self) -> None:
         if not self.view.identity:
