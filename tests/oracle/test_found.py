@@ -31,7 +31,7 @@ def test_distinct_on_inside_distinct_on(new_case: NewCase) -> None:
         "SELECT count(*) AS n FROM (SELECT o.b FROM t o WHERE o.a NOT IN (SELECT i.a + 1 FROM t i)) g",
         "SELECT count(*) AS n FROM (SELECT DISTINCT ON (b) b, a FROM t ORDER BY b, a) x",
         "SELECT 1 AS c FROM (SELECT DISTINCT ON (a) a, b FROM t ORDER BY a) u UNION ALL SELECT 1 FROM t",
-        "SELECT 'x' AS label FROM (SELECT o.b FROM t o WHERE o.a NOT IN (SELECT i.a + 1 FROM t i)) o UNION SELECT b FROM t",
+        "SELECT 'x' AS c FROM (SELECT o.b FROM t o WHERE o.a NOT IN (SELECT a + 1 FROM t)) o UNION SELECT b FROM t",
         "SELECT f.c FROM (SELECT 1 AS c FROM t UNION ALL SELECT 1 FROM t x WHERE x.b IN ('x', '')) f WHERE f.c > 0",
     ],
 )
