@@ -72,7 +72,7 @@ def _reader(
         )
         parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
 
-        def parsed(rows: list[memoryview | bytes]) -> list[pyarrow.RecordBatch]:
+        def parsed(rows: list[bytes]) -> list[pyarrow.RecordBatch]:
             text = b"".join(rows)
             options = csv.ReadOptions(column_names=names, block_size=len(text) + 1, use_threads=False)
             return csv.read_csv(pyarrow.BufferReader(text), options, parse, convert).to_batches()
@@ -81,7 +81,8 @@ def _reader(
             with psycopg.connect(dsn, application_name="pgtrickle") as conn, conn.cursor() as cursor:
                 cursor.execute(enter)
                 with cursor.copy(copies[number]) as copy:
-                    rows, size = [], 0
+                    rows: list[bytes] = []
+                    size = 0
                     for row in copy:
                         rows.append(bytes(row))
                         size += len(row)

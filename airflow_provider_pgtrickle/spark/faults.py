@@ -40,8 +40,15 @@ _KNOWN: tuple[tuple[re.Pattern[str], type[PgTrickleError], str, _Remedy], ...] =
             "The driver and the executors run different Pythons or PySparks",
             "Run one version of both everywhere.",
         ),
+        (
+            r"ExecutorLost|executor .* exited|worker lost|FetchFailed|StatusCode\.UNAVAILABLE|INVALID_HANDLE"
+            r"|SparkContext was shut down|stopped SparkContext|Py4JNetworkError|builtins\.Connection\w*Error",
+            TransientFault,
+            "Spark lost an executor or its server during the computation",
+            None,
+        ),
         (r"password authentication failed", ConnectionFault, "PostgreSQL refuses the credentials", None),
-        (r"permission denied|42501", PermissionFault, "", None),
+        (r"permission denied", PermissionFault, "", None),
         (
             r"invalid snapshot identifier|snapshot \S+ does not exist",
             TransientFault,
@@ -51,16 +58,10 @@ _KNOWN: tuple[tuple[re.Pattern[str], type[PgTrickleError], str, _Remedy], ...] =
         (r"No space left on device", TransientFault, "The disk is full, so nothing could be staged", "Free space."),
         (
             r"Connection to \S+ refused|connection attempt failed|connection refused|too many clients"
-            r"|terminating connection|server closed the connection|database system is (?:starting|shutting)",
+            r"|terminating connection|server closed the connection|FAILED_JDBC\.CONNECTION"
+            r"|database system is (?:starting|shutting)",
             ConnectionFault,
             "PostgreSQL could not be reached from Spark",
-            None,
-        ),
-        (
-            r"ExecutorLost|executor .* exited|worker lost|FetchFailed|StatusCode\.UNAVAILABLE|INVALID_HANDLE"
-            r"|Connection reset|SparkContext was shut down|stopped SparkContext|Connection refused",
-            TransientFault,
-            "Spark lost an executor or its server during the computation",
             None,
         ),
         (r"deadlock detected|could not serialize|lock timeout", TransientFault, "", None),
@@ -83,13 +84,20 @@ def translating() -> Iterator[None]:
 
 def translated(exc: BaseException) -> PgTrickleError:
     """One sentence for `exc`: the server's own where it has one."""
-    text = f"{type(exc).__module__}.{type(exc).__name__}: {exc}"
+    text = "\n".join(f"{type(one).__module__}.{type(one).__name__}: {one}" for one in _chain(exc))
     found = _SERVER_MESSAGE.search(text)
     said = found["message"].strip() if found else ""
     for pattern, kind, message, remedy in _KNOWN:
         if pattern.search(text):
             return kind(message or said or _first_line(exc), remedy=remedy)
     return RefreshError(f"PostgreSQL reports: {said}" if said else f"Spark reports: {_first_line(exc)}")
+
+
+def _chain(exc: BaseException | None) -> Iterator[BaseException]:
+    """`exc` and what it came from; a classic session keeps the JVM's own chain apart from Python's."""
+    while exc is not None:
+        yield exc
+        exc = getattr(exc, "_cause", None) or exc.__cause__
 
 
 def _first_line(exc: BaseException) -> str:

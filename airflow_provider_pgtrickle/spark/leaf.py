@@ -15,6 +15,7 @@ from psycopg.conninfo import make_conninfo
 
 from airflow_provider_pgtrickle.catalog.database import PINNED, JdbcTarget
 from airflow_provider_pgtrickle.spark.copied import read_copied
+from airflow_provider_pgtrickle.spark.faults import translating
 from airflow_provider_pgtrickle.spark.placeholders import escape_placeholders
 from airflow_provider_pgtrickle.spark.session import is_connect
 
@@ -85,7 +86,9 @@ def _partition(spark: SparkSession, snapshot: Snapshot, text: str, columns: Sequ
         "fetchsize": str(_FETCH_ROWS),
         "pushDownPredicate": "false",
     }
-    return spark.read.format("jdbc").options(**options).load()
+    # It connects here already, to learn the columns.
+    with translating():
+        return spark.read.format("jdbc").options(**options).load()
 
 
 def _named(text: str, columns: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_pgtrickle.spark.leaf import Leaf, Snapshot, read
@@ -47,7 +48,7 @@ class Meter:
         if is_connect(self.spark):
             self.jobs += 1
             return action()
-        context = self.spark.sparkContext
+        context: Any = self.spark.sparkContext
         outer, group = context.getLocalProperty(_GROUP), f"pgtrickle-{uuid.uuid4()}"
         context.setLocalProperty(_GROUP, group)
         try:
@@ -60,9 +61,6 @@ class Meter:
 
 def _observing(spark: SparkSession) -> tuple[Any, Any]:
     """The count and the observation of the session's own kind: `pyspark.sql` picks one for the whole process."""
-    if is_connect(spark):
-        from pyspark.sql.connect import functions
-        from pyspark.sql.connect.observation import Observation
-    else:
-        from pyspark.sql import Observation, functions
-    return functions.count(functions.lit(1)).alias("rows"), Observation()
+    kind = "pyspark.sql.connect" if is_connect(spark) else "pyspark.sql"
+    functions = import_module(f"{kind}.functions")
+    return functions.count(functions.lit(1)).alias("rows"), import_module(f"{kind}.observation").Observation()

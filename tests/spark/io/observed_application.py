@@ -1,6 +1,6 @@
 """Run by `test_credentials`: a classic session with everything on that shows what an application does.
 
-Prints what its UI's REST interface and the plans tell.
+Its log is at debug, but for what the shipped settings pin. Prints what the UI's REST interface and the plans tell.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import urllib.request
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -17,6 +18,7 @@ from airflow_provider_pgtrickle.refresh.executor import Computation, StageTarget
 from airflow_provider_pgtrickle.settings import Settings
 from airflow_provider_pgtrickle.spark.execute import SparkExecutor
 from airflow_provider_pgtrickle.spark.leaf import Leaf, Snapshot, read
+from airflow_provider_pgtrickle.spark.package import application
 from airflow_provider_pgtrickle.spark.session import local_conf
 
 QUERY = "SELECT 1 AS __pgt_w, n::text AS __pgt_key, n::text AS n FROM generate_series(1, 10) n"
@@ -30,13 +32,15 @@ def main(folder: str) -> None:
         "spark.ui.port": "0",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.compress": "false",
-        "spark.eventLog.dir": folder,
+        "spark.eventLog.dir": Path(folder).as_uri(),
     }
-    del conf["spark.driver.extraJavaOptions"]
+    # The shipped settings with the root alone turned up.
+    verbose = Path(folder) / "log4j2.properties"
+    verbose.write_text(application("log4j2.properties").read_text().replace("level = warn", "level = debug", 1))
+    conf["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={verbose.as_uri()}"
     for key, value in conf.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("DEBUG")
     database = Database(os.environ["PGTRICKLE_DSN"], settings)
     with database.connect() as coordinator:
         coordinator.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -46,9 +50,9 @@ def main(folder: str) -> None:
         executor.compute(exported, Computation(QUERY, ("n",), 10, large=True), StageTarget("public", "s", ("n",)))
         read(spark, Snapshot(database.jdbc, exported), Leaf(QUERY)).explain("extended")
     root = f"{spark.sparkContext.uiWebUrl}/api/v1/applications"
-    (application,) = json.loads(_fetched(root))
+    (listed,) = json.loads(_fetched(root))
     for part in ("environment", "jobs", "stages?details=true", "sql?details=true", "allexecutors"):
-        print(_fetched(f"{root}/{application['id']}/{part}"))
+        print(_fetched(f"{root}/{listed['id']}/{part}"))
     spark.stop()
 
 

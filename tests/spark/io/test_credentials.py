@@ -33,7 +33,7 @@ def stage(conn) -> StageTarget:
 def test_a_classic_application_shows_no_password(spark_alone, dsn, password, stage, tmp_path):
     script = Path(__file__).with_name("observed_application.py")
     ran = subprocess.run(
-        [sys.executable, str(script), tmp_path.as_uri()],
+        [sys.executable, str(script), str(tmp_path)],
         env=os.environ | {"PGTRICKLE_DSN": dsn, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
@@ -41,9 +41,10 @@ def test_a_classic_application_shows_no_password(spark_alone, dsn, password, sta
     )
     assert ran.returncode == 0, ran.stderr[-5000:]
     kept = _kept(tmp_path)
-    # They do show the read itself, so they would show its options.
+    # The log is verbose, and they do show the read itself, so they would show its options.
     assert "generate_series(1, 10)" in ran.stdout
     assert "generate_series(1, 10)" in kept
+    assert " DEBUG " in ran.stderr
     assert password not in ran.stdout
     assert password not in ran.stderr
     assert password not in kept

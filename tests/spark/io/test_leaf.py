@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import psycopg
 import pytest
 from psycopg import sql
 
-from airflow_provider_pgtrickle.errors import RefreshError, TransientFault
+from airflow_provider_pgtrickle.errors import ConnectionFault, PermissionFault, RefreshError, TransientFault
 from airflow_provider_pgtrickle.settings import Settings
 from airflow_provider_pgtrickle.spark.leaf import Leaf, Snapshot, read
 from airflow_provider_pgtrickle.spark.slices import ctid_slices
@@ -123,6 +126,20 @@ def test_an_error_of_the_query_arrives_in_postgresqls_words(any_spark, conn, sna
     with snapshot_now() as snapshot, pytest.raises(RefreshError, match="division by zero") as raised:
         collect(read(any_spark, snapshot, Leaf("SELECT (1 / n)::text AS a FROM generate_series(0, 1) n")))
     assert "\n" not in str(raised.value)
+
+
+def test_a_refused_password_is_a_connection_fault(any_spark, snapshot_now):
+    with snapshot_now() as snapshot:
+        wrong = replace(snapshot.jdbc, properties={**snapshot.jdbc.properties, "password": "wrong"})
+        with pytest.raises(ConnectionFault, match="refuses the credentials"):
+            collect(read(any_spark, replace(snapshot, jdbc=wrong), Leaf("SELECT '1' AS a")))
+
+
+def test_a_right_that_lacks_is_a_permission_fault(any_spark, admin_dsn, snapshot_now):
+    with psycopg.connect(admin_dsn, autocommit=True) as admin:
+        admin.execute("CREATE TABLE public.secrets (a text)")
+    with snapshot_now() as snapshot, pytest.raises(PermissionFault, match="permission denied for table secrets"):
+        collect(read(any_spark, snapshot, Leaf("SELECT a FROM public.secrets")))
 
 
 def test_ctid_slices_part_a_partitioned_table_too(any_spark, conn, snapshot_now):
