@@ -17,6 +17,10 @@ from airflow_provider_pgtrickle.refresh.snapshot import Connection
 _LOST = "The run ended without a word: its process or its database session was killed."
 
 
+# A plan may carry thousands of pending rows in its SQL.
+_LONGEST_PLAN = 20_000
+
+
 @dataclass
 class Trace:
     """What one attempt leaves in the history: its rows, and where the time goes."""
@@ -85,10 +89,15 @@ def finish(conn: Connection, pgt_id: int, result: RefreshResult, trace: Trace, p
             result.spark_jobs,
             result.duration_ms,
             Jsonb(trace.phases),
-            plan,
+            plan and plan[:_LONGEST_PLAN],
             trace.rows[pgt_id],
         ),
     )
+
+
+def withdraw(conn: Connection, trace: Trace) -> None:
+    """Take the RUNNING rows back: the attempt gives way to others before it did anything."""
+    conn.execute("DELETE FROM pgtrickle.pgt_refresh_history WHERE refresh_id = ANY(%s)", (list(trace.rows.values()),))
 
 
 def fail(conn: Connection, trace: Trace, error: str) -> None:

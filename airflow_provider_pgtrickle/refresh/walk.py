@@ -10,9 +10,10 @@ from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.catalog.records import StreamTable
 from airflow_provider_pgtrickle.declare.storage import rebuild, recapture
 from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.refresh import alerts, compute, facts, history, lease, snapshot
+from airflow_provider_pgtrickle.refresh import alerts, compute, facts, history, lease, snapshot, stage
 from airflow_provider_pgtrickle.refresh.alerts import Event
 from airflow_provider_pgtrickle.refresh.commit import commit
+from airflow_provider_pgtrickle.refresh.decision import Fallback
 from airflow_provider_pgtrickle.refresh.executor import Executor
 from airflow_provider_pgtrickle.refresh.lease import RunToken
 from airflow_provider_pgtrickle.refresh.member import Member
@@ -70,7 +71,12 @@ def attempt(request: Request, trace: history.Trace) -> dict[str, RefreshResult]:
             history.start(conn, ids, request.unit, request.token.run, request.initiated_by, trace)
         with trace.phase("schema"):
             unit = {st.key: _member(conn, st, request) for st in tables}
-            _refuse_to_mix(unit)
+            try:
+                _refuse_to_mix(unit)
+            except Separately:
+                history.withdraw(conn, trace)
+                lease.give_back(conn, ids, request.token)
+                raise
         at = _look(conn, unit, request, trace)
         _compute(conn, unit, request, trace)
         conn.execute("COMMIT")  # of the snapshot; temporary tables stay, and so do the locks
@@ -122,10 +128,18 @@ def _member(conn: Connection, st: StreamTable, request: Request) -> Member:
 
 def _reinit_reason(conn: Connection, st: StreamTable) -> str | None:
     if st.needs_reinit:
-        return st.reinit_reason or "schema_changed"
-    if st.fingerprint is None or fingerprint.again(conn, st.fingerprint) == st.fingerprint:
-        return None
-    return "schema_changed"
+        return st.reinit_reason or Fallback.SCHEMA_CHANGED
+    changed = st.fingerprint is not None and fingerprint.again(conn, st.fingerprint) != st.fingerprint
+    return Fallback.SCHEMA_CHANGED if changed or _was_altered(conn, st) else None
+
+
+def _was_altered(conn: Connection, st: StreamTable) -> bool:
+    """Whether somebody dropped the table, or columns of it: no trigger can keep an owner from that."""
+    there = conn.execute(
+        "SELECT attname FROM pg_catalog.pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped",
+        (st.relid,),
+    ).fetchall()
+    return not {stage.ROW_ID, *(column.name for column in st.storage)} <= {name for (name,) in there}
 
 
 def _refuse_to_mix(unit: Mapping[str, Member]) -> None:
@@ -139,7 +153,13 @@ def _refuse_to_mix(unit: Mapping[str, Member]) -> None:
 def _look(conn: Connection, unit: Mapping[str, Member], request: Request, trace: history.Trace) -> Snapshot:
     """Take the snapshot and read what the decisions need. Broken capture is mended first, and looked at again."""
     at = _read(conn, unit, trace)
-    torn = [m for m in unit.values() if m.stored.is_populated and any(s.buffer_lost for s in m.states.values())]
+    torn = [
+        member
+        for member in unit.values()
+        if member.stored.is_populated
+        and member.reinit_reason is None
+        and any(state.buffer_lost for state in member.states.values())
+    ]
     if torn:
         conn.execute("COMMIT")
         with conn.transaction():

@@ -15,7 +15,7 @@ TOTALS = "SELECT customer, sum(amount) AS total FROM orders GROUP BY customer"
 @pytest.fixture
 def big(any_workshop: Workshop) -> Workshop:
     query = filtered(any_workshop.source("orders"), ("id", "amount"), "amount > 50")
-    any_workshop.stream_table("big", "id int, amount numeric", query, key=["id"])
+    any_workshop.stream_table("big", "id int, amount numeric", query, key=["id"], text=BIG)
     return any_workshop
 
 

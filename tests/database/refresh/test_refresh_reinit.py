@@ -75,6 +75,7 @@ def test_a_reshaped_member_of_a_unit_goes_first(pt: PgTrickle, conn: psycopg.Con
     conn.execute("DROP VIEW paid; ALTER TABLE orders ALTER amount TYPE text USING amount::text || ' EUR'")
     results = pt.refresh(["st", "reader"])
     assert [results[name].action for name in ("st", "reader")] == ["REINITIALIZE", "REINITIALIZE"]
+    assert {row["status"] for name in ("st", "reader") for row in pt.history(name)} == {"COMPLETED"}
     assert differs(conn, "reader", "id, amount", "SELECT id, amount FROM orders") == []
 
 
@@ -86,6 +87,17 @@ def test_a_dropped_column_is_a_permanent_error_that_names_it(pt: PgTrickle, conn
     (state,) = [row for row in pt.status() if row["pgt_name"] == "st"]
     assert state["status"] == "ERROR"
     assert conn.execute("SELECT count(*) FROM st").fetchone() == (100,)
+
+
+@pytest.mark.parametrize("damage", ["ALTER TABLE st DROP COLUMN amount", "DROP TABLE st"])
+def test_a_table_damaged_by_its_owner_is_made_whole(pt: PgTrickle, conn: psycopg.Connection[Any], damage: str) -> None:
+    pt.create_stream_table("st", "SELECT id, amount FROM orders")
+    conn.execute(damage)  # type: ignore[arg-type]
+    result = pt.refresh_stream_table("st")
+    assert (result.action, result.fallback_reason) == ("REINITIALIZE", "schema_changed")
+    assert differs(conn, "st", "id, amount", "SELECT id, amount FROM orders") == []
+    conn.execute("DELETE FROM orders WHERE id = 1")
+    assert pt.refresh_stream_table("st").action == "DIFFERENTIAL"
 
 
 @pytest.mark.parametrize("damage", ["triggers disabled", "buffer dropped"])
