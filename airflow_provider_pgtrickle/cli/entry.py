@@ -8,6 +8,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from airflow_provider_pgtrickle.cli import output
 from airflow_provider_pgtrickle.cli.command import Command
@@ -94,7 +95,7 @@ def _first_line(error: Exception) -> str:
     return line if line.endswith((".", "!", "?")) else f"{line}."
 
 
-def _show_warning(message: object, category: type[Warning], *_: object) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     from airflow_provider_pgtrickle.declare.notices import PgTrickleWarning
 
     # Warnings of the libraries underneath mean nothing to whoever typed the command.

@@ -110,7 +110,8 @@ def _redefine(conn: psycopg.Connection, before: StreamTable, definition: Definit
 
 
 def _rebuild_notice(conn: psycopg.Connection, before: StreamTable, definition: Definition) -> tuple[str, ...]:
-    if table.compare(columns.of_relation(conn, before.relid), definition.columns) is not table.Change.REBUILD:
+    current = columns.of_relation(conn, before.relid)
+    if not current or table.compare(current, definition.columns) is not table.Change.REBUILD:
         return ()
     return (
         f"{before.qualified} is dropped and made again because the type of a column changes: "

@@ -8,6 +8,7 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.catalog.records import StorageColumn
+from airflow_provider_pgtrickle.declare.scalar import scalar
 from airflow_provider_pgtrickle.dvm import View
 
 ROW_ID = "__pgt_row_id"
@@ -57,14 +58,14 @@ def of_view(conn: psycopg.Connection, view: View) -> tuple[Column, ...]:
     with conn.transaction(force_rollback=True):
         _qualify(conn)
         conn.execute(sql.SQL("CREATE VIEW {} AS {}").format(probe, sql.SQL(view.storage_query())))
-        relid = conn.execute("SELECT %s::pg_catalog.regclass::oid", (probe.as_string(conn),)).fetchone()[0]
+        relid = scalar(conn, "SELECT %s::pg_catalog.regclass::oid", (probe.as_string(conn),))
         described = of_relation(conn, relid)
     hidden = frozenset(view.hidden)
     return tuple(Column(c.name, c.type, c.collation, c.name in hidden) for c in described)
 
 
-def of_relation(conn: psycopg.Connection, relid: int) -> tuple[Column, ...]:
-    """The columns a relation has now."""
+def of_relation(conn: psycopg.Connection, relid: int | None) -> tuple[Column, ...]:
+    """The columns a relation has now; none where it is gone."""
     with conn.transaction(force_rollback=True):
         _qualify(conn)
         rows = conn.execute(_DESCRIBE, (relid,)).fetchall()

@@ -13,6 +13,7 @@ from airflow_provider_pgtrickle.declare import capturing, table
 from airflow_provider_pgtrickle.declare.definition import define
 from airflow_provider_pgtrickle.declare.lock import lock_declarations
 from airflow_provider_pgtrickle.declare.options import Options
+from airflow_provider_pgtrickle.declare.scalar import scalar
 from airflow_provider_pgtrickle.declare.subject import about
 from airflow_provider_pgtrickle.errors import StreamTableExists, UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
@@ -53,12 +54,8 @@ def create(conn: psycopg.Connection, name: QualifiedName, query: str, options: O
 
 
 def _refuse_taken(conn: psycopg.Connection, name: QualifiedName) -> None:
-    if (
-        conn.execute(
-            "SELECT pg_catalog.to_regnamespace(%s)", (sql.Identifier(name.schema).as_string(conn),)
-        ).fetchone()[0]
-        is None
-    ):
+    schema = sql.Identifier(name.schema).as_string(conn)
+    if scalar(conn, "SELECT pg_catalog.to_regnamespace(%s)", (schema,)) is None:
         raise UsageError(f"There is no schema {name.schema!r}", remedy="Create it, or choose another.")
     if records.find(conn, name):
         raise StreamTableExists(

@@ -40,7 +40,8 @@ def graph(conn: psycopg.Connection) -> Graph:
     tables = records.get_all(conn)
     names = {table.id: str(table.qualified) for table in tables}
     for dependency in records.dependencies(conn, None):
-        source = names.get(dependency.source_pgt_id) or f"{dependency.source_schema}.{dependency.source_name}"
+        # A stream table by its name of now; it may have been renamed or moved since.
+        source = names.get(dependency.source_pgt_id or 0, str(dependency.qualified))
         sources.setdefault(dependency.pgt_id, set()).add(source)
     return Graph.build(_node(table, frozenset(sources.get(table.id, ()))) for table in tables)
 

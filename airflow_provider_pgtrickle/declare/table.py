@@ -14,6 +14,7 @@ from airflow_provider_pgtrickle.capture.guard import guard
 from airflow_provider_pgtrickle.declare import columns
 from airflow_provider_pgtrickle.declare.columns import ROW_ID, Column
 from airflow_provider_pgtrickle.declare.options import partition_key
+from airflow_provider_pgtrickle.declare.scalar import scalar
 from airflow_provider_pgtrickle.errors import UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
 
@@ -55,7 +56,7 @@ def create(
         _create_partitions(conn, name, partition_by)
     # Not unique: the id is a hash, and a match is confirmed on the identity columns.
     conn.execute(sql.SQL("CREATE INDEX ON {} ({})").format(name.sql, sql.Identifier(ROW_ID)))
-    relid = _oid(conn, name)
+    relid = scalar(conn, "SELECT %s::pg_catalog.regclass::oid", (name.quoted,))
     guard(conn, relid)
     return relid
 
@@ -80,7 +81,7 @@ def empty(conn: psycopg.Connection, name: QualifiedName) -> None:
 
 def exists(conn: psycopg.Connection, name: QualifiedName) -> bool:
     """Whether any relation has that name."""
-    return _oid(conn, name, missing_ok=True) is not None
+    return _oid(conn, name) is not None
 
 
 def compare(current: Iterable[Column], wanted: Iterable[Column]) -> Change:
@@ -99,7 +100,7 @@ def reshape(
     conn: psycopg.Connection, name: QualifiedName, wanted: tuple[Column, ...], partition_by: str | None = None
 ) -> Reshaped:
     """Give the table the wanted columns, keeping it where that can be; make it where it is gone."""
-    relid = _oid(conn, name, missing_ok=True)
+    relid = _oid(conn, name)
     if relid is None:
         return Reshaped(Change.REBUILD, create(conn, name, wanted, partition_by))
     current = columns.of_relation(conn, relid)
@@ -163,7 +164,7 @@ def _rebuild(
                 sql.SQL(" WITH GRANT OPTION" if grantable else ""),
             )
         )
-    if owner != conn.execute("SELECT current_user").fetchone()[0]:
+    if owner != scalar(conn, "SELECT current_user"):
         conn.execute(sql.SQL("ALTER TABLE {} OWNER TO {}").format(name.sql, sql.Identifier(owner)))
     return Reshaped(Change.REBUILD, new, lost)
 
@@ -180,9 +181,9 @@ def _refuse_if_read(conn: psycopg.Connection, name: QualifiedName) -> None:
 
 def _access(conn: psycopg.Connection, relid: int) -> tuple[str, list[tuple[str | None, str, bool]]]:
     """The owner, and the grants to everyone else."""
-    owner = conn.execute(
-        "SELECT pg_catalog.pg_get_userbyid(relowner) FROM pg_catalog.pg_class WHERE oid = %s", (relid,)
-    ).fetchone()[0]
+    owner = scalar(
+        conn, "SELECT pg_catalog.pg_get_userbyid(relowner) FROM pg_catalog.pg_class WHERE oid = %s", (relid,)
+    )
     grants = conn.execute(
         """
         SELECT CASE WHEN a.grantee <> 0 THEN pg_catalog.pg_get_userbyid(a.grantee) END, a.privilege_type, a.is_grantable
@@ -238,7 +239,7 @@ def _partition_clause(partition_by: str, wanted: tuple[Column, ...]) -> sql.Comp
 def _create_partitions(conn: psycopg.Connection, name: QualifiedName, partition_by: str) -> None:
     """The partitions a new table starts with: a DEFAULT one, so that every row has a home; HASH knows no default."""
     if partition_key(partition_by)[0] == "HASH":
-        bounds = {
+        bounds: dict[str, sql.Composable] = {
             f"p{i}": sql.SQL("FOR VALUES WITH (MODULUS {}, REMAINDER {})").format(HASH_PARTITIONS, i)
             for i in range(HASH_PARTITIONS)
         }
@@ -257,8 +258,6 @@ def _fitting(name: str) -> str:
     return f"{name.encode()[:54].decode(errors='ignore')}_{digest}"
 
 
-def _oid(conn: psycopg.Connection, name: QualifiedName, missing_ok: bool = False) -> int | None:
-    row = conn.execute("SELECT pg_catalog.to_regclass(%s)::oid", (name.quoted,)).fetchone()
-    if row[0] is None and not missing_ok:
-        raise UsageError("The table is gone", stream_table=str(name))
-    return row[0]
+def _oid(conn: psycopg.Connection, name: QualifiedName) -> int | None:
+    """None where no relation has that name."""
+    return scalar(conn, "SELECT pg_catalog.to_regclass(%s)::oid", (name.quoted,))

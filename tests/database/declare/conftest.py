@@ -23,13 +23,13 @@ TOTALS = "SELECT customer_id, sum(amount) AS total FROM orders GROUP BY customer
 
 
 @pytest.fixture
-def database(any_dsn: str) -> Database:
-    return Database(any_dsn)
+def database(dsn: str) -> Database:
+    return Database(dsn)
 
 
 @pytest.fixture
-def pt(any_dsn: str, database: Database, conn: psycopg.Connection[Any]) -> Iterator[PgTrickle]:
-    with PgTrickle(any_dsn, executor=lambda: PostgresExecutor(database)) as client:
+def pt(dsn: str, database: Database, conn: psycopg.Connection[Any]) -> Iterator[PgTrickle]:
+    with PgTrickle(dsn, executor=lambda: PostgresExecutor(database)) as client:
         client.install()
         conn.execute(SHOP)
         yield client

@@ -128,6 +128,13 @@ def test_another_type_rebuilds_the_table_with_its_grants_and_a_warning(
 
 
 @pytest.mark.usefixtures("totals")
+def test_the_warning_points_at_the_line_that_altered(pt: PgTrickle) -> None:
+    with pytest.warns(PgTrickleWarning) as warned:
+        pt.alter_stream_table("order_totals", query="SELECT customer_id::text AS total FROM orders")
+    assert warned[0].filename == __file__
+
+
+@pytest.mark.usefixtures("totals")
 def test_rows_keep_following_the_new_query(pt: PgTrickle, conn: psycopg.Connection[Any]) -> None:
     pt.alter_stream_table("order_totals", query=COUNTED)
     conn.execute("INSERT INTO orders VALUES (1000, 3, 9.25, '2026-04-01')")
@@ -153,7 +160,7 @@ def test_twins_become_distinct(pt: PgTrickle, conn: psycopg.Connection[Any]) -> 
 
 @pytest.mark.usefixtures("totals")
 def test_readers_see_the_old_rows_until_the_new_ones_are_there(
-    any_dsn: str, conn: psycopg.Connection[Any], database: Database
+    dsn: str, conn: psycopg.Connection[Any], database: Database
 ) -> None:
     seen: list[tuple[list[str], int]] = []
 
@@ -164,7 +171,7 @@ def test_readers_see_the_old_rows_until_the_new_ones_are_there(
                 seen.append((columns(reader), rows[0]))
             return super().compute(*arguments)
 
-    with PgTrickle(any_dsn, executor=lambda: Watching(database)) as client:
+    with PgTrickle(dsn, executor=lambda: Watching(database)) as client:
         client.alter_stream_table("order_totals", query=COUNTED)
     assert seen == [(["customer_id", "total"], 10)]
     assert columns(conn) == ["customer_id", "total", "orders"]
@@ -212,7 +219,7 @@ def test_a_circle_is_refused_with_its_path(pt: PgTrickle, conn: psycopg.Connecti
 
 @pytest.mark.usefixtures("totals")
 def test_a_killed_alter_is_completed_by_the_next_refresh(
-    any_dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any]
+    dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any]
 ) -> None:
     table = pt.alter_stream_table("order_totals")
     with pt.database.transaction() as session:

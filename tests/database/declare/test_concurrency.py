@@ -55,19 +55,19 @@ def test_a_writer_that_commits_late_is_not_lost(
 
 
 def test_a_writer_that_never_ends_is_waited_for_only_so_long(
-    any_dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any], writer: psycopg.Connection[Any]
+    dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any], writer: psycopg.Connection[Any]
 ) -> None:
-    with PgTrickle(any_dsn, lock_timeout_seconds=1) as client, pytest.raises(TransientFault, match="holds a lock"):
+    with PgTrickle(dsn, lock_timeout_seconds=1) as client, pytest.raises(TransientFault, match="holds a lock"):
         client.create_stream_table("order_totals", TOTALS)
     writer.rollback()
     assert traces(conn) == NO_TRACES
 
 
 def test_of_two_that_create_the_same_one_wins(
-    any_dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any], background: ThreadPoolExecutor
+    dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any], background: ThreadPoolExecutor
 ) -> None:
     def create() -> Callable[[], str] | PgTrickleError:
-        with PgTrickle(any_dsn, executor=lambda: PostgresExecutor(Database(any_dsn))) as client:
+        with PgTrickle(dsn, executor=lambda: PostgresExecutor(Database(dsn))) as client:
             try:
                 return client.create_stream_table("order_totals", TOTALS).status
             except PgTrickleError as error:
@@ -80,7 +80,7 @@ def test_of_two_that_create_the_same_one_wins(
 
 
 def test_a_refresh_of_the_old_query_can_not_commit_as_the_new_one(
-    any_dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any], database: Database
+    dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any], database: Database
 ) -> None:
     pt.create_stream_table("order_totals", TOTALS)
 
@@ -90,24 +90,24 @@ def test_a_refresh_of_the_old_query_can_not_commit_as_the_new_one(
                 alter(session, pt.settings, QualifiedName("public", "order_totals"), {"query": COUNTED})
             return super().compute(*arguments)
 
-    with PgTrickle(any_dsn, executor=lambda: Overtaken(database)) as client, pytest.raises(LeaseLost):
+    with PgTrickle(dsn, executor=lambda: Overtaken(database)) as client, pytest.raises(LeaseLost):
         client.refresh_stream_table("order_totals", force_full=True)
     assert pt.refresh_stream_table("order_totals").action == "REINITIALIZE"
     assert difference(conn, "order_totals", COUNTED) == 0
 
 
 def test_a_table_is_not_dropped_under_its_refresh(
-    any_dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any], database: Database
+    dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any], database: Database
 ) -> None:
     pt.create_stream_table("order_totals", TOTALS)
 
     class Interrupted(PostgresExecutor):
         def compute(self, *arguments: Any) -> Any:
-            with PgTrickle(any_dsn, lock_timeout_seconds=1) as other, pytest.raises(TransientFault, match="a lock"):
+            with PgTrickle(dsn, lock_timeout_seconds=1) as other, pytest.raises(TransientFault, match="a lock"):
                 other.drop_stream_table("order_totals")
             return super().compute(*arguments)
 
-    with PgTrickle(any_dsn, executor=lambda: Interrupted(database)) as client:
+    with PgTrickle(dsn, executor=lambda: Interrupted(database)) as client:
         assert client.refresh_stream_table("order_totals", force_full=True).status == "COMPLETED"
     pt.drop_stream_table("order_totals")
     assert traces(conn) == NO_TRACES

@@ -175,21 +175,20 @@ def test_a_first_refresh_that_fails_leaves_nothing(pt: PgTrickle, conn: psycopg.
 
 
 def test_a_first_refresh_that_is_interrupted_leaves_nothing(
-    any_dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any]
+    dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any]
 ) -> None:
     def interrupted() -> Any:
         raise KeyboardInterrupt
 
-    with PgTrickle(any_dsn, executor=interrupted) as client, pytest.raises(KeyboardInterrupt):
+    with PgTrickle(dsn, executor=interrupted) as client, pytest.raises(KeyboardInterrupt):
         client.create_stream_table("order_totals", TOTALS)
     assert traces(conn) == NO_TRACES
 
 
 def test_a_source_that_may_not_have_triggers_leaves_nothing(
-    pt: PgTrickle, conn: psycopg.Connection[Any], request: pytest.FixtureRequest
+    pt: PgTrickle, conn: psycopg.Connection[Any], admin_dsn: str
 ) -> None:
-    fixture = "admin_dsn15" if conn.info.server_version < 160000 else "admin_dsn"
-    with psycopg.connect(request.getfixturevalue(fixture), autocommit=True) as admin:
+    with psycopg.connect(admin_dsn, autocommit=True) as admin:
         admin.execute("CREATE TABLE foreign_orders (id int PRIMARY KEY)")
         admin.execute("GRANT SELECT ON foreign_orders TO PUBLIC")
     with pytest.raises(PermissionFault, match="foreign_orders"):
@@ -216,8 +215,8 @@ def test_if_not_exists_leaves_alone_what_is_there(pt: PgTrickle) -> None:
     assert (second.id, second.defining_query, second.schedule) == (first.id, first.defining_query, None)
 
 
-def test_the_catalog_has_to_be_installed_first(any_dsn: str) -> None:
-    with PgTrickle(any_dsn) as client, pytest.raises(UsageError, match="pgtrickle install"):
+def test_the_catalog_has_to_be_installed_first(dsn: str) -> None:
+    with PgTrickle(dsn) as client, pytest.raises(UsageError, match="pgtrickle install"):
         client.create_stream_table("t", "SELECT 1 AS a")
 
 

@@ -78,7 +78,24 @@ def test_a_column_that_is_gone_fails_by_name_and_keeps_the_rows(pt: PgTrickle, c
         pt.refresh_stream_table("order_totals")
     assert conn.execute("SELECT count(*) FROM order_totals").fetchone() == (10,)
     conn.execute("ALTER TABLE orders ADD COLUMN amount numeric(10,2) DEFAULT 1")
-    pt.refresh_stream_table("order_totals")
+    pt.alter_stream_table("order_totals", status="ACTIVE")
+    assert pt.refresh_stream_table("order_totals").action == "REINITIALIZE"
+    assert difference(conn, "order_totals", TOTALS) == 0
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "ALTER TABLE orders DROP COLUMN amount; ALTER TABLE orders ADD COLUMN amount numeric(10,2) DEFAULT 1",
+        "ALTER TABLE orders ALTER COLUMN amount TYPE numeric(10,2) USING amount * 2",
+    ],
+)
+def test_values_that_no_trigger_saw_are_read_anew(
+    pt: PgTrickle, conn: psycopg.Connection[Any], statements: str
+) -> None:
+    pt.create_stream_table("order_totals", TOTALS)
+    conn.execute(statements)
+    assert pt.refresh_stream_table("order_totals").action == "REINITIALIZE"
     assert difference(conn, "order_totals", TOTALS) == 0
 
 

@@ -1,0 +1,39 @@
+"""The life of a stream table on the oldest server: the other tests here run on the newest."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.declare.notices import PgTrickleWarning
+from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from tests.database.declare.conftest import NO_TRACES, SHOP, TOTALS, difference, traces
+
+COUNTED = "SELECT customer_id, sum(amount) AS total, count(*) AS orders FROM orders GROUP BY customer_id"
+TYPED = "SELECT customer_id, sum(amount)::text AS total FROM orders GROUP BY customer_id"
+READER = "SELECT customer_id, total FROM order_totals"
+
+
+def test_it_is_created_altered_rebuilt_read_and_dropped(dsn15: str) -> None:
+    database = Database(dsn15)
+    with (
+        PgTrickle(dsn15, executor=lambda: PostgresExecutor(database)) as pt,
+        psycopg.connect(dsn15, autocommit=True) as conn,
+    ):
+        pt.install()
+        conn.execute(SHOP)
+        created = pt.create_stream_table("order_totals", TOTALS)
+        assert difference(conn, "order_totals", TOTALS) == 0
+        assert pt.alter_stream_table("order_totals", query=COUNTED).relid == created.relid
+        assert difference(conn, "order_totals", COUNTED) == 0
+        with pytest.warns(PgTrickleWarning, match="dropped and made again"):
+            pt.alter_stream_table("order_totals", query=TYPED)
+        pt.create_stream_table("parted", READER, partition_by="HASH (customer_id)")
+        conn.execute("DELETE FROM orders WHERE id < 9")
+        pt.refresh_stream_table("parted")
+        assert difference(conn, "order_totals", TYPED) == 0
+        assert difference(conn, "parted", READER) == 0
+        pt.drop_stream_table("order_totals", cascade=True)
+        assert traces(conn) == NO_TRACES
