@@ -18,7 +18,6 @@ from airflow_provider_pgtrickle.refresh.executor import Computation, StageTarget
 from airflow_provider_pgtrickle.settings import Settings
 from airflow_provider_pgtrickle.spark.execute import SparkExecutor
 from airflow_provider_pgtrickle.spark.leaf import Leaf, Snapshot, read
-from airflow_provider_pgtrickle.spark.package import application
 from airflow_provider_pgtrickle.spark.session import local_conf
 
 QUERY = "SELECT 1 AS __pgt_w, n::text AS __pgt_key, n::text AS n FROM generate_series(1, 10) n"
@@ -34,13 +33,11 @@ def main(folder: str) -> None:
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": Path(folder).as_uri(),
     }
-    # The shipped settings with the root alone turned up.
-    verbose = Path(folder) / "log4j2.properties"
-    verbose.write_text(application("log4j2.properties").read_text().replace("level = warn", "level = debug", 1))
-    conf["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={verbose.as_uri()}"
     for key, value in conf.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
+    # The root alone: what the shipped settings pin stays.
+    spark.sparkContext.setLogLevel("DEBUG")
     database = Database(os.environ["PGTRICKLE_DSN"], settings)
     with database.connect() as coordinator:
         coordinator.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
