@@ -68,7 +68,7 @@ def _one_task_each(graph: StreamTableGraph, part: Part, dag: DAG, plan: BaseOper
             spark_conn_id=graph.spark_conn_id,
             spark_args=graph.spark_args,
             **_common(graph, part, unit, dag, groups[unit.level]),
-            **({"pool": graph.pool} if graph.pool else {}),
+            **_pool(graph),
         )
     _wire(part, tasks, plan)
 
@@ -83,7 +83,7 @@ def _one_task_for_all(graph: StreamTableGraph, part: Part, dag: DAG, plan: BaseO
         spark_conn_id=graph.spark_conn_id,
         spark_args=graph.spark_args,
         doc_md="Refreshes all that is due in one Spark session; the tasks after it show each table's state.",
-        **({"pool": graph.pool} if graph.pool else {}),
+        **_pool(graph),
     )
     plan >> refresh
     groups = _groups(part, dag)
@@ -107,6 +107,10 @@ def _common(graph: StreamTableGraph, part: Part, unit: Unit, dag: DAG, group: Ta
         "trigger_rule": TriggerRule.NONE_FAILED,
         "doc_md": documentation.of_unit(part, unit),
     }
+
+
+def _pool(graph: StreamTableGraph) -> dict[str, Any]:
+    return {"pool": graph.pool} if graph.pool else {}
 
 
 def _groups(part: Part, dag: DAG) -> dict[int, TaskGroup | None]:

@@ -20,13 +20,16 @@ def timetable(schedules: Iterable[Effective]) -> BaseTimetable:
     durations = [s.seconds for s in found if isinstance(s, Every)]
     if durations:
         smallest = Every(min(durations))
-        tick = smallest.as_airflow()
-        if isinstance(tick, timedelta):
-            if not crons or smallest.seconds < 60:
-                return DeltaTriggerTimetable(tick)
-            # Beside a cron it has to be one, too: the next shorter period that divides the day.
-            tick = Every(max(d for d in _DIVISORS if d <= smallest.seconds)).cron
-        crons = sorted({tick, *crons})
+        if smallest.cron is None and (not crons or smallest.seconds < 60):
+            return DeltaTriggerTimetable(timedelta(seconds=smallest.seconds))
+        crons = sorted({_clock_aligned(smallest), *crons})
     if len(crons) == 1:
         return CronTriggerTimetable(crons[0], timezone="UTC")
     return MultipleCronTriggerTimetable(*crons, timezone="UTC")
+
+
+def _clock_aligned(every: Every) -> str:
+    """Beside a cron expression it has to be one, too: the next shorter period that divides the day."""
+    fitting = every if every.cron else Every(max(period for period in _DIVISORS if period <= every.seconds))
+    assert fitting.cron is not None
+    return fitting.cron

@@ -32,7 +32,7 @@ def reads(query: str, default_schema: str = "public") -> frozenset[tuple[str, st
     return frozenset(found)
 
 
-def _parsed(query: str) -> exp.Query:
+def _parsed(query: str) -> exp.Query | exp.Values:
     if not query or not query.strip():
         raise QueryError("The query is empty", remedy="Give one SELECT statement.")
     try:
@@ -60,9 +60,9 @@ def _is_cte(table: exp.Table) -> bool:
     if table.args.get("db"):
         return False
     name = _folded(table.this)
-    child: exp.Expression = table
-    node = table.parent
-    inside: exp.Expression | None = None
+    child: exp.Expr = table
+    node: exp.Expr | None = table.parent
+    inside: exp.Expr | None = None
     while node is not None:
         if isinstance(node, exp.With):
             inside = child
@@ -77,10 +77,10 @@ def _is_cte(table: exp.Table) -> bool:
     return False
 
 
-def _index(items: list[exp.Expression], wanted: exp.Expression | None) -> int:
+def _index(items: list[exp.Expr], wanted: exp.Expr | None) -> int:
     """By identity: two CTEs of equal text are equal nodes."""
     return next(i for i, item in enumerate(items) if item is wanted)
 
 
-def _folded(identifier: exp.Expression) -> str:
+def _folded(identifier: exp.Expr) -> str:
     return identifier.name if identifier.args.get("quoted") else identifier.name.lower()

@@ -29,7 +29,7 @@ def _libpq_options() -> frozenset[str]:
     return frozenset(option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults())
 
 
-class _NotForLibpq(frozenset[str]):
+class _NotForLibpq(set[str]):
     """Every extra that libpq has no option for: an unknown one would make `psycopg.connect` fail."""
 
     def __contains__(self, extra: object) -> bool:
@@ -95,7 +95,7 @@ class PgTrickleHook(PostgresHook):
 
         return PgTrickle(self.dsn, spark, **{**self.settings, **settings})
 
-    def test_connection(self) -> tuple[bool, str]:
+    def test_connection(self) -> tuple[bool, str]:  # type: ignore[override]
         """Whether PostgreSQL answers, and whether the catalog is there."""
         try:
             with psycopg.connect(self.dsn, connect_timeout=10, application_name="pgtrickle") as session:

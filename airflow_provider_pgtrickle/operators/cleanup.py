@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
@@ -22,7 +22,7 @@ class ChangeBufferCleanupOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("postgres_conn_id",)
-    ui_color: ClassVar[str] = "#f4e1d2"
+    ui_color = "#f4e1d2"
 
     def __init__(self, *, postgres_conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class _DeclareOperator(BaseOperator):
     """What the three have in common: one stream table of one database."""
 
-    ui_color: ClassVar[str] = "#fff2cc"
+    ui_color = "#fff2cc"
 
     def __init__(self, *, name: str, postgres_conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import AssetAlias, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
-from airflow_provider_pgtrickle.backends.request import Backend, RefreshRequest
 from airflow_provider_pgtrickle.errors import PgTrickleError, RefreshError, UnknownStreamTable
 from airflow_provider_pgtrickle.links import AssetLink, ExplainLink, RefreshHistoryLink
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.operators import outcome, readiness
-from airflow_provider_pgtrickle.operators.confirm import confirm
 from airflow_provider_pgtrickle.operators.database import hook_of
 from airflow_provider_pgtrickle.operators.faults import as_airflow
+from airflow_provider_pgtrickle.operators.fenced_run import FencedRun
 from airflow_provider_pgtrickle.operators.outcome import Outcome
-from airflow_provider_pgtrickle.settings import Settings
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Asset, Context
 
-    from airflow_provider_pgtrickle.catalog.database import Database
+    from airflow_provider_pgtrickle.operators.readiness import TableState
 
 
 class StreamTableRefreshOperator(BaseOperator):
@@ -42,7 +40,7 @@ class StreamTableRefreshOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("tables", "force_full", "postgres_conn_id", "spark_conn_id")
     operator_extra_links = (RefreshHistoryLink(), ExplainLink(), AssetLink())
-    ui_color: ClassVar[str] = "#d9ead3"
+    ui_color = "#d9ead3"
 
     def __init__(
         self,
@@ -66,9 +64,7 @@ class StreamTableRefreshOperator(BaseOperator):
         self.spark_conn_id = spark_conn_id
         self.force_full = force_full
         self.spark_args = dict(spark_args or {})
-        self._backend: Backend | None = None
-        self._database: Database | None = None
-        self._token: str | None = None
+        self._run: FencedRun | None = None
         self._outcomes: dict[str, Outcome] = {}
 
     @property
@@ -78,29 +74,17 @@ class StreamTableRefreshOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         with as_airflow():
-            hook = hook_of(self.postgres_conn_id)
-            with hook.get_client() as client:
-                self._database = client.database
-            self._token = outcome.run_token(context)
-            request = RefreshRequest(
-                tables=tuple(self.tables),
-                run_token=self._token,
-                dsn=hook.dsn,
-                force_full=self.force_full,
-                initiated_by=outcome.initiator(context),
-                settings=hook.settings,
-            )
-            has_work = self.force_full or self._has_work()
-            self._take_over(context)
-            if has_work or not self._confirmed(request):
-                self._run(request)
-            self._outcomes = self._read()
+            run = self._run = FencedRun(hook_of(self.postgres_conn_id), context)
+            has_work = self.force_full or self._has_work(run)
+            run.end_earlier_rounds(context)
+            if has_work or not run.confirm([QualifiedName.parse(table) for table in self.tables]):
+                self._refresh(run)
+            self._outcomes = run.outcomes(self.stream_tables)
         return self._report(context)
 
-    def _has_work(self) -> bool:
+    def _has_work(self, run: FencedRun) -> bool:
         """The plan may be minutes old, and what is upstream may have changed nothing."""
-        with self._database.transaction() as conn:
-            states = readiness.read(conn, self.stream_tables)
+        states = self._states(run)
         for name in self.stream_tables:
             if name not in states:
                 raise UnknownStreamTable(f"There is no stream table named {name}", remedy="Run the task `plan` first.")
@@ -109,53 +93,28 @@ class StreamTableRefreshOperator(BaseOperator):
             raise AirflowSkipException("; ".join(held))
         return any(state.has_work for state in states.values())
 
-    def _confirmed(self, request: RefreshRequest) -> bool:
-        """Whether the unit was brought to this instant without Spark."""
-        return (
-            confirm(
-                self._database,
-                [QualifiedName.parse(table) for table in self.tables],
-                Settings.load(**request.settings),
-                run_token=request.run_token,
-                initiated_by=request.initiated_by,
-            )
-            is not None
-        )
+    def _states(self, run: FencedRun) -> dict[str, TableState]:
+        with run.database.transaction() as conn:
+            return readiness.read(conn, self.stream_tables)
 
-    def _take_over(self, context: Context) -> None:
-        """End what is left of this task before it was cleared; attempts of the same round are ended by the lease."""
-        from airflow_provider_pgtrickle.refresh import lease
-
-        with self._database.transaction() as conn:
-            for earlier in range(outcome.current_round(context)):
-                lease.revoke(conn, outcome.run_token(context, earlier))
-
-    def _run(self, request: RefreshRequest) -> None:
-        from airflow_provider_pgtrickle.backends.selection import backend_for
-
-        self._backend = backend_for(self.spark_conn_id, self.spark_args)
+    def _refresh(self, run: FencedRun) -> None:
+        run.open(self.spark_conn_id, self.spark_args)
         try:
-            self._backend.refresh(request)
+            run.refresh(self.tables, force_full=self.force_full)
         except PgTrickleError as error:
-            raise self._explained(error) from error
+            raise self._explained(run, error) from error
         finally:
-            self._backend.close()
-            self._backend = None
+            run.close()
 
-    def _read(self) -> dict[str, Outcome]:
-        with self._database.transaction() as conn:
-            return outcome.read(conn, self._token, self.stream_tables)
-
-    def _explained(self, error: PgTrickleError) -> PgTrickleError:
+    def _explained(self, run: FencedRun, error: PgTrickleError) -> PgTrickleError:
         """What the application wrote into the history says more than its exit code."""
-        told = [o for o in outcome.failed(self._read()) if o.error]
-        with self._database.transaction() as conn:
-            states = readiness.read(conn, self.stream_tables)
-        # The refresh itself knows whether trying again can help: then it leaves status ERROR.
-        kind = RefreshError if any(state.status == "ERROR" for state in states.values()) else type(error)
-        if not told or told[0].error in str(error):
+        told = next((o for o in outcome.failed(run.outcomes(self.stream_tables)) if o.error), None)
+        # The refresh itself knows whether trying again can help: if not, it leaves status ERROR.
+        hopeless = any(state.status == "ERROR" for state in self._states(run).values())
+        kind = RefreshError if hopeless else type(error)
+        if told is None or told.error is None or told.error in str(error):
             return kind(error.message, stream_table=error.stream_table, place=error.place, remedy=error.remedy)
-        return kind(told[0].error, stream_table=told[0].result.name, remedy=error.remedy)
+        return kind(told.error, stream_table=told.result.name, remedy=error.remedy)
 
     def _report(self, context: Context) -> dict[str, Any]:
         if not self._outcomes:
@@ -176,8 +135,8 @@ class StreamTableRefreshOperator(BaseOperator):
         actions = {o.result.action for o in self._outcomes.values()}
         if actions <= {"SKIP", "NO_DATA"}:
             context["ti"].xcom_push(key="return_value", value=summary)
-            reasons = {o.result.fallback_reason for o in self._outcomes.values()} - {None}
-            raise AirflowSkipException("; ".join(sorted(reasons)) or "no change")
+            reasons = {o.result.fallback_reason or "no change" for o in self._outcomes.values()}
+            raise AirflowSkipException("; ".join(sorted(reasons)))
         return summary
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage | None:
@@ -186,17 +145,8 @@ class StreamTableRefreshOperator(BaseOperator):
         return facets(self.postgres_conn_id, {name: o.result for name, o in self._outcomes.items()})
 
     def on_kill(self) -> None:
-        from airflow_provider_pgtrickle.refresh import lease
-
-        # First the fence: whatever survives the rest of this can't commit any more.
-        if self._database is not None and self._token is not None:
-            try:
-                with self._database.transaction() as conn:
-                    lease.revoke(conn, self._token)
-            except PgTrickleError as error:
-                self.log.warning("The lease could not be taken away: %s", error)
-        if self._backend is not None:
-            self._backend.kill()
+        if self._run is not None:
+            self._run.kill()
 
 
 def _alias_name(tables: Sequence[str], postgres_conn_id: str) -> str:

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import AssetAlias, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
-from airflow_provider_pgtrickle.backends.request import Backend, RefreshRequest
 from airflow_provider_pgtrickle.errors import ConnectionFault, EnvironmentFault, PgTrickleError, UsageError
 from airflow_provider_pgtrickle.links import AssetLink, ExplainLink, RefreshHistoryLink
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.operators import outcome
-from airflow_provider_pgtrickle.operators.confirm import confirm
 from airflow_provider_pgtrickle.operators.database import hook_of
 from airflow_provider_pgtrickle.operators.faults import as_airflow
+from airflow_provider_pgtrickle.operators.fenced_run import FencedRun
 from airflow_provider_pgtrickle.operators.plan import due_units
 from airflow_provider_pgtrickle.operators.readiness import NO_CHANGE
-from airflow_provider_pgtrickle.settings import Settings
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset, Context
 
-    from airflow_provider_pgtrickle.catalog.database import Database
-    from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
     from airflow_provider_pgtrickle.operators.unit import Unit
     from airflow_provider_pgtrickle.schedule import Effective
 
@@ -40,7 +36,7 @@ class StreamTableGraphRefreshOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("postgres_conn_id", "spark_conn_id")
-    ui_color: ClassVar[str] = "#d9ead3"
+    ui_color = "#d9ead3"
 
     def __init__(
         self,
@@ -58,89 +54,52 @@ class StreamTableGraphRefreshOperator(BaseOperator):
         self.postgres_conn_id = postgres_conn_id
         self.spark_conn_id = spark_conn_id
         self.spark_args = dict(spark_args or {})
-        self._backend: Backend | None = None
-        self._database: Database | None = None
-        self._token: str | None = None
+        self._run: FencedRun | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         from airflow_provider_pgtrickle import metrics
-        from airflow_provider_pgtrickle.refresh import lease
 
         with as_airflow():
-            hook = hook_of(self.postgres_conn_id)
-            with hook.get_client() as client:
-                self._database = client.database
-            states, verdict = due_units(self._database, self.units, self.schedules, context)
+            run = self._run = FencedRun(hook_of(self.postgres_conn_id), context)
+            states, verdict = due_units(run.database, self.units, self.schedules, context)
             due = [unit for unit in self.units if verdict.skip.get(unit.task_id, NO_CHANGE) == NO_CHANGE]
             if not due:
                 raise AirflowSkipException("; ".join(sorted(set(verdict.skip.values()))))
-            changed = {name for name, state in states.items() if state.has_work}
-            self._token = outcome.run_token(context)
-            with self._database.transaction() as conn:
-                for earlier in range(outcome.current_round(context)):
-                    lease.revoke(conn, outcome.run_token(context, earlier))
-            errors = self._refresh(hook, due, changed, outcome.initiator(context))
-            with self._database.transaction() as conn:
-                outcomes = outcome.read(conn, self._token)
+            run.end_earlier_rounds(context)
+            errors = self._refresh(run, due, {name for name, state in states.items() if state.has_work})
+            outcomes = run.outcomes()
         metrics.record(o.result for o in outcomes.values())
         for name, o in sorted(outcomes.items()):
             self.log.info("%s: %s", name, o.summary)
         # The state tasks fail where a unit did: this task is done when everything possible was.
-        return {"run_token": self._token, "refreshed": len(outcomes), "failed": sorted(errors)}
+        return {"run_token": run.token, "refreshed": len(outcomes), "failed": sorted(errors)}
 
-    def _refresh(self, hook: PgTrickleHook, due: Sequence[Unit], changed: set[str], who: str) -> dict[str, str]:
+    def _refresh(self, run: FencedRun, due: Sequence[Unit], changed: set[str]) -> dict[str, str]:
         """Refresh each unit; what went wrong, by task id."""
-        from airflow_provider_pgtrickle.backends.selection import backend_for
-
         errors: dict[str, str] = {}
-        dsn, settings = hook.dsn, hook.settings
-        self._backend = backend_for(self.spark_conn_id, self.spark_args)
+        run.open(self.spark_conn_id, self.spark_args)
         try:
             for unit in due:
                 blocked = sorted(set(unit.upstream) & errors.keys())
                 if blocked:
                     errors[unit.task_id] = f"waits for {', '.join(blocked)}"
                     continue
-                names = tuple(table.name for table in unit.tables)
-                request = RefreshRequest(names, self._token, dsn, initiated_by=who, settings=settings)
                 try:
-                    if changed & set(unit.names) or not self._confirmed(unit, request):
-                        self._backend.refresh(request)
+                    # A change upstream may have been none, so all but what is known to have changed is asked first.
+                    if changed & set(unit.names) or not run.confirm([table.qualified for table in unit.tables]):
+                        run.refresh([table.name for table in unit.tables])
                 except _HOPELESS:
                     raise
                 except PgTrickleError as error:
                     self.log.error("%s: %s", unit.task_id, error)
                     errors[unit.task_id] = str(error)
         finally:
-            self._backend.close()
-            self._backend = None
+            run.close()
         return errors
 
-    def _confirmed(self, unit: Unit, request: RefreshRequest) -> bool:
-        """Whether the unit was brought to this instant without Spark; a change upstream may have been none."""
-        return (
-            confirm(
-                self._database,
-                [table.qualified for table in unit.tables],
-                Settings.load(**request.settings),
-                run_token=request.run_token,
-                initiated_by=request.initiated_by,
-            )
-            is not None
-        )
-
     def on_kill(self) -> None:
-        from airflow_provider_pgtrickle.refresh import lease
-
-        # First the fence: whatever survives the rest of this can't commit any more.
-        if self._database is not None and self._token is not None:
-            try:
-                with self._database.transaction() as conn:
-                    lease.revoke(conn, self._token)
-            except PgTrickleError as error:
-                self.log.warning("The lease could not be taken away: %s", error)
-        if self._backend is not None:
-            self._backend.kill()
+        if self._run is not None:
+            self._run.kill()
 
 
 class StreamTableStateOperator(BaseOperator):
@@ -148,7 +107,7 @@ class StreamTableStateOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("tables", "postgres_conn_id")
     operator_extra_links = (RefreshHistoryLink(), ExplainLink(), AssetLink())
-    ui_color: ClassVar[str] = "#eef5ec"
+    ui_color = "#eef5ec"
 
     def __init__(
         self,

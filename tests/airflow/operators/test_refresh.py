@@ -167,11 +167,11 @@ def outcome_of(execute: Callable[..., Any], operator: StreamTableRefreshOperator
 
 def wait_for_driver(operator: StreamTableRefreshOperator) -> int:
     def started() -> bool:
-        hook = getattr(operator._backend, "_hook", None)
+        hook = getattr(getattr(operator._run, "_backend", None), "_hook", None)
         return hook is not None and hook._submit_sp is not None
 
     wait_for(started)
-    return operator._backend._hook._submit_sp.pid
+    return operator._run._backend._hook._submit_sp.pid
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

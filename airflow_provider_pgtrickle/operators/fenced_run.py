@@ -1,0 +1,84 @@
+"""A task's run of Spark, and the fence around it: only who holds the lease of the run's token can commit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_pgtrickle.backends.request import Backend, RefreshRequest
+from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.operators import outcome
+from airflow_provider_pgtrickle.operators.confirm import confirm
+from airflow_provider_pgtrickle.operators.outcome import Outcome
+from airflow_provider_pgtrickle.settings import Settings
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_pgtrickle.catalog.database import Database
+    from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
+    from airflow_provider_pgtrickle.names import QualifiedName
+
+_log = logging.getLogger(__name__)
+
+
+class FencedRun:
+    """One task's refreshes under one token, which its retries share."""
+
+    def __init__(self, hook: PgTrickleHook, context: Context) -> None:
+        with hook.get_client() as client:
+            self.database: Database = client.database
+        self.token = outcome.run_token(context)
+        self._initiator = outcome.initiator(context)
+        self._dsn, self._settings = hook.dsn, hook.settings
+        self._backend: Backend | None = None
+
+    def end_earlier_rounds(self, context: Context) -> None:
+        """End what is left of this task from before it was cleared; a retry takes over through its token."""
+        from airflow_provider_pgtrickle.refresh import lease
+
+        with self.database.transaction() as conn:
+            for earlier in range(outcome.current_round(context)):
+                lease.revoke(conn, outcome.run_token(context, earlier))
+
+    def open(self, spark_conn_id: str, spark_args: Mapping[str, Any]) -> None:
+        """Choose the back end; it starts nothing yet."""
+        from airflow_provider_pgtrickle.backends.selection import backend_for
+
+        self._backend = backend_for(spark_conn_id, spark_args)
+
+    def refresh(self, tables: Sequence[str], *, force_full: bool = False) -> None:
+        """One unit, on Spark."""
+        assert self._backend is not None, "open() comes first"
+        self._backend.refresh(
+            RefreshRequest(tuple(tables), self.token, self._dsn, force_full, self._initiator, self._settings)
+        )
+
+    def confirm(self, tables: Sequence[QualifiedName]) -> bool:
+        """Whether the unit was brought to this instant without Spark."""
+        settings = Settings.load(**self._settings)
+        done = confirm(self.database, tables, settings, run_token=self.token, initiated_by=self._initiator)
+        return done is not None
+
+    def outcomes(self, tables: Sequence[str] | None = None) -> dict[str, Outcome]:
+        """What the history says of this run."""
+        with self.database.transaction() as conn:
+            return outcome.read(conn, self.token, tables)
+
+    def close(self) -> None:
+        if self._backend is not None:
+            self._backend.close()
+            self._backend = None
+
+    def kill(self) -> None:
+        """First the fence: whatever survives the rest of this can't commit any more."""
+        from airflow_provider_pgtrickle.refresh import lease
+
+        try:
+            with self.database.transaction() as conn:
+                lease.revoke(conn, self.token)
+        except PgTrickleError as error:
+            _log.warning("The lease could not be taken away: %s", error)
+        if self._backend is not None:
+            self._backend.kill()
