@@ -7,6 +7,7 @@ subquery in place, so that PostgreSQL's planner sees through it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import sqlglot
 from sqlglot import exp
@@ -17,6 +18,9 @@ from airflow_provider_pgtrickle.dvm.expressions import ROW, WEIGHT, render, rewr
 from airflow_provider_pgtrickle.dvm.node import Keys, Node
 from airflow_provider_pgtrickle.dvm.schema import Source, SourceColumn
 from airflow_provider_pgtrickle.dvm.types import is_its_image
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
 
 SOURCE_META = "pgtrickle_source"
 """Where the front end leaves a table's source key for tables inside subqueries."""
@@ -48,6 +52,8 @@ class Emitter:
         self._shared: dict[int, str] = {}
         self._uses: dict[int, int] = {}
         self._aliases = 0
+        self.slices: dict[str, str] = {}
+        """For a parallel read: the part of a source, by its key, that this statement reads."""
 
     # -- the statement -------------------------------------------------------------------------
 
@@ -81,10 +87,17 @@ class Emitter:
             return None
         if id(node) not in self._shared:
             definition = node.select(self)
-            name = quote(f"__pgt_{'delta' if node.weighted else 'keys'}_{len(self._shared) + 1}")
+            name = self.shared_name(len(self._shared) + 1, node)
             self._ctes[name] = f"({definition})"
             self._shared[id(node)] = name
         return self._shared[id(node)]
+
+    def shared_name(self, number: int, node: Node) -> str:
+        return quote(f"__pgt_{'delta' if node.weighted else 'part'}_{number}")
+
+    def semi_join(self, node: Restrict) -> str | None:
+        """The dialect's own spelling of a semi-join, where it has one."""
+        return None
 
     # -- small pieces --------------------------------------------------------------------------
 
@@ -160,7 +173,8 @@ class Emitter:
                 return self._plain(source)
             return self._adjusted(source, "old", self._window_changes(source, bound.window), "-")
         if bound is None or bound.pending is None:
-            return self._plain(source)
+            part = self.slices.get(source.key)
+            return f"(SELECT * FROM {self._plain(source)} WHERE {part})" if part else self._plain(source)
         return self._adjusted(source, "now", self._pending_changes(source, bound.pending), "")
 
     def changes(self, source: Source) -> str:

@@ -17,6 +17,7 @@ from airflow_provider_pgtrickle.dvm.node import Column
 from airflow_provider_pgtrickle.dvm.types import is_integer, numeric_scale
 
 _RANK = {"smallint": 0, "integer": 1, "bigint": 2, "numeric": 3}
+_DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
 _BY_RANK = ("smallint", "integer", "bigint", "numeric")
 
 
@@ -25,10 +26,25 @@ class Exact:
     """An exact number: its type's name without modifier, and its digits after the point."""
 
     base: str
+    precision: int
     scale: int
 
     @property
+    def type_name(self) -> str | None:
+        """The narrowest type that holds every value; None where there is none."""
+        if self.base != "numeric":
+            return self.base
+        return f"numeric({self.precision},{self.scale})" if self.precision <= 1000 else None
+
+    @property
     def sum_type(self) -> str:
+        """The type a running sum is kept in: wide enough for ten billion rows, and as narrow as Spark can add."""
+        if self.base in ("smallint", "integer"):
+            return "bigint"
+        return f"numeric(38,{self.scale})" if self.precision + 10 <= 38 else "numeric"
+
+    @property
+    def shown_type(self) -> str:
         """The type of PostgreSQL's `sum` over it."""
         return "bigint" if self.base in ("smallint", "integer") else "numeric"
 
@@ -59,7 +75,7 @@ def exact_type(expression: exp.Expression, columns: Mapping[str, Column]) -> Exa
 def named(type_name: str | None) -> Exact | None:
     """
     >>> named("numeric(10,2)")
-    Exact(base='numeric', scale=2)
+    Exact(base='numeric', precision=10, scale=2)
     >>> named("double precision") is None
     True
     """
@@ -71,17 +87,19 @@ def named(type_name: str | None) -> Exact | None:
     scale = numeric_scale(name)
     if scale is None:
         return None
-    return Exact(name if is_integer(name) else "numeric", scale)
+    if is_integer(name):
+        return Exact(name, _DIGITS[name], 0)
+    return Exact("numeric", int(name[len("numeric(") :].split(",")[0].rstrip(")")), scale)
 
 
 def _literal(text: str) -> Exact | None:
     if text.isdigit():
         value = int(text)
         base = "integer" if value < 2**31 else "bigint" if value < 2**63 else "numeric"
-        return Exact(base, 0)
+        return Exact(base, max(len(text), _DIGITS.get(base, 0)), 0)
     whole, point, digits = text.partition(".")
     if point and (whole + digits).isdigit():
-        return Exact("numeric", len(digits))
+        return Exact("numeric", len(whole) + len(digits), len(digits))
     return None
 
 
@@ -92,8 +110,10 @@ def _wider(a: Exact, b: Exact) -> str:
 def _arithmetic(node: exp.Expression, a: Exact | None, b: Exact | None) -> Exact | None:
     if a is None or b is None:
         return None
-    scale = a.scale + b.scale if isinstance(node, exp.Mul) else max(a.scale, b.scale)
-    return Exact(_wider(a, b), scale)
+    if isinstance(node, exp.Mul):
+        return Exact(_wider(a, b), a.precision + b.precision, a.scale + b.scale)
+    scale = max(a.scale, b.scale)
+    return Exact(_wider(a, b), max(a.precision - a.scale, b.precision - b.scale) + scale + 1, scale)
 
 
 def _is_nothing(expression: exp.Expression) -> bool:
@@ -110,7 +130,7 @@ def _common(branches: list[exp.Expression], columns: Mapping[str, Column]) -> Ex
     for branch in branches:
         if isinstance(unparen(branch), exp.Null):
             continue
-        kind = exact_type(branch, columns) or (Exact("numeric", 0) if _is_nothing(branch) else None)
+        kind = exact_type(branch, columns) or (Exact("numeric", 1, 0) if _is_nothing(branch) else None)
         if kind is None:
             return None
         bases.append(kind)
@@ -119,4 +139,5 @@ def _common(branches: list[exp.Expression], columns: Mapping[str, Column]) -> Ex
     if not bases or len({k.scale for k in kinds}) > 1:
         return None
     base = _BY_RANK[max(_RANK[b.base] for b in bases)]
-    return Exact(base, kinds[0].scale if kinds else 0)
+    scale = kinds[0].scale if kinds else 0
+    return Exact(base, max(b.precision - b.scale for b in bases) + scale, scale)

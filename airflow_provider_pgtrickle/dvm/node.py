@@ -30,7 +30,7 @@ Key = frozenset[str]
 class Column:
     name: str
     type: str | None = None
-    """PostgreSQL's name of the type where it is known without asking the server."""
+    """PostgreSQL's name of the type, as narrow as is known without asking the server."""
     not_null: bool = False
     has_equality: bool = True
 

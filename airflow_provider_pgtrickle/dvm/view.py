@@ -19,6 +19,8 @@ from airflow_provider_pgtrickle.dvm.frontend.parse import parse
 from airflow_provider_pgtrickle.dvm.frontend.prune import prune
 from airflow_provider_pgtrickle.dvm.frontend.refuse import Impossible, refuse
 from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
+from airflow_provider_pgtrickle.dvm.lower import SparkPlan, lower
+from airflow_provider_pgtrickle.dvm.lower.place import Describe, Slices
 from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.operators.native import Native
 from airflow_provider_pgtrickle.dvm.operators.scan import Scan
@@ -102,6 +104,19 @@ class View:
         """PostgreSQL's SELECT of `__pgt_w` and the storage's columns: the change of the stored rows."""
         plan = self.plan(binding.changed)
         return None if plan is None else self._emitter(binding).statement(plan)
+
+    def spark(
+        self, binding: Binding, *, whole: bool, describe: Describe, slices: Slices, prefix: str
+    ) -> SparkPlan | None:
+        """The content or the change as a plan for Spark; None where it is empty, or PostgreSQL's alone."""
+        if self._sink is None:
+            return None
+        sink, late = self._sink.without_late()
+        root = sink.storage if whole else sink.delta(Differ(binding.changed, narrow_all=True))
+        if root is None:
+            return None
+        storage = (*self.columns, *self.hidden)
+        return lower(root, storage, self.identity, lambda: self._emitter(binding), describe, slices, prefix, late)
 
     def _emitter(self, binding: Binding) -> Emitter:
         return Emitter(binding, self.sources, self.used)

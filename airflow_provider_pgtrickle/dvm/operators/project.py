@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.exact_types import exact_type
 from airflow_provider_pgtrickle.dvm.expressions import plain_column
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.dependent import Subquery, dependent_delta, unique_keys_through
@@ -39,7 +40,9 @@ class Project(Node):
             if origin is not None:
                 result.append(replace(by_name[origin], name=name))
             else:
-                result.append(Column(name, not_null=isinstance(expression, (exp.Literal, exp.Boolean))))
+                kind = exact_type(expression, by_name)
+                constant = isinstance(expression, (exp.Literal, exp.Boolean))
+                result.append(Column(name, kind.type_name if kind else None, constant))
         return tuple(result)
 
     @property

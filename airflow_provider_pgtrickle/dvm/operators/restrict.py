@@ -60,6 +60,9 @@ class Restrict(Node):
         )
 
     def select(self, e: Emitter) -> str:
+        own = e.semi_join(self)
+        if own is not None:
+            return own
         source, alias = e.from_item(self.child)
         columns = e.columns(self.child, alias)
         body = f"SELECT {columns} FROM {source}"

@@ -16,9 +16,19 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.differ import Differ, keys_from
 from airflow_provider_pgtrickle.dvm.exact_types import Exact, exact_type
-from airflow_provider_pgtrickle.dvm.expressions import column, conjunction, substitute, unparen
+from airflow_provider_pgtrickle.dvm.expressions import (
+    column,
+    conjunction,
+    is_row_column,
+    plain_column,
+    rename,
+    render,
+    rewrite,
+    substitute,
+    unparen,
+)
 from airflow_provider_pgtrickle.dvm.names import Namer
-from airflow_provider_pgtrickle.dvm.node import Keys, Node
+from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
 from airflow_provider_pgtrickle.dvm.operators.distinct import Distinct
 from airflow_provider_pgtrickle.dvm.operators.filter import Filter
@@ -70,6 +80,21 @@ class MergeAdd(Sink):
         storage, key_names, keys = with_keys(query, over_state, found)
         storage = Project(storage.child, storage.items + tuple((n, column(n)) for n in _hidden(shape)))
         return cls(query, shape, state, root, keys, storage, [*key_names, *_hidden(shape)])
+
+    def without_late(self) -> tuple[Sink, tuple[tuple[str, str], ...]]:
+        """Visible values that are computed from the hidden ones are left to the stage."""
+        over_state = _flat(self.storage, self._state)
+        where = {**{g: k for g, k in self._keys.items()}, **{h: h for h in _hidden(self._shape)}}
+        items, late = [], []
+        for name, value in over_state.items():
+            if plain_column(value) is None:
+                late.append((name, render(_unqualified(rename(value, where)))))
+                value = exp.Null()
+            items.append((name, value))
+        bare = MergeAdd(
+            self.query, self._shape, self._state, self._root, self._keys, Project(self._state, tuple(items)), self.hidden
+        )
+        return bare, tuple(late)
 
     # -- the change ----------------------------------------------------------------------------
 
@@ -159,6 +184,19 @@ def _shape(core: Node) -> Shape | None:
     return Shape(core.child, core.group, tuple(parts.values()), values)
 
 
+def _flat(node: Node, state: Node) -> dict[str, exp.Expression]:
+    """The columns of a path of projections as expressions over its lowest node."""
+    if node is state:
+        return {n: column(n) for n in state.names}
+    assert isinstance(node, Project)
+    below = _flat(node.child, state)
+    return {n: substitute(x, below) for n, x in node.items}
+
+
+def _unqualified(expression: exp.Expression) -> exp.Expression:
+    return rewrite(expression, lambda n: exp.Column(this=n.this.copy()) if is_row_column(n) else None)
+
+
 def _argument(call: exp.Expression) -> exp.Expression | None:
     bare = unparen(call)
     if isinstance(bare, exp.Filter):
@@ -197,7 +235,3 @@ def _replaced(node: Node, target: Node, by: Node) -> Node:
     if node is target:
         return by
     return node.with_inputs([_replaced(i, target, by) for i in node.inputs])
-
-
-def group_keys(keys: Keys) -> list[str]:
-    return [t for t, _ in keys.pairs]

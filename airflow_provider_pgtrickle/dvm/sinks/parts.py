@@ -129,7 +129,7 @@ def _sum(
             not_finite if kind.base == "numeric" else None,
         )
     total, counted = parts[key].hidden
-    value: exp.Expression = column(total)
+    value: exp.Expression = cast(column(total), kind.shown_type)
     if isinstance(call, exp.Avg):
         value = exp.Div(this=cast(column(total), "numeric"), expression=column(counted), typed=True)
     present = exp.GT(this=column(counted), expression=exp.Literal.number(0))

@@ -45,6 +45,10 @@ class Sink:
     def delta(self, d: Differ) -> Node | None:
         raise NotImplementedError
 
+    def without_late(self) -> tuple[Sink, tuple[tuple[str, str], ...]]:
+        """The sink with NULL for what PostgreSQL had better compute on the stage, and what that is."""
+        return self, ()
+
     @property
     def stored(self) -> Stored:
         return Stored(tuple(Column(c.name, c.type, c.not_null, c.has_equality) for c in self.storage.columns))

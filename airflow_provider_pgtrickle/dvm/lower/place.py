@@ -1,0 +1,258 @@
+"""Where each node of a plan is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+
+from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.emit import quote as pg_quote
+from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
+from airflow_provider_pgtrickle.dvm.lower.carriers import BIGINT, OPAQUE, Carrier, Kind, carrier_of, unify
+from airflow_provider_pgtrickle.dvm.lower.closed import NotClosed, close, close_predicate
+from airflow_provider_pgtrickle.dvm.lower.hoist import hoist
+from airflow_provider_pgtrickle.dvm.lower.plan import LeafPlan, SparkPlan
+from airflow_provider_pgtrickle.dvm.lower.spark_emit import SparkEmitter, quote
+from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
+from airflow_provider_pgtrickle.dvm.operators.distinct import Distinct
+from airflow_provider_pgtrickle.dvm.operators.filter import Filter
+from airflow_provider_pgtrickle.dvm.operators.inner_join import InnerJoin
+from airflow_provider_pgtrickle.dvm.operators.keys import DistinctKeys
+from airflow_provider_pgtrickle.dvm.operators.once import Once
+from airflow_provider_pgtrickle.dvm.operators.outer_join import OuterJoin
+from airflow_provider_pgtrickle.dvm.operators.project import Project
+from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.dvm.operators.scan import DeltaScan, Scan
+from airflow_provider_pgtrickle.dvm.operators.set_operation import SetOperation
+from airflow_provider_pgtrickle.dvm.operators.stored import Stored
+from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
+from airflow_provider_pgtrickle.dvm.operators.weigh import Expose, Weigh
+from airflow_provider_pgtrickle.dvm.schema import Source
+
+Describe = Callable[[str], Sequence[tuple[str, str]]]
+"""Names and types of a PostgreSQL statement's columns."""
+Slices = Callable[[Source], Sequence[str]]
+"""WHERE fragments that part a source's rows, empty where it is small."""
+
+
+def lower(
+    root: Node,
+    storage: Sequence[str],
+    identity: Sequence[str],
+    emitter: Callable[[], Emitter],
+    describe: Describe,
+    slices: Slices,
+    prefix: str,
+    late: Sequence[tuple[str, str]] = (),
+) -> SparkPlan:
+    """The plan of a weighted or plain root whose columns are the storage's."""
+    placing = _Placing(emitter, describe, slices, prefix)
+    root = hoist(root)
+    carriers = placing.place(root)
+    spark = SparkEmitter(placing.names, placing.carriers, prefix)
+    views, body = spark.views(root)
+    weight = f"r.{quote(WEIGHT)}" if root.weighted else "1"
+    key = _canonical([(n, carriers[n]) for n in identity])
+    values = ", ".join(f"CAST(r.{quote(n)} AS STRING) AS {quote(n)}" for n in storage)
+    text = f"SELECT {weight} AS {quote(WEIGHT)}, {key} AS `__pgt_key`{', ' if values else ''}{values} FROM ({body}) AS r"
+    return SparkPlan(tuple(placing.leaves), views, text, tuple(late))
+
+
+def _canonical(columns: Sequence[tuple[str, Carrier]]) -> str:
+    """`dvm.identity`'s text, written by Spark."""
+    if not columns:
+        return "''"
+    return "concat(" + ", ".join(_canonical_value(n, c) for n, c in columns) + ")"
+
+
+def _canonical_value(name: str, carrier: Carrier) -> str:
+    column = f"r.{quote(name)}"
+    text = f"CAST({column} AS STRING)"
+    if carrier.kind is Kind.DEC and carrier.scale:
+        text = f"regexp_replace({text}, '(?:(\\\\.[0-9]*?[1-9])|\\\\.)0*$', '$1')"
+    return f"CASE WHEN {column} IS NULL THEN 'N' ELSE concat('V', length({text}), ':', {text}) END"
+
+
+class _Placing:
+    def __init__(self, emitter: Callable[[], Emitter], describe: Describe, slices: Slices, prefix: str) -> None:
+        self._emitter = emitter
+        self._describe = describe
+        self._slices = slices
+        self._prefix = prefix
+        self._placed: dict[int, dict[str, Carrier]] = {}
+        self._alive: list[Node] = []
+        self.names: dict[int, str] = {}
+        self.leaves: list[LeafPlan] = []
+        self.carriers: dict[str, Carrier] = {}
+
+    def place(self, node: Node) -> dict[str, Carrier]:
+        """Decide for a subtree; its columns' carriers."""
+        if id(node) not in self._placed:
+            self._alive.append(node)
+            carriers = self._place(node)
+            self._placed[id(node)] = carriers
+            self.carriers.update(carriers)
+        return self._placed[id(node)]
+
+    def _place(self, node: Node) -> dict[str, Carrier]:
+        rule = _RULES.get(type(node))
+        if rule is None or is_single(node):
+            return self._leaf(node)
+        leaves, names = list(self.leaves), dict(self.names)
+        try:
+            return rule(self, node)
+        except NotClosed:
+            self.leaves, self.names = leaves, names
+            return self._leaf(node)
+
+    def _leaf(self, node: Node) -> dict[str, Carrier]:
+        name = f"{self._prefix}_leaf_{len(self.leaves) + 1}"
+        statement = self._emitter().statement(node)
+        carriers = {n: carrier_of(t) for n, t in self._describe(statement) if n != WEIGHT}
+        for column in node.columns:
+            # PostgreSQL's arithmetic forgets the digits that its operands' types promise.
+            if carriers[column.name] == OPAQUE and column.type is not None:
+                carriers[column.name] = carrier_of(column.type)
+        columns = [(n, carriers[n].spark) for n in node.names]
+        if node.weighted:
+            columns.insert(0, (WEIGHT, "int"))
+        items = ", ".join(f"l.{pg_quote(n)}::text AS {pg_quote(n)}" for n, _ in columns)
+        statements = tuple(f"SELECT {items} FROM ({s}) AS l" for s in self._statements(node, statement))
+        self.leaves.append(LeafPlan(name, statements, tuple(columns)))
+        self.names[id(node)] = name
+        return carriers
+
+    def _statements(self, node: Node, whole: str) -> list[str]:
+        scan = row_wise_scan(node)
+        parts = list(self._slices(scan.source)) if scan is not None else []
+        if not parts:
+            return [whole]
+        sliced = []
+        for part in parts:
+            emitter = self._emitter()
+            emitter.slices[scan.source.key] = part  # type: ignore[union-attr]
+            sliced.append(emitter.statement(node))
+        return sliced
+
+    def _inputs(self, node: Node) -> dict[str, Carrier]:
+        found: dict[str, Carrier] = {}
+        for child in node.inputs:
+            found.update(self.place(child))
+        return found
+
+    # -- one rule a node -----------------------------------------------------------------------
+
+    def inner_join(self, node: InnerJoin) -> dict[str, Carrier]:
+        env = self._inputs(node)
+        for term in node.terms:
+            close_predicate(term, env)
+        if sum(r.weighted for r in node.relations) > 1:
+            raise NotClosed("two weighted relations")
+        return env
+
+    def outer_join(self, node: OuterJoin) -> dict[str, Carrier]:
+        env = self._inputs(node)
+        close_predicate(node.condition, env)
+        return env
+
+    def filter(self, node: Filter) -> dict[str, Carrier]:
+        if node.parts:
+            raise NotClosed("a subquery")
+        env = self._inputs(node)
+        close_predicate(node.predicate, env)
+        return env
+
+    def project(self, node: Project) -> dict[str, Carrier]:
+        if node.parts:
+            raise NotClosed("a subquery")
+        env = self._inputs(node)
+        return {n: close(x, env)[1] for n, x in node.items}
+
+    def passing(self, node: Node) -> dict[str, Carrier]:
+        return self._inputs(node)
+
+    def expose(self, node: Expose) -> dict[str, Carrier]:
+        return {node.as_name: BIGINT, **self._inputs(node)}
+
+    def union_all(self, node: UnionAll) -> dict[str, Carrier]:
+        branches = [self.place(b) for b in node.branches]
+        found = {}
+        for position, name in enumerate(node.out):
+            carrier = unify([env[b.names[position]] for env, b in zip(branches, node.branches, strict=True)])
+            if carrier is None:
+                raise NotClosed(f"branches disagree on {name}")
+            found[name] = carrier
+        return found
+
+    def set_operation(self, node: SetOperation) -> dict[str, Carrier]:
+        left, right = self.place(node.left), self.place(node.right)
+        found = {}
+        for a, b in zip(node.left.names, node.right.names, strict=True):
+            if left[a] != right[b] or not left[a].is_key:
+                raise NotClosed(f"branches disagree on {a}")
+            found[a] = left[a]
+        return found
+
+    def distinct(self, node: Distinct) -> dict[str, Carrier]:
+        env = self._inputs(node)
+        _require_keys(env, node.child.names)
+        return {n: env[n] for n in node.names}
+
+    def distinct_keys(self, node: DistinctKeys) -> dict[str, Carrier]:
+        env = self._inputs(node)
+        found = {n: close(x, env)[1] for n, x in node.items}
+        _require_keys(found, list(found))
+        return found
+
+    def restrict(self, node: Restrict) -> dict[str, Carrier]:
+        child, keys = self.place(node.child), self.place(node.keys.relation)
+        for target, key in node.keys.pairs:
+            if not child[target].is_key or unify([child[target], keys[key]]) is None:
+                raise NotClosed(f"key {target}")
+        return child
+
+    def aggregate(self, node: Aggregate) -> dict[str, Carrier]:
+        env = self._inputs(node)
+        _require_keys(env, node.group)
+        return {**{g: env[g] for g in node.group}, **{n: close(x, env)[1] for n, x in node.aggregates}}
+
+
+def _require_keys(env: dict[str, Carrier], names: Sequence[str]) -> None:
+    for name in names:
+        if not env[name].is_key:
+            raise NotClosed(f"grouping by {name}")
+
+
+def is_single(node: Node) -> bool:
+    """Whether a subtree reads one relation row by row: then all of it belongs in that relation's statement."""
+    while isinstance(node, (Filter, Project, Weigh)) and not getattr(node, "parts", ()):
+        node = node.inputs[0]
+    if isinstance(node, Restrict) and not node.exact:
+        node = node.child
+        return isinstance(node, Scan)
+    return isinstance(node, (Scan, DeltaScan, Stored))
+
+
+def row_wise_scan(node: Node) -> Scan | None:
+    """The plain scan below a chain of row-wise nodes."""
+    while isinstance(node, (Filter, Project, Weigh)) and not getattr(node, "parts", ()):
+        node = node.inputs[0]
+    return node if isinstance(node, Scan) and not node.is_old and node.source.kind == "TABLE" else None
+
+
+_RULES: dict[type[Node], Callable[..., dict[str, Carrier]]] = {
+    InnerJoin: _Placing.inner_join,
+    OuterJoin: _Placing.outer_join,
+    Filter: _Placing.filter,
+    Project: _Placing.project,
+    Weigh: _Placing.passing,
+    Once: _Placing.passing,
+    Expose: _Placing.expose,
+    UnionAll: _Placing.union_all,
+    SetOperation: _Placing.set_operation,
+    Distinct: _Placing.distinct,
+    DistinctKeys: _Placing.distinct_keys,
+    Restrict: _Placing.restrict,
+    Aggregate: _Placing.aggregate,
+}

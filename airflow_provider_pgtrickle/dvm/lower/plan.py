@@ -1,0 +1,39 @@
+"""A lowered plan, as data: what PostgreSQL hands over, and what Spark makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LeafPlan:
+    """One read: PostgreSQL statements whose rows Spark gets as text and casts."""
+
+    name: str
+    statements: tuple[str, ...]
+    """Statements whose bag union is the leaf; one for each parallel read."""
+    columns: tuple[tuple[str, str], ...]
+    """(column, Spark type to cast its text to)."""
+
+
+@dataclass(frozen=True)
+class SparkPlan:
+    leaves: tuple[LeafPlan, ...]
+    views: tuple[tuple[str, str], ...]
+    """(name, Spark SQL) of parts that are read more than once, in order."""
+    sql: str
+    """Spark SQL of `__pgt_w, __pgt_key` and the storage columns as text."""
+    late: tuple[tuple[str, str], ...] = ()
+    """(storage column, PostgreSQL expression over the others): computed on the stage, for coming rows."""
+
+    @property
+    def in_spark(self) -> bool:
+        """Whether Spark computes more than the reading of one leaf."""
+        return len(self.leaves) > 1 or bool(self.views)
+
+    def __str__(self) -> str:
+        lines = [f"leaf {leaf.name} ({len(leaf.statements)} reads):\n  {leaf.statements[0]}" for leaf in self.leaves]
+        lines += [f"view {name}:\n  {text}" for name, text in self.views]
+        lines.append(f"spark:\n  {self.sql}")
+        lines += [f"late {name} = {text}" for name, text in self.late]
+        return "\n".join(lines)

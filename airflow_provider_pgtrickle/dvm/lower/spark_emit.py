@@ -1,0 +1,74 @@
+"""Rendering the upper part of a plan as Spark SQL over its leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.expressions import ROW, WEIGHT, rewrite
+from airflow_provider_pgtrickle.dvm.lower.carriers import Carrier
+from airflow_provider_pgtrickle.dvm.lower.closed import close
+from airflow_provider_pgtrickle.dvm.node import Node
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
+
+
+def quote(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql("spark")
+
+
+class SparkEmitter(Emitter):
+    """The nodes' own SELECTs, with Spark's spelling of names and expressions."""
+
+    weight = quote(WEIGHT)
+
+    def __init__(self, leaves: Mapping[int, str], carriers: Mapping[str, Carrier], prefix: str) -> None:
+        super().__init__(None, {}, {})  # type: ignore[arg-type]
+        self._leaves = leaves
+        self._carriers = carriers
+        self._prefix = prefix
+
+    def name(self, name: str) -> str:
+        return quote(name)
+
+    def columns(self, node: Node, alias: str, weight: bool = True) -> str:
+        names = node.all_names if weight else node.names
+        return ", ".join(f"{alias}.{quote(n)}" for n in names)
+
+    def from_item(self, node: Node) -> tuple[str, str]:
+        leaf = self._leaves.get(id(node))
+        if leaf is not None:
+            alias = self.alias()
+            return f"{leaf} AS {alias}", alias
+        return super().from_item(node)
+
+    def shared_name(self, number: int, node: Node) -> str:
+        return f"{self._prefix}_shared_{number}"
+
+    def expression(self, expression: exp.Expression, alias: str | Mapping[str, str], is_old: bool = False) -> str:
+        closed, _ = close(expression, self._carriers)
+
+        def change(node: exp.Expression) -> exp.Expression | None:
+            if isinstance(node, exp.Column) and node.table == ROW:
+                owner = alias if isinstance(alias, str) else alias[node.name]
+                return exp.Column(this=node.this.copy(), table=exp.to_identifier(owner))
+            return None
+
+        return rewrite(closed, change).sql("spark")
+
+    def semi_join(self, node: Restrict) -> str:
+        source, alias = self.from_item(node.child)
+        relation, key = self.from_item(node.keys.relation)
+        same = "<=>" if node.keys.null_matches else "="
+        terms = " AND ".join(f"{alias}.{quote(t)} {same} {key}.{quote(k)}" for t, k in node.keys.pairs)
+        return f"SELECT {self.columns(node.child, alias)} FROM {source} LEFT SEMI JOIN {relation} ON {terms}"
+
+    def views(self, root: Node) -> tuple[tuple[tuple[str, str], ...], str]:
+        """The shared parts in order, and the root's SELECT."""
+        self._count(root)
+        body = root.select(self) if id(root) not in self._leaves else f"SELECT * FROM {self._leaves[id(root)]}"
+        return tuple((n, t.strip()[1:-1]) for n, t in self._ctes.items()), body
