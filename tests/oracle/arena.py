@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import psycopg
+from airflow_provider_pgtrickle.capture import tracking
+from airflow_provider_pgtrickle.dvm.schema import Source
 from psycopg import sql
 
 from tests.oracle.buffers import Buffer, track
@@ -38,6 +40,8 @@ class Case:
 
     conn: psycopg.Connection
     schema: str
+    by_product: bool = False
+    """Whether the product's own capture fills the buffers, with the columns that a view uses and no others."""
     xid: int = FIRST_XID
     buffers: dict[str, Buffer] = field(default_factory=dict)
     _equality: dict[str, bool] = field(default_factory=dict)
@@ -60,6 +64,15 @@ class Case:
         for key, schema, name in found:
             if key not in self.buffers:
                 self.buffers[key] = track(self.conn, key, schema, name)
+
+    def capture_by_product(self, sources: Mapping[str, Source], used: Mapping[str, Iterable[str]]) -> None:
+        """Have the product capture what a view uses; only the transaction ids are ours."""
+        for key, source in sources.items():
+            name = tracking.track(self.conn, source, used[key], pgt_id=1)
+            self.conn.execute(
+                sql.SQL("ALTER TABLE {} ALTER xid SET DEFAULT current_setting('oracle.xid')::xid8").format(name.sql)
+            )
+            self.buffers[key] = Buffer(name.schema, name.name)
 
     @property
     def snapshot(self) -> str:
@@ -117,7 +130,7 @@ def _sweep(conn: psycopg.Connection) -> None:
 
 
 @contextmanager
-def case(conn: psycopg.Connection, ddl: Sequence[str] = ()) -> Iterator[Case]:
+def case(conn: psycopg.Connection, ddl: Sequence[str] = (), *, by_product: bool = False) -> Iterator[Case]:
     """A fresh schema, gone afterwards whatever happens."""
     schema = f"case_{os.getpid()}"
     if next(_opened) % 200 == 0:
@@ -126,10 +139,11 @@ def case(conn: psycopg.Connection, ddl: Sequence[str] = ()) -> Iterator[Case]:
         conn.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
         conn.execute(sql.SQL("SET LOCAL search_path = {}, public").format(sql.Identifier(schema)))
         conn.execute("SELECT set_config('oracle.xid', %s, true)", (str(FIRST_XID),))
-        made = Case(conn, schema)
+        made = Case(conn, schema, by_product)
         for statement in ddl:
             made.execute(statement)
-        made.capture()
+        if not by_product:
+            made.capture()
         yield made
 
 

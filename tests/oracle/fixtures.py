@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 
 import psycopg
 import pytest
+from airflow_provider_pgtrickle.catalog.migrate import install
 
 from tests import servers
 from tests.oracle import arena
@@ -36,6 +37,13 @@ def new_case(oracle_connection: psycopg.Connection) -> NewCase:
 @pytest.fixture
 def new_case15(oracle_connection15: psycopg.Connection) -> NewCase:
     return lambda *ddl: arena.case(oracle_connection15, ddl)
+
+
+@pytest.fixture(scope="session")
+def installed(oracle_connection: psycopg.Connection) -> psycopg.Connection:
+    """The connection to a database with the product's catalog in it."""
+    install(oracle_connection)
+    return oracle_connection
 
 
 def _connection(request: pytest.FixtureRequest, variable: str, fixture: str) -> Iterator[psycopg.Connection]:

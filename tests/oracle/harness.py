@@ -61,6 +61,8 @@ class Maintained:
         view = dvm.analyze(declared.canonical, declared.schema)
         if view.refusal is not None and view.topk is None:
             raise Refused(view.refusal, query)
+        if case.by_product:
+            case.capture_by_product(view.sources, view.used)
         table = sql.Identifier(case.schema, name)
         case.conn.execute(sql.SQL("CREATE TABLE {} AS {} WITH NO DATA").format(table, sql.SQL(view.storage_query())))
         storage = case.conn.execute(

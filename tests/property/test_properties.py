@@ -41,10 +41,16 @@ def examples(draw: st.DrawFn) -> Example:
     return world, query, draw(histories(world, query))
 
 
-def _judged(conn: psycopg.Connection, example: Example, judge: Callable[[Case, str, list[list[str]]], None]) -> None:
+def _judged(
+    conn: psycopg.Connection,
+    example: Example,
+    judge: Callable[[Case, str, list[list[str]]], None],
+    *,
+    by_product: bool = False,
+) -> None:
     world, query, history = example
     note("\n".join(f"{statement};" for statement in world.ddl) + f"\n-- {query};\n-- {history}")
-    with case(conn, world.ddl) as opened:
+    with case(conn, world.ddl, by_product=by_product) as opened:
         try:
             judge(opened, query, history)
         except Undefined:
@@ -97,6 +103,13 @@ def full_and_differential_commute(opened: Case, query: str, history: list[list[s
 @given(example=examples())
 def test_content_equals_the_query_at_the_frontier(oracle_connection: psycopg.Connection, example: Example) -> None:
     _judged(oracle_connection, example, content_equals_the_query)
+
+
+@pytest.mark.timeout(900)
+@FEWER
+@given(example=examples())
+def test_content_equals_the_query_when_the_product_captures(installed: psycopg.Connection, example: Example) -> None:
+    _judged(installed, example, content_equals_the_query, by_product=True)
 
 
 @pytest.mark.timeout(900)
