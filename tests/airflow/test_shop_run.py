@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -83,6 +85,16 @@ def differences(shop: psycopg.Connection, name: str, query: str) -> list[tuple[o
     ).fetchall()
 
 
+def announced() -> list[dict[str, Any]]:
+    """The events of country_report's asset that Airflow recorded, oldest first."""
+    with sqlite3.connect(Path(os.environ["AIRFLOW_HOME"]) / "airflow.db") as metadata:
+        rows = metadata.execute(
+            "SELECT e.extra FROM asset_event e JOIN asset a ON a.id = e.asset_id WHERE a.uri LIKE ? ORDER BY e.id",
+            ["%/public/country_report"],
+        ).fetchall()
+    return [json.loads(extra) for (extra,) in rows]
+
+
 def test_the_shop_is_filled_then_follows_its_changes_then_rests(
     run_dag: Callable[[str], subprocess.CompletedProcess[str]], shop: psycopg.Connection
 ) -> None:
@@ -92,6 +104,8 @@ def test_the_shop_is_filled_then_follows_its_changes_then_rests(
     filled = run_dag("shop__order_totals")
     assert filled.returncode == 0, filled.stdout[-5000:] + filled.stderr[-5000:]
     assert set(actions(shop).values()) == {"FULL"}
+    assert [event["action"] for event in announced()] == ["FULL"]
+    assert announced()[0]["rows"] == {"inserted": 5, "updated": 0, "deleted": 0}
     for name in TABLES:
         assert differences(shop, name, queries[name]) == [], name
 
@@ -108,3 +122,4 @@ def test_the_shop_is_filled_then_follows_its_changes_then_rests(
     rested = run_dag("shop__order_totals")
     assert rested.returncode == 0, rested.stdout[-5000:] + rested.stderr[-5000:]
     assert set(actions(shop).values()) == {"NO_DATA"}
+    assert [event["action"] for event in announced()] == ["FULL", "DIFFERENTIAL"]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +16,8 @@ from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
 from airflow_provider_pgtrickle.errors import CycleDetected, UsageError
+
+SHOP = Path(__file__).parents[3] / "dags" / "shop.py"
 
 
 def table(name: str, *sources: str, **options: Any) -> StreamTable:
@@ -155,6 +161,23 @@ def serialized(tables: list[StreamTable]) -> list[str]:
 
 def test_two_parses_give_the_same_bytes_whatever_the_order_of_declaration() -> None:
     assert serialized(many(40)) == serialized(list(reversed(many(40))))
+
+
+def test_another_process_gives_the_same_whatever_its_hash_seed() -> None:
+    code = (
+        "import json, runpy; from airflow.serialization.serialized_objects import DagSerialization as S\n"
+        f"shop = runpy.run_path({str(SHOP)!r})['shop']\n"
+        # Airflow itself writes a DAG's fields in the order of a set.
+        "print(json.dumps([S.to_dict(dag) for dag in shop.dags()], sort_keys=True))"
+    )
+    one, other = (
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in "12"
+    )
+    assert one
+    assert one == other
 
 
 def test_five_hundred_tables_are_built_without_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
