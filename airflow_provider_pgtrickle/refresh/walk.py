@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+
+import psycopg
 
 from airflow_provider_pgtrickle.catalog import fingerprint, records
 from airflow_provider_pgtrickle.catalog.database import Database
@@ -56,7 +59,7 @@ class Separately(Exception):
 
 def attempt(request: Request, trace: history.Trace) -> dict[str, RefreshResult]:
     """Refresh all members in one commit, or none."""
-    with request.database.connect(autocommit=True, application_name="pgtrickle refresh") as conn:
+    with _coordinator(request.database) as conn:
         # A lost trace of a refresh does no harm, a lost refresh would: the commit switches this on again.
         conn.execute("SET synchronous_commit = off")
         with trace.phase("lock"):
@@ -85,6 +88,20 @@ def attempt(request: Request, trace: history.Trace) -> dict[str, RefreshResult]:
             lease.give_back(conn, ids, request.token)
             return _moved(conn, unit, request, trace)
         return results
+
+
+@contextmanager
+def _coordinator(database: Database) -> Iterator[Connection]:
+    """The session that holds the locks, the snapshot and the commit."""
+    conn = database.connect(autocommit=True, application_name="pgtrickle refresh")
+    try:
+        yield conn
+    finally:
+        # Said, not left to the disconnection: the server notices that later than the next refresh may come.
+        with suppress(psycopg.Error):
+            conn.rollback()
+            lease.unlock(conn)
+        conn.close()
 
 
 def _hold(conn: Connection, ids: Sequence[int], request: Request) -> bool:

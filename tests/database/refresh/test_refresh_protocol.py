@@ -71,6 +71,12 @@ def test_two_refreshers_of_one_table_do_not_meet(big: Workshop) -> None:
     assert big.differs("big", BIG) == []
 
 
+def test_a_refresh_leaves_no_lock_behind_for_the_next(big: Workshop) -> None:
+    # The server may take a moment to notice a disconnection; the lock must be gone before.
+    for _ in range(30):
+        assert big.refresh_one("big").action == "NO_DATA"
+
+
 def test_a_retry_of_the_same_run_takes_over_and_the_orphan_cannot_commit(big: Workshop) -> None:
     big.run("DELETE FROM orders WHERE id = 100")
     retried = []
