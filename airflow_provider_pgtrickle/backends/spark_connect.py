@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
@@ -16,6 +18,9 @@ from airflow_provider_pgtrickle.settings import Settings
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.refresh.executor import Executor
+
+_PORT = 15002
+_REACH_SECONDS = 10
 
 
 class SparkConnectBackend:
@@ -63,6 +68,9 @@ class SparkConnectBackend:
 
         url = SparkConnectHook(self._conn_id).get_connection_url()
         try:
+            # The client itself would go on trying for minutes.
+            place = urlsplit(url)
+            socket.create_connection((place.hostname or "localhost", place.port or _PORT), _REACH_SECONDS).close()
             # create, not getOrCreate: a session of another task in this process has other tags.
             session = SparkSession.builder.remote(url).create()
             _ = session.version
