@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import psycopg
+from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from airflow_provider_pgtrickle.triggers import record
@@ -80,7 +81,7 @@ class RecordTrigger(BaseEventTrigger):
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Observation]) -> AsyncIterator[TriggerEvent]:
         key = self.shared_stream_key()
         store = self._store()
-        cursor: dict[str, Any] = (await store.aget(_CURSOR) if store else None) or {}
+        cursor = await self._kept_cursor(store)
         RecordTrigger._pending_wanted[key] += self.needs_pending
         try:
             async for seen in _from_latest(key, shared_stream):
@@ -89,7 +90,7 @@ class RecordTrigger(BaseEventTrigger):
                     yield TriggerEvent(payload)
                 # After the events: dying in between repeats them, the other order would lose them.
                 if store and covering != cursor:
-                    await store.aset(_CURSOR, covering)
+                    await self._keep(store, covering)
                 cursor = covering
         finally:
             RecordTrigger._pending_wanted[key] -= self.needs_pending
@@ -99,6 +100,20 @@ class RecordTrigger(BaseEventTrigger):
         _, kwargs = self.serialize()
         async for event in self.filter_shared_stream(self.open_shared_stream(kwargs)):
             yield event
+
+    async def _kept_cursor(self, store: _Store | None) -> dict[str, Any]:
+        try:
+            return (await store.aget(_CURSOR) if store else None) or {}
+        except AirflowRuntimeError as error:
+            # Without its cursor a watcher repeats what it has announced; without the watcher nothing would be.
+            self.log.warning("The cursor can't be read: %s", error)
+            return {}
+
+    async def _keep(self, store: _Store, cursor: dict[str, Any]) -> None:
+        try:
+            await store.aset(_CURSOR, cursor)
+        except AirflowRuntimeError as error:
+            self.log.warning("The cursor can't be kept: %s", error)
 
     def _store(self) -> _Store | None:
         """The state store of the watched asset; watched through several, the first keeps the cursor."""
