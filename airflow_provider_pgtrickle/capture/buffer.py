@@ -55,7 +55,7 @@ def build_buffer(conn: Connection, plan: Layout) -> None:
 def definition(column: CapturedColumn) -> sql.Composable:
     """The buffer's type of `column`. Both parts come from the server, quoted by its format()."""
     collate = f" COLLATE {column.collation}" if column.collation else ""
-    return sql.SQL(column.buffer_type + collate)  # type: ignore[arg-type]
+    return sql.SQL(column.buffer_type + collate)
 
 
 def described(conn: Connection, column: CapturedColumn) -> tuple[int, int]:

@@ -32,7 +32,7 @@ def ensure_st_buffer(conn: Connection, st: StreamTable) -> QualifiedName:
         # Rows of another shape mean nothing to consumers: they will find the schema changed and start afresh.
         drop_st_buffer(conn, st.id)
         create_buffer(conn, buffer)
-        additions = [sql.SQL("ADD COLUMN pk_hash bigint NOT NULL")]
+        additions: list[sql.Composable] = [sql.SQL("ADD COLUMN pk_hash bigint NOT NULL")]
         additions += [
             sql.SQL("ADD COLUMN {} {}").format(sql.Identifier(column.new), definition(column)) for column in columns
         ]

@@ -15,6 +15,8 @@ which sends every reader to a FULL refresh, and the refresh notices the new sche
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from psycopg import sql
 
 from airflow_provider_pgtrickle.capture.layout import Layout
@@ -200,5 +202,5 @@ def _values(layout: Layout, alias: str) -> sql.Composed:
     return _list(sql.SQL("{}.{}").format(sql.SQL(alias), sql.Identifier(c.name)) for c in layout.columns)
 
 
-def _list(parts) -> sql.Composed:  # type: ignore[no-untyped-def]
+def _list(parts: Iterable[sql.Composable]) -> sql.Composed:
     return sql.SQL(", ").join(parts)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -51,7 +52,7 @@ class Database:
 
     def __init__(self, dsn: str, settings: Settings | None = None) -> None:
         try:
-            self._parameters = {k: v for k, v in conninfo_to_dict(dsn).items() if v is not None}
+            self._parameters: dict[str, Any] = {k: v for k, v in conninfo_to_dict(dsn).items() if v is not None}
         except psycopg.ProgrammingError:
             # libpq's message repeats the string, and with it the password.
             raise UsageError(
@@ -140,4 +141,4 @@ def server_default_schema(conn: Connection) -> str:
         raise UsageError(
             "The session's search_path names no schema that exists", remedy="Qualify the name: schema.table."
         )
-    return row[0]
+    return str(row[0])

@@ -103,7 +103,7 @@ def changed(conn: Connection, stored: str) -> tuple[str, ...]:
             if now[kind][oid] == digest:
                 continue
             # An oid whose object is gone prints as the number itself.
-            row = conn.execute(f"SELECT %s::oid::{catalog}::text", [oid]).fetchone()  # type: ignore[arg-type]
+            row = conn.execute(f"SELECT %s::oid::{catalog}::text", [oid]).fetchone()
             name = row[0] if row else oid
             words.append(f"{kind[:-1]} {name} was dropped" if name == oid else f"{kind[:-1]} {name} changed")
     return tuple(words)
@@ -124,7 +124,7 @@ def _taken(
 def _digests(conn: Connection, statement: str, oids: list[int]) -> dict[str, str | None]:
     if not oids:
         return {}
-    found = dict(conn.execute(statement, [oids]).fetchall())  # type: ignore[arg-type]
+    found: dict[int, str] = dict(conn.execute(statement, [oids]).fetchall())
     return {str(oid): found.get(oid) for oid in oids}
 
 

@@ -70,12 +70,12 @@ def _create_view(conn: Connection, query: str) -> int:
     head = sql.SQL("CREATE VIEW {} AS ").format(name).as_string(conn)
     try:
         # binary=True takes the extended protocol, which refuses a second statement behind a semicolon.
-        conn.execute(head + query, binary=True)  # type: ignore[arg-type]
+        conn.execute(head + query, binary=True)
     except psycopg.Error as error:
         raise as_query_fault(error, query, offset=len(head)) from error
     oid = conn.execute("SELECT %s::regclass::oid::bigint", [name.as_string(conn)]).fetchone()
     assert oid is not None
-    return oid[0]
+    return int(oid[0])
 
 
 def _definition(conn: Connection, view: int) -> str:
@@ -83,7 +83,7 @@ def _definition(conn: Connection, view: int) -> str:
     conn.execute("SET LOCAL search_path = pg_catalog")
     row = conn.execute("SELECT pg_catalog.pg_get_viewdef(%s::oid)", [view]).fetchone()
     assert row is not None
-    return row[0].strip().removesuffix(";")
+    return str(row[0]).strip().removesuffix(";")
 
 
 def _output_columns(conn: Connection, view: int) -> tuple[OutputColumn, ...]:

@@ -236,7 +236,7 @@ def insert_history(conn: Connection, **columns: Any) -> int:
     )
     row = conn.execute(statement, [_plain(value) for value in columns.values()]).fetchone()
     assert row is not None
-    return row[0]
+    return int(row[0])
 
 
 def update_history(conn: Connection, refresh_id: int, **columns: Any) -> None:

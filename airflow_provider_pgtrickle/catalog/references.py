@@ -80,8 +80,7 @@ def follow(conn: Connection, view: int) -> References:
                 following.add(relid)
             elif relkind in "rpmf":
                 before = columns.get(relid, frozenset())
-                everything = owner in whole_rows or before is None
-                columns[relid] = None if everything else before | frozenset(named or ())
+                columns[relid] = None if owner in whole_rows or before is None else before | frozenset(named or ())
             elif relkind == "S":
                 raise QueryError(f"The query reads the sequence {schema}.{name}", remedy="Read a table instead.")
         frontier = following - seen

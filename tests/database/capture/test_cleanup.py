@@ -68,7 +68,8 @@ def test_pending_rows_are_counted_per_consumer(orders):
     consume(orders, "b", key=True)
     orders.execute("INSERT INTO orders VALUES (3)")
     sizes = orders.execute(
-        "SELECT stream_table, source_table, cdc_mode, pending_rows, buffer_bytes > 0 FROM pgtrickle.change_buffer_sizes()"
+        "SELECT stream_table, source_table, cdc_mode, pending_rows, buffer_bytes > 0"
+        " FROM pgtrickle.change_buffer_sizes()"
     )
     assert sizes.fetchall() == [
         ("public.a", "public.orders", "TRIGGER", 3, True),

@@ -31,7 +31,8 @@ def test_only_referenced_columns_and_the_key_are_captured(orders):
     captured = Captured(orders, "orders", ["price"])
     assert tracking(orders) == [(["id", "price"], ["id"], [1], f"pgtrickle_capture_{captured.source.relid}")]
     columns = orders.execute(
-        "SELECT array_agg(attname::text ORDER BY attnum) FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0",
+        "SELECT array_agg(attname::text ORDER BY attnum) FROM pg_attribute"
+        " WHERE attrelid = %s::regclass AND attnum > 0",
         [captured.buffer.quoted],
     ).fetchone()
     assert columns == (["change_id", "xid", "lsn", "action", "new_id", "old_id", "new_price", "old_price"],)
@@ -153,7 +154,7 @@ def test_tracking_anothers_table_is_refused_with_the_reason(orders, admin_connec
     admin_connection.execute("CREATE TABLE theirs (id int PRIMARY KEY)")
     (role,) = orders.execute("SELECT current_user").fetchone()
     admin_connection.execute(f'GRANT ALL ON theirs TO "{role}"')
-    with pytest.raises(PermissionFault, match="[Mm]ust be owner of table theirs"):
+    with pytest.raises(PermissionFault, match=r"[Mm]ust be owner of table theirs"):
         Captured(orders, "theirs")
     assert tracking(orders) == []
 

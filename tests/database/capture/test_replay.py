@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_pgtrickle.catalog.database import Database
 from tests.database.capture.conftest import Captured
 
 VALUE = st.sampled_from(["NULL", "0", "1", "1.0", "2", "'NaN'"])
@@ -40,8 +41,6 @@ COMMON = [INSERT, BULK, UPDATE, IDLE, REKEY, DELETE, ONE, MERGE, MOVE]
 @pytest.mark.parametrize("keyed", [True, False])
 @pytest.mark.parametrize("partitioned", [True, False])
 def test_the_buffer_replays_any_sequence_of_statements(conn18, admin_dsn, role, keyed, partitioned):
-    from airflow_provider_pgtrickle.catalog.database import Database
-
     key = ", PRIMARY KEY (id, p)" if keyed else ""
     conn18.execute(
         f"CREATE TABLE t (id int, v numeric, p int, note text{key}) {'PARTITION BY RANGE (p)' if partitioned else ''}"

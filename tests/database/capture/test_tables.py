@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.errors import UsageError
 from tests.database.capture.conftest import Captured, source
 
@@ -160,8 +161,6 @@ def test_virtual_columns_are_computed(conn18, admin_dsn, role, key):
     conn18.execute(f"CREATE TABLE items (id int {key}, n int, twice int GENERATED ALWAYS AS (n * 2) VIRTUAL)")
     items = Captured(conn18, "items", ["id", "twice"])
     items.save()
-    from airflow_provider_pgtrickle.catalog.database import Database
-
     with Database(admin_dsn).connect(autocommit=True) as writer:
         writer.execute(f"SET session_replication_role = {role}")
         writer.execute("INSERT INTO items VALUES (1, 10), (2, NULL)")
@@ -181,9 +180,10 @@ def test_names_that_need_quotes_are_captured(conn):
     """)
     table = Captured(conn, '"My ""Schema"."Table; DROP"')
     table.save()
-    conn.execute(
-        """INSERT INTO "My ""Schema"."Table; DROP" VALUES (1, 'a', 'b', 'c', 'd', 1, 2, 3, 4, 5, 6), (2, 'x', '', '', '', 1, 2, 3, 4, 5, 6)"""
-    )
+    conn.execute("""
+        INSERT INTO "My ""Schema"."Table; DROP"
+        VALUES (1, 'a', 'b', 'c', 'd', 1, 2, 3, 4, 5, 6), (2, 'x', '', '', '', 1, 2, 3, 4, 5, 6)
+    """)
     conn.execute(f"""UPDATE "My ""Schema"."Table; DROP" SET {long} = 'new', xid = 0 WHERE "Id %s" = 1""".encode())
     conn.execute("""DELETE FROM "My ""Schema"."Table; DROP" WHERE "select" = 'x'""")
     assert table.actions() == "DIIU"
