@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 DEFAULT_CONN_ID = "pgtrickle_default"
 DEFAULT_SCHEMA = "public"
 
+#: The graph enforces the minimum schedule; asking Airflow's configuration for every table would be slow.
+_UNLIMITED = Settings(min_schedule_seconds=1)
+
 
 @dataclass(frozen=True)
 class StreamTable:
@@ -85,7 +88,7 @@ class StreamTable:
     @cached_property
     def _options(self) -> Options:
         names = Options.__dataclass_fields__
-        return Options.checked(Settings.load(), {name: getattr(self, name) for name in names})
+        return Options.checked(_UNLIMITED, {name: getattr(self, name) for name in names})
 
     @property
     def asset(self) -> Asset:

@@ -22,7 +22,6 @@ def test_its_options_are_as_the_client_takes_them() -> None:
         ({"name": "a.b.c"}, "is not a name"),
         ({"name": "x" * 64}, "63 bytes"),
         ({"schedule": "sometimes"}, "not a schedule"),
-        ({"schedule": "5s"}, "min_schedule_seconds"),
         ({"refresh_mode": "SLOW"}, "refresh_mode"),
         ({"differential_max_change_ratio": 2}, "differential_max_change_ratio"),
         ({"query": "SELECT a FROM WHERE b"}, "Syntax error"),
@@ -37,6 +36,14 @@ def test_a_mistake_is_an_error_that_names_the_table(arguments: dict[str, object]
 def test_a_syntax_error_says_where() -> None:
     with pytest.raises(SyntaxFault, match=r"totals: .*line 2, column"):
         StreamTable("totals", "SELECT a,\nFROM WHERE b")
+
+
+def test_the_graph_enforces_the_minimum_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = StreamTable("totals", "SELECT 1 AS a", schedule="5s")
+    with pytest.raises(UsageError, match=r"totals: .*min_schedule_seconds"):
+        StreamTableGraph("g", [table], "shop_pg")
+    monkeypatch.setenv("PGTRICKLE_MIN_SCHEDULE_SECONDS", "1")
+    assert StreamTableGraph("g", [table], "shop_pg").dags()
 
 
 def test_its_asset_carries_the_connections_name_where_nobody_said_the_address() -> None:
