@@ -69,9 +69,6 @@ class Case:
         """Have the product capture what a view uses; only the transaction ids are ours."""
         for key, source in sources.items():
             name = tracking.track(self.conn, source, used[key], pgt_id=1)
-            self.conn.execute(
-                sql.SQL("ALTER TABLE {} ALTER xid SET DEFAULT current_setting('oracle.xid')::xid8").format(name.sql)
-            )
             self.buffers[key] = Buffer(name.schema, name.name)
 
     @property
@@ -88,7 +85,15 @@ class Case:
             with tolerated(self.conn):
                 self.execute(statement)
                 accepted += 1
+        if self.by_product:
+            self._stamp()
         return accepted
+
+    def _stamp(self) -> None:
+        """The product stamps its rows with the one transaction that a whole case is; ours counts cycles."""
+        for buffer in self.buffers.values():
+            stamp = sql.SQL("UPDATE {} SET xid = %s::text::xid8 WHERE xid = pg_current_xact_id()")
+            self.conn.execute(stamp.format(sql.Identifier(buffer.schema, buffer.name)), (str(self.xid),))
 
     def has_equality(self, kind: str) -> bool:
         """Whether values of the type can be told apart by `=`; those of json, xml and point can't."""
