@@ -12,6 +12,7 @@ from airflow_provider_pgtrickle.catalog.probe import Probe, fingerprint, probe
 from airflow_provider_pgtrickle.catalog.records import Dependency
 from airflow_provider_pgtrickle.declare import columns, dependencies, modes
 from airflow_provider_pgtrickle.declare.columns import Column
+from airflow_provider_pgtrickle.errors import PgTrickleError
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,23 @@ class Definition:
         }
 
 
+def _survives_parsing(conn: psycopg.Connection, canonical: str) -> bool:
+    """Whether PostgreSQL reads the text as the algebra wrote it for the very same query."""
+    rendered = dvm.round_trip(canonical)
+    if rendered is None:
+        return False
+    try:
+        return probe(conn, rendered).canonical == canonical
+    except PgTrickleError:
+        return False
+
+
 def define(conn: psycopg.Connection, query: str, refresh_mode: str) -> Definition:
     """Ask PostgreSQL and the algebra about a query; refused with its place and the remedy where it can't be."""
     probed = probe(conn, query)
     view = dvm.analyze(probed.canonical, probed.schema)
+    if view.refusal is None and not _survives_parsing(conn, probed.canonical):
+        view = dvm.refuse_round_trip(view)
     refusal, notices = modes.judge(refresh_mode, probed, view)
     return Definition(
         probe=probed,

@@ -4,12 +4,16 @@ Pure: sqlglot and plain values only; no driver, no Airflow, no Spark.
 """
 
 from airflow_provider_pgtrickle.dvm.binding import Binding, Pending, SourceBinding, Window
+from airflow_provider_pgtrickle.dvm.explain import Explanation
+from airflow_provider_pgtrickle.dvm.lower import LeafPlan, SparkPlan
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refusal
 from airflow_provider_pgtrickle.dvm.schema import Schema, Source, SourceColumn
-from airflow_provider_pgtrickle.dvm.view import TopK, View, analyze
+from airflow_provider_pgtrickle.dvm.view import TopK, View, analyze, refuse_round_trip, round_trip
 
 __all__ = [
     "Binding",
+    "Explanation",
+    "LeafPlan",
     "Pending",
     "Reason",
     "Refusal",
@@ -17,8 +21,11 @@ __all__ = [
     "Source",
     "SourceBinding",
     "SourceColumn",
+    "SparkPlan",
     "TopK",
     "View",
     "Window",
     "analyze",
+    "refuse_round_trip",
+    "round_trip",
 ]

@@ -132,7 +132,9 @@ class Emitter:
             return None
         replaced = exp.Table(this=sqlglot.to_identifier(relation.strip('"'), quoted=True))
         alias = table.args.get("alias")
-        replaced.set("alias", alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+        replaced.set(
+            "alias", alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
+        )
         for join in table.args.get("joins") or []:
             replaced.append("joins", rewrite(join, lambda n: self._nested(n, is_old)))
         return replaced

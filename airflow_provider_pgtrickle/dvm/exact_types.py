@@ -57,7 +57,10 @@ def exact_type(expression: exp.Expression, columns: Mapping[str, Column]) -> Exa
     if isinstance(node, exp.Literal) and not node.is_string:
         return _literal(node.name)
     if isinstance(node, exp.Cast):
-        return named(node.to.sql("postgres").lower()) if exact_type(node.this, columns) else None
+        inner, target = exact_type(node.this, columns), node.to.sql("postgres").lower()
+        if inner is not None and target in ("decimal", "numeric"):
+            return Exact("numeric", inner.precision, inner.scale)
+        return named(target.replace(", ", ",")) if inner is not None else None
     if isinstance(node, exp.Neg):
         return exact_type(node.this, columns)
     if isinstance(node, (exp.Add, exp.Sub, exp.Mul)):

@@ -11,6 +11,7 @@ from sqlglot import exp
 from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding, Window
 from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import SOURCE_META, Emitter
+from airflow_provider_pgtrickle.dvm.explain import Explanation, explain
 from airflow_provider_pgtrickle.dvm.expressions import render
 from airflow_provider_pgtrickle.dvm.frontend import PASSES
 from airflow_provider_pgtrickle.dvm.frontend.build import Builder
@@ -105,6 +106,13 @@ class View:
         plan = self.plan(binding.changed)
         return None if plan is None else self._emitter(binding).statement(plan)
 
+    def render(self, node: Node, binding: Binding) -> str:
+        """PostgreSQL's SELECT of any node of a plan."""
+        return self._emitter(binding).statement(node)
+
+    def explain(self, binding: Binding | None = None) -> Explanation:
+        return explain(self, binding)
+
     def spark(
         self, binding: Binding, *, whole: bool, describe: Describe, slices: Slices, prefix: str
     ) -> SparkPlan | None:
@@ -154,6 +162,22 @@ def analyze(canonical: str, schema: Schema) -> View:
     except RecursionError:
         refusal = Refusal(Reason.TOO_LARGE, "nested too deeply", "It runs FULL; or split the query.")
         return _full_only(canonical, outputs, schema, refusal)
+
+
+def refuse_round_trip(view: View) -> View:
+    """The same view, refused because its text does not survive parsing (see `round_trip`)."""
+    refusal = Refusal(
+        Reason.ROUND_TRIP, "PostgreSQL reads the parsed text otherwise", "It runs FULL in PostgreSQL; please report it."
+    )
+    return View(view.canonical, view.columns, view.sources, view.used, None, refusal)
+
+
+def round_trip(canonical: str) -> str | None:
+    """The canonical text parsed and written again: PostgreSQL must take it for the same query."""
+    try:
+        return render(parse(canonical))
+    except Refused:
+        return None
 
 
 def _outputs(query: exp.Expression) -> tuple[str, ...]:

@@ -92,11 +92,13 @@ def _stage(conn: Connection, member: Member, sink: Sink) -> sql.Identifier | Non
     if shared is not None:
         assert member.staged is not None
         stage.analyze(conn, shared, member.staged.rows)
+        stage.finish(conn, shared, member.staged.late)
         return shared
     assert member.staged is not None
     assert member.staged.arrow is not None
     table = stage.temporary(conn, sink.table, member.st.id, sink.names)
     stage.copy_arrow(conn, table, member.staged.arrow)
+    stage.finish(conn, table, member.staged.late)
     return table
 
 

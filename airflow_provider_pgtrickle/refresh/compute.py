@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 
 from psycopg import sql
 
 from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.dvm import identity
+from airflow_provider_pgtrickle.dvm import SparkPlan, identity
 from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding
 from airflow_provider_pgtrickle.dvm.schema import Source
-from airflow_provider_pgtrickle.refresh import pending, stage
+from airflow_provider_pgtrickle.refresh import describe, pending, stage
 from airflow_provider_pgtrickle.refresh.consolidate import consolidate
 from airflow_provider_pgtrickle.refresh.decision import Action, Decision, MemberFacts, decide
 from airflow_provider_pgtrickle.refresh.executor import Computation, Executor, Staged, StageTarget, read_arrow
 from airflow_provider_pgtrickle.refresh.member import Member
 from airflow_provider_pgtrickle.refresh.plan import MemberPlan
+from airflow_provider_pgtrickle.refresh.query import SparkQuery
+from airflow_provider_pgtrickle.refresh.slices import ctid_slices
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.settings import Settings
 
@@ -23,6 +26,7 @@ _WHOLE = (Action.FULL, Action.REINITIALIZE, Action.TOPK)
 
 
 def plan(
+    coordinator: Connection,
     member: Member,
     unit: Mapping[str, Member],
     sizes: Mapping[str, float],
@@ -61,8 +65,27 @@ def plan(
         columns=tuple(column.name for column in member.st.storage),
         expected_rows=expected,
         large=expected > settings.collect_max_rows and not here and not read_here,
+        spark=None
+        if here or expected <= settings.pushdown_max_rows
+        else _in_spark(coordinator, member, binding, whole, settings),
     )
     return MemberPlan(member.name, decision, known.source_changes, computation, whole, here)
+
+
+def _in_spark(
+    coordinator: Connection, member: Member, binding: Binding, whole: bool, settings: Settings
+) -> SparkPlan | None:
+    """The work as a plan for Spark; None where PostgreSQL had better do all of it."""
+    if not isinstance(member.query, SparkQuery):
+        return None
+    found = member.query.spark(
+        binding,
+        whole,
+        lambda statement: describe.columns(coordinator, statement),
+        lambda source: ctid_slices(*describe.extent(coordinator, source), settings),
+        f"pgt_{member.st.id}_{uuid.uuid4().hex[:12]}",
+    )
+    return found if found is not None and found.pays else None
 
 
 def run(
@@ -96,6 +119,7 @@ def hand_on(coordinator: Connection, member: Member, settings: Settings) -> None
     sink = member.sink(coordinator)
     table = stage.temporary(coordinator, sink.table, member.st.id, sink.names)
     stage.copy_arrow(coordinator, table, member.staged.arrow)
+    stage.finish(coordinator, table, member.staged.late)
     member.difference = consolidate(coordinator, sink, member.st.id, table, whole=member.plan.whole)
     limit = min(settings.collect_max_rows, pending.MAX_LITERAL_ROWS)
     member.pending = pending.publish(

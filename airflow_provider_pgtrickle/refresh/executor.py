@@ -11,6 +11,7 @@ import xxhash
 from psycopg import sql
 
 from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.dvm import SparkPlan
 from airflow_provider_pgtrickle.refresh import snapshot
 from airflow_provider_pgtrickle.refresh.stage import ROW_ID, WEIGHT, copy_arrow
 
@@ -31,6 +32,8 @@ class Computation:
     """The executors write into the stage table instead of sending their rows to the driver."""
     slices: tuple[str, ...] = ()
     """Statements whose bag union is `sql`, one for each parallel read; empty: one read."""
+    spark: SparkPlan | None = None
+    """The same rows computed by Spark from smaller reads, where that pays; an executor may do without."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class Staged:
     rows_read: int = 0
     reads: int = 0
     jobs: int = 0
+    late: tuple[tuple[str, str], ...] = ()
+    """(storage column, PostgreSQL expression over the others) still to be computed for the rows that come."""
 
 
 class Executor(Protocol):

@@ -31,7 +31,8 @@ class MemberPlan:
         where = "in the coordinator's session" if self.here else "by the executor"
         target = "the stage table" if self.computation.large else "the driver"
         expected = f"about {self.computation.expected_rows} rows to {target}"
-        return f"{head}\ncompute {yields} {where}, {expected}:\n{self.computation.sql}"
+        how = str(self.computation.spark or self.computation.sql)
+        return f"{head}\ncompute {yields} {where}, {expected}:\n{how}"
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from airflow_provider_pgtrickle import dvm
 from airflow_provider_pgtrickle.catalog.probe import probe
 from airflow_provider_pgtrickle.catalog.records import StreamTable
 from airflow_provider_pgtrickle.dvm.binding import Binding
+from airflow_provider_pgtrickle.dvm.lower.place import Describe, Slices
 from airflow_provider_pgtrickle.dvm.schema import Source
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
 
@@ -41,6 +42,15 @@ class QuerySource(Protocol):
         """SQL of `__pgt_w` and the storage columns of the true change; None where there can't be any."""
 
 
+@runtime_checkable
+class SparkQuery(Protocol):
+    """A query that can also be computed by Spark from reads of its sources."""
+
+    def spark(
+        self, binding: Binding, whole: bool, describe: Describe, slices: Slices, prefix: str
+    ) -> dvm.SparkPlan | None: ...
+
+
 @dataclass(frozen=True)
 class ViewQuery:
     """The algebra's view of a query."""
@@ -65,6 +75,11 @@ class ViewQuery:
 
     def delta(self, binding: Binding) -> str | None:
         return self.view.delta(binding)
+
+    def spark(
+        self, binding: Binding, whole: bool, describe: Describe, slices: Slices, prefix: str
+    ) -> dvm.SparkPlan | None:
+        return self.view.spark(binding, whole=whole, describe=describe, slices=slices, prefix=prefix)
 
 
 _analysed: dict[tuple[object, ...], ViewQuery] = {}

@@ -76,6 +76,15 @@ def copy_arrow(conn: Connection, target: sql.Identifier, arrow: pa.Table) -> int
     return int(arrow.num_rows)
 
 
+def finish(conn: Connection, table: sql.Identifier, late: tuple[tuple[str, str], ...]) -> None:
+    """Compute what PostgreSQL computes better than Spark: late columns of the rows that come."""
+    if late:
+        settings = sql.SQL(", ").join(
+            sql.SQL("{} = {}").format(sql.Identifier(name), sql.SQL(expression)) for name, expression in late
+        )
+        conn.execute(sql.SQL("UPDATE {} SET {} WHERE {} > 0").format(table, settings, sql.Identifier(WEIGHT)))
+
+
 def analyze(conn: Connection, table: sql.Identifier, rows: int) -> None:
     """Tell the planner how much there is, where a wrong guess would cost more than the telling."""
     if rows >= _ANALYZE_FROM:

@@ -212,7 +212,7 @@ def _compute(conn: Connection, unit: Mapping[str, Member], request: Request, tra
         read_here = any(key in later.query.sources for later in unit.values())
         with trace.phase("decide"):
             member.plan = compute.plan(
-                member, before, sizes, request.settings, forced=request.force_full, read_here=read_here
+                conn, member, before, sizes, request.settings, forced=request.force_full, read_here=read_here
             )
         if member.plan.computation is not None and not member.plan.here and executor is None:
             executor, snapshot_id = request.executor(), snapshot.export(conn)

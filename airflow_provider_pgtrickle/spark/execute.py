@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from psycopg import sql
 
 from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.dvm import SparkPlan
+from airflow_provider_pgtrickle.errors import PgTrickleError
 from airflow_provider_pgtrickle.refresh.executor import Computation, Staged, StageTarget
 from airflow_provider_pgtrickle.refresh.stage import ROW_ID, WEIGHT
+from airflow_provider_pgtrickle.spark.compute import computed
+from airflow_provider_pgtrickle.spark.faults import translating
 from airflow_provider_pgtrickle.spark.leaf import Leaf, Snapshot, portable_dsn
 from airflow_provider_pgtrickle.spark.meter import Meter
 from airflow_provider_pgtrickle.spark.stage import KEY, collect, copy_from_executors, with_row_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_log = logging.getLogger(__name__)
 
 
 class SparkExecutor:
@@ -26,17 +36,47 @@ class SparkExecutor:
         self._database = database
 
     def compute(self, snapshot_id: str, computation: Computation, stage: StageTarget | None) -> Staged:
-        """Read, add the row ids, and bring the rows to the driver, or into `stage` where that is given."""
+        """Read, compute, add the row ids, and bring the rows to the driver, or into `stage` where that is given."""
+        snapshot = Snapshot(self._database.jdbc, snapshot_id)
+        if computation.spark is not None:
+            try:
+                return self._in_spark(snapshot, computation, computation.spark, stage)
+            except PgTrickleError as error:
+                if not error.permanent:
+                    raise
+                # What Spark can't take (a NaN among numerics, a sum past 38 digits) PostgreSQL may.
+                _log.warning("%s PostgreSQL computes it instead.", error)
+                self._empty(stage)
+        return self._pushed(snapshot, computation, stage)
+
+    def _in_spark(
+        self, snapshot: Snapshot, computation: Computation, plan: SparkPlan, stage: StageTarget | None
+    ) -> Staged:
+        meter = Meter(self._spark)
+        with translating(), computed(self._spark, meter, snapshot, plan) as rows:
+            staged = self._staged(meter, with_row_id(rows, computation.columns), computation, stage)
+        return replace(staged, late=plan.late)
+
+    def _pushed(self, snapshot: Snapshot, computation: Computation, stage: StageTarget | None) -> Staged:
+        """PostgreSQL computes all of it in one statement, which is one read."""
         meter = Meter(self._spark)
         # In Spark the columns go by position: their own names may differ in case only.
         names = tuple(f"c{n}" for n in range(len(computation.columns)))
         leaf = Leaf(computation.sql, computation.slices, (WEIGHT, KEY, *names))
-        rows = with_row_id(meter.read(Snapshot(self._database.jdbc, snapshot_id), leaf), names)
+        return self._staged(meter, with_row_id(meter.read(snapshot, leaf), names), computation, stage)
+
+    def _staged(self, meter: Meter, rows: DataFrame, computation: Computation, stage: StageTarget | None) -> Staged:
         if stage is None:
             arrow = _named(meter.run(lambda: collect(rows)), computation.columns)
             return Staged(arrow.num_rows, arrow, None, meter.rows, meter.reads, meter.jobs)
         copied = meter.run(lambda: self._copy(rows, stage))
         return Staged(copied, None, (stage.schema, stage.table), meter.rows, meter.reads, meter.jobs)
+
+    def _empty(self, stage: StageTarget | None) -> None:
+        """Forget what a computation that failed had staged already."""
+        if stage is not None:
+            with self._database.connect(autocommit=True, application_name="pgtrickle stage") as conn:
+                conn.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(stage.schema, stage.table)))
 
     def _copy(self, rows: DataFrame, stage: StageTarget) -> int:
         columns = (WEIGHT, ROW_ID, *stage.columns)

@@ -79,16 +79,12 @@ def _filtered(builder: Builder, node: Node, scope: Scope, terms: list[exp.Expres
     return node
 
 
-def _project(
-    builder: Builder, node: Node, scope: Scope, outputs: list[str], items: list[exp.Expression]
-) -> Project:
+def _project(builder: Builder, node: Node, scope: Scope, outputs: list[str], items: list[exp.Expression]) -> Project:
     parts = tuple(p for i in items if has_subquery(i) for p in of_expression(builder, i, scope, node))
     return Project(node, tuple((builder.name(o), i) for o, i in zip(outputs, items, strict=True)), parts)
 
 
-def _with_computed(
-    builder: Builder, node: Node, scope: Scope, computed: list[tuple[str, exp.Expression]]
-) -> Node:
+def _with_computed(builder: Builder, node: Node, scope: Scope, computed: list[tuple[str, exp.Expression]]) -> Node:
     """The node with further columns."""
     if not computed:
         return node

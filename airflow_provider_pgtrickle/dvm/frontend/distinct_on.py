@@ -49,7 +49,9 @@ def _rewritten(select: exp.Select, distinct: exp.Distinct) -> exp.Select:
     outer = exp.Select(
         expressions=[exp.column(n, table="__pgt_d", quoted=True) for n in names],
         from_=exp.From(this=exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier("__pgt_d")))),
-        where=exp.Where(this=exp.EQ(this=exp.column(RANK, table="__pgt_d", quoted=True), expression=exp.Literal.number(1))),
+        where=exp.Where(
+            this=exp.EQ(this=exp.column(RANK, table="__pgt_d", quoted=True), expression=exp.Literal.number(1))
+        ),
     )
     for clause in ("limit", "offset", "with_"):
         if select.args.get(clause):

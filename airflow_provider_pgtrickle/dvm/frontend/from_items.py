@@ -125,9 +125,7 @@ def _table(builder: Builder, table: exp.Table, scope: Scope) -> Node:
         _register(scope, table, alias, outputs, node.names)
         return node
     source = builder.sources[key]
-    mapping = tuple(
-        (c.name, Column(builder.name(c.name), c.type, c.not_null, c.has_equality)) for c in source.columns
-    )
+    mapping = tuple((c.name, Column(builder.name(c.name), c.type, c.not_null, c.has_equality)) for c in source.columns)
     scan = Scan(source, mapping)
     _register(scope, table, alias, [o for o, _ in mapping], scan.names)
     return scan
@@ -242,7 +240,10 @@ def _reads_neighbours(item: exp.Expression, scope: Scope) -> bool:
         inner = item
     else:
         return False
-    return any(scope.knows(c.table) or (not c.table and not isinstance(inner, exp.Subquery)) for c in inner.find_all(exp.Column))
+    return any(
+        scope.knows(c.table) or (not c.table and not isinstance(inner, exp.Subquery))
+        for c in inner.find_all(exp.Column)
+    )
 
 
 def _lateral(builder: Builder, left: Node, join: exp.Join, outer: bool, scope: Scope) -> Node:

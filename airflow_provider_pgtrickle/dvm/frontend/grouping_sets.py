@@ -114,8 +114,11 @@ def _branch(select: exp.Select, chosen: Grouping, every: list[exp.Expression]) -
     distinct_keys = list(dict.fromkeys(e.copy() for e in chosen))
     branch.set("group", exp.Group(expressions=distinct_keys) if distinct_keys else None)
     if not distinct_keys and not any(i.find(exp.AggFunc) for i in items):
-        branch.set("having", branch.args.get("having") or exp.Having(this=exp.GTE(
-            this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))))
+        branch.set(
+            "having",
+            branch.args.get("having")
+            or exp.Having(this=exp.GTE(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))),
+        )
     return branch
 
 

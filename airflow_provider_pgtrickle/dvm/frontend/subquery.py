@@ -160,7 +160,11 @@ def _order_limits(builder: Builder, query: exp.Expression) -> None:
     for select in query.find_all(exp.Select, exp.SetOperation, exp.Subquery):
         if not (select.args.get("limit") or select.args.get("offset")):
             continue
-        tables = [t for t in select.find_all(exp.Table) if t.parent_select is select] if isinstance(select, exp.Select) else []
+        tables = (
+            [t for t in select.find_all(exp.Table) if t.parent_select is select]
+            if isinstance(select, exp.Select)
+            else []
+        )
         keyed = [t for t in tables if SOURCE_META in t.meta and builder.sources[t.meta[SOURCE_META]].primary_key]
         simple = (
             isinstance(select, exp.Select)

@@ -93,8 +93,12 @@ def as_decimal(carrier: Carrier) -> Carrier:
     """An integer as Spark widens it beside a decimal."""
     if carrier.kind is Kind.DEC:
         return carrier
-    return Carrier(Kind.DEC, f"decimal({carrier.precision + (1 if carrier.precision > 10 else 0)},0)",
-                   20 if carrier.precision > 10 else carrier.precision, 0)
+    return Carrier(
+        Kind.DEC,
+        f"decimal({carrier.precision + (1 if carrier.precision > 10 else 0)},0)",
+        20 if carrier.precision > 10 else carrier.precision,
+        0,
+    )
 
 
 def unify(carriers: list[Carrier]) -> Carrier | None:

@@ -1,6 +1,6 @@
 """Expressions over one relation's columns move down to that relation, where PostgreSQL computes them.
 
-    γ[sum(l.price * (1 - l.discount))](l ⋈ o)  →  γ[sum(x)](π[…, l.price * (1 - l.discount) AS x](l) ⋈ o)
+γ[sum(l.price * (1 - l.discount))](l ⋈ o)  →  γ[sum(x)](π[…, l.price * (1 - l.discount) AS x](l) ⋈ o)
 """
 
 from __future__ import annotations

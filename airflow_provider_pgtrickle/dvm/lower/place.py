@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.emit import quote as pg_quote
@@ -50,12 +51,14 @@ def lower(
     placing = _Placing(emitter, describe, slices, prefix)
     root = hoist(root)
     carriers = placing.place(root)
-    spark = SparkEmitter(placing.names, placing.carriers, prefix)
+    spark = SparkEmitter(placing.names, placing.closed, prefix)
     views, body = spark.views(root)
     weight = f"r.{quote(WEIGHT)}" if root.weighted else "1"
     key = _canonical([(n, carriers[n]) for n in identity])
     values = ", ".join(f"CAST(r.{quote(n)} AS STRING) AS {quote(n)}" for n in storage)
-    text = f"SELECT {weight} AS {quote(WEIGHT)}, {key} AS `__pgt_key`{', ' if values else ''}{values} FROM ({body}) AS r"
+    text = (
+        f"SELECT {weight} AS {quote(WEIGHT)}, {key} AS `__pgt_key`{', ' if values else ''}{values} FROM ({body}) AS r"
+    )
     return SparkPlan(tuple(placing.leaves), views, text, tuple(late))
 
 
@@ -84,7 +87,7 @@ class _Placing:
         self._alive: list[Node] = []
         self.names: dict[int, str] = {}
         self.leaves: list[LeafPlan] = []
-        self.carriers: dict[str, Carrier] = {}
+        self.closed: dict[int, exp.Expression] = {}
 
     def place(self, node: Node) -> dict[str, Carrier]:
         """Decide for a subtree; its columns' carriers."""
@@ -92,7 +95,6 @@ class _Placing:
             self._alive.append(node)
             carriers = self._place(node)
             self._placed[id(node)] = carriers
-            self.carriers.update(carriers)
         return self._placed[id(node)]
 
     def _place(self, node: Node) -> dict[str, Carrier]:
@@ -135,6 +137,13 @@ class _Placing:
             sliced.append(emitter.statement(node))
         return sliced
 
+    def _close(self, expression: exp.Expression, env: dict[str, Carrier]) -> Carrier:
+        self.closed[id(expression)], carrier = close(expression, env)
+        return carrier
+
+    def _predicate(self, expression: exp.Expression, env: dict[str, Carrier]) -> None:
+        self.closed[id(expression)] = close_predicate(expression, env)
+
     def _inputs(self, node: Node) -> dict[str, Carrier]:
         found: dict[str, Carrier] = {}
         for child in node.inputs:
@@ -146,28 +155,28 @@ class _Placing:
     def inner_join(self, node: InnerJoin) -> dict[str, Carrier]:
         env = self._inputs(node)
         for term in node.terms:
-            close_predicate(term, env)
+            self._predicate(term, env)
         if sum(r.weighted for r in node.relations) > 1:
             raise NotClosed("two weighted relations")
         return env
 
     def outer_join(self, node: OuterJoin) -> dict[str, Carrier]:
         env = self._inputs(node)
-        close_predicate(node.condition, env)
+        self._predicate(node.condition, env)
         return env
 
     def filter(self, node: Filter) -> dict[str, Carrier]:
         if node.parts:
             raise NotClosed("a subquery")
         env = self._inputs(node)
-        close_predicate(node.predicate, env)
+        self._predicate(node.predicate, env)
         return env
 
     def project(self, node: Project) -> dict[str, Carrier]:
         if node.parts:
             raise NotClosed("a subquery")
         env = self._inputs(node)
-        return {n: close(x, env)[1] for n, x in node.items}
+        return {n: self._close(x, env) for n, x in node.items}
 
     def passing(self, node: Node) -> dict[str, Carrier]:
         return self._inputs(node)
@@ -201,7 +210,7 @@ class _Placing:
 
     def distinct_keys(self, node: DistinctKeys) -> dict[str, Carrier]:
         env = self._inputs(node)
-        found = {n: close(x, env)[1] for n, x in node.items}
+        found = {n: self._close(x, env) for n, x in node.items}
         _require_keys(found, list(found))
         return found
 
@@ -215,7 +224,7 @@ class _Placing:
     def aggregate(self, node: Aggregate) -> dict[str, Carrier]:
         env = self._inputs(node)
         _require_keys(env, node.group)
-        return {**{g: env[g] for g in node.group}, **{n: close(x, env)[1] for n, x in node.aggregates}}
+        return {**{g: env[g] for g in node.group}, **{n: self._close(x, env) for n, x in node.aggregates}}
 
 
 def _require_keys(env: dict[str, Carrier], names: Sequence[str]) -> None:

@@ -27,9 +27,9 @@ class SparkPlan:
     """(storage column, PostgreSQL expression over the others): computed on the stage, for coming rows."""
 
     @property
-    def in_spark(self) -> bool:
-        """Whether Spark computes more than the reading of one leaf."""
-        return len(self.leaves) > 1 or bool(self.views)
+    def pays(self) -> bool:
+        """Whether Spark does more than read one statement in one piece."""
+        return len(self.leaves) > 1 or any(len(leaf.statements) > 1 for leaf in self.leaves)
 
     def __str__(self) -> str:
         lines = [f"leaf {leaf.name} ({len(leaf.statements)} reads):\n  {leaf.statements[0]}" for leaf in self.leaves]

@@ -9,8 +9,6 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.expressions import ROW, WEIGHT, rewrite
-from airflow_provider_pgtrickle.dvm.lower.carriers import Carrier
-from airflow_provider_pgtrickle.dvm.lower.closed import close
 from airflow_provider_pgtrickle.dvm.node import Node
 
 if TYPE_CHECKING:
@@ -26,10 +24,11 @@ class SparkEmitter(Emitter):
 
     weight = quote(WEIGHT)
 
-    def __init__(self, leaves: Mapping[int, str], carriers: Mapping[str, Carrier], prefix: str) -> None:
+    def __init__(self, leaves: Mapping[int, str], closed: Mapping[int, exp.Expression], prefix: str) -> None:
         super().__init__(None, {}, {})  # type: ignore[arg-type]
         self._leaves = leaves
-        self._carriers = carriers
+        self._closed = closed
+        """Each expression of a placed node, by identity, as Spark is to compute it."""
         self._prefix = prefix
 
     def name(self, name: str) -> str:
@@ -50,15 +49,13 @@ class SparkEmitter(Emitter):
         return f"{self._prefix}_shared_{number}"
 
     def expression(self, expression: exp.Expression, alias: str | Mapping[str, str], is_old: bool = False) -> str:
-        closed, _ = close(expression, self._carriers)
-
         def change(node: exp.Expression) -> exp.Expression | None:
             if isinstance(node, exp.Column) and node.table == ROW:
                 owner = alias if isinstance(alias, str) else alias[node.name]
                 return exp.Column(this=node.this.copy(), table=exp.to_identifier(owner))
             return None
 
-        return rewrite(closed, change).sql("spark")
+        return rewrite(self._closed[id(expression)], change).sql("spark")
 
     def semi_join(self, node: Restrict) -> str:
         source, alias = self.from_item(node.child)

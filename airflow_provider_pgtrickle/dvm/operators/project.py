@@ -87,4 +87,6 @@ class Project(Node):
         return f"SELECT {', '.join(items) or 'NULL'} FROM {source}"
 
     def label(self) -> str:
-        return "Project " + ", ".join(n if plain_column(x) == n else f"{x.sql('postgres')} AS {n}" for n, x in self.items)
+        return "Project " + ", ".join(
+            n if plain_column(x) == n else f"{x.sql('postgres')} AS {n}" for n, x in self.items
+        )

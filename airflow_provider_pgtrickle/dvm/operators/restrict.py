@@ -54,9 +54,7 @@ class Restrict(Node):
     def _is_safe(self, target: str, key: str) -> bool:
         """Whether plain equality finds every match of this pair."""
         return (
-            not self.keys.null_matches
-            or self.child.column(target).not_null
-            or self.keys.relation.column(key).not_null
+            not self.keys.null_matches or self.child.column(target).not_null or self.keys.relation.column(key).not_null
         )
 
     def select(self, e: Emitter) -> str:

@@ -58,8 +58,16 @@ class MergeAdd(Sink):
 
     title = "merge by adding"
 
-    def __init__(self, query: Query, shape: Shape, state: Node, root: Node, keys: dict[str, str], storage: Node,
-                 hidden: Sequence[str]) -> None:
+    def __init__(
+        self,
+        query: Query,
+        shape: Shape,
+        state: Node,
+        root: Node,
+        keys: dict[str, str],
+        storage: Node,
+        hidden: Sequence[str],
+    ) -> None:
         super().__init__(query, storage, hidden)
         self._shape = shape
         self._state = state
@@ -92,7 +100,13 @@ class MergeAdd(Sink):
                 value = exp.Null()
             items.append((name, value))
         bare = MergeAdd(
-            self.query, self._shape, self._state, self._root, self._keys, Project(self._state, tuple(items)), self.hidden
+            self.query,
+            self._shape,
+            self._state,
+            self._root,
+            self._keys,
+            Project(self._state, tuple(items)),
+            self.hidden,
         )
         return bare, tuple(late)
 
@@ -218,11 +232,15 @@ def _over(root: Node, core: Node, state: Node, values: dict[str, exp.Expression]
     """The projections above the core, over the state instead, with the hidden columns carried up."""
     hidden = [COUNT, *(n for part in parts for n in part.hidden)]
     if root is core:
-        return state if not values else Project(
-            state,
-            tuple((n, column(n)) for n in core.names if n not in values)
-            + tuple((n, v) for n, v in values.items())
-            + tuple((h, column(h)) for h in hidden),
+        return (
+            state
+            if not values
+            else Project(
+                state,
+                tuple((n, column(n)) for n in core.names if n not in values)
+                + tuple((n, v) for n, v in values.items())
+                + tuple((h, column(h)) for h in hidden),
+            )
         )
     assert isinstance(root, Project)
     if root.child is core:

@@ -111,7 +111,9 @@ def _sum(
         total, counted = namer("__pgt_sum"), namer("__pgt_nn")
         full_sum = cast(_zero(_filtered(exp.Sum(this=argument.copy()), condition)), kind.sum_type)
         full_count, added_count = _counted(
-            counted, _filtered(exp.Count(this=argument.copy(), big_int=True), condition), [_not_null(argument), condition]
+            counted,
+            _filtered(exp.Count(this=argument.copy(), big_int=True), condition),
+            [_not_null(argument), condition],
         )
         product = exp.Mul(
             this=column(WEIGHT_COLUMN), expression=exp.Paren(this=cast(exp.Paren(this=argument.copy()), "numeric"))

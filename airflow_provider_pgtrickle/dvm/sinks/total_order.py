@@ -116,8 +116,12 @@ def _ordered_over(window: exp.Window, node: Window) -> exp.Expression:
         order.append("expressions", exp.Ordered(this=extra))
     copy.set("order", order)
     if not window.args.get("order") and spec is None:
-        copy.set("spec", exp.WindowSpec(
-            kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="UNBOUNDED", end_side="FOLLOWING"))
+        copy.set(
+            "spec",
+            exp.WindowSpec(
+                kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="UNBOUNDED", end_side="FOLLOWING"
+            ),
+        )
     return copy
 
 

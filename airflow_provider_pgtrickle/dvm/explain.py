@@ -1,0 +1,106 @@
+"""What will be done with a query, for a person to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import sqlglot
+from sqlglot.errors import SqlglotError
+
+from airflow_provider_pgtrickle.dvm.expressions import ROW
+from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.dvm.operators.scan import DeltaScan, Scan
+from airflow_provider_pgtrickle.dvm.operators.stored import Stored
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.dvm.binding import Binding
+    from airflow_provider_pgtrickle.dvm.view import View
+
+
+@dataclass(frozen=True)
+class Explanation:
+    differentiable: bool
+    reason: str | None
+    """Why not, in words, with the remedy."""
+    operator_tree: str
+    sink: str
+    identity: tuple[str, ...]
+    keyed: bool
+    hidden: tuple[str, ...]
+    full_sql: str
+    delta_sql: str | None
+    leaves: tuple[tuple[str, str], ...]
+    """(what is read, PostgreSQL SQL of it) of each leaf of the delta, when every source has changed."""
+
+    def __str__(self) -> str:
+        identity = ", ".join(self.identity) or "the one row"
+        lines = [f"differentiable: {'yes' if self.differentiable else 'no'}"]
+        if self.reason:
+            lines.append(f"why: {self.reason}")
+        lines += [
+            f"sink: {self.sink}",
+            f"identity: {identity}{'' if self.keyed else ' (a bag: rows are matched on all columns)'}",
+        ]
+        if self.hidden:
+            lines.append(f"hidden columns: {', '.join(self.hidden)}")
+        lines += ["", "operator tree:", self.operator_tree]
+        for what, text in self.leaves:
+            lines += ["", f"leaf {what}:", readable(text)]
+        if self.delta_sql is not None:
+            lines += ["", "delta:", readable(self.delta_sql)]
+        return "\n".join(lines)
+
+
+def explain(view: View, binding: Binding | None = None) -> Explanation:
+    bound = binding or view.example_binding()
+    plan = view.plan(bound.changed) if view.refusal is None else None
+    return Explanation(
+        differentiable=view.refusal is None,
+        reason=str(view.refusal) if view.refusal else None,
+        operator_tree=_tree(view.tree) if view.tree is not None else "(left to PostgreSQL as it stands)",
+        sink=view.sink,
+        identity=view.identity,
+        keyed=view.keyed,
+        hidden=view.hidden,
+        full_sql=view.storage_query(),
+        delta_sql=view.delta(bound) if plan is not None else None,
+        leaves=tuple((n.label(), view.render(n, bound)) for n in _leaves(plan)) if plan is not None else (),
+    )
+
+
+def readable(text: str) -> str:
+    """SQL laid out for the eye; as it is where that can't be done."""
+    try:
+        return sqlglot.transpile(text, read="postgres", write="postgres", pretty=True)[0]
+    except (SqlglotError, RecursionError):
+        return text
+
+
+def _tree(root: Node) -> str:
+    lines: list[str] = []
+    stack: list[tuple[Node, int]] = [(root, 0)]
+    while stack:
+        node, depth = stack.pop()
+        lines.append("  " * depth + node.label().replace(f'"{ROW}".', ""))
+        stack.extend((child, depth + 1) for child in reversed(node.inputs))
+    return "\n".join(lines)
+
+
+def _leaves(plan: Node) -> Iterator[Node]:
+    """Each read of a delta once: what is at the bottom, with the keys that restrict it."""
+    seen: set[object] = set()
+    stack: list[Node] = [plan]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        restricted = isinstance(node, Restrict) and isinstance(node.child, (Scan, Stored))
+        if restricted or isinstance(node, (Scan, DeltaScan, Stored)):
+            yield node
+            if restricted:
+                seen.add(id(node.inputs[0]))
+        stack.extend(reversed(node.inputs))
