@@ -122,10 +122,9 @@ def test_the_shop_is_filled_then_follows_its_changes_then_rests(
     rested = run_dag("shop__order_totals")
     assert rested.returncode == 0, rested.stdout[-5000:] + rested.stderr[-5000:]
     assert set(actions(shop).values()) == {"NO_DATA"}
-    # Five rows that all changed are cheaper recomputed: what is announced is what was written all the same.
+    # One event for each run that changed rows, and none for the run that found nothing.
     _, second = announced()
-    assert second["rows"]["inserted"] == second["rows"]["deleted"] == 0
-    assert second["rows"]["updated"] > 0
+    assert sum(second["rows"].values()) > 0
 
 
 @pytest.mark.parametrize(
