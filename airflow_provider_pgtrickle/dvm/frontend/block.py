@@ -55,7 +55,10 @@ def build(builder: Builder, select: exp.Select, scope: Scope) -> tuple[Node, lis
         node = _filtered(builder, node, scope, having)
     node, items = _windowed(builder, node, scope, items)
     node = _project(builder, node, scope, outputs, items)
-    if select.args.get("distinct"):
+    distinct = select.args.get("distinct")
+    if distinct is not None:
+        if distinct.args.get("on") is not None:
+            raise Refused(Reason.UNSUPPORTED_SYNTAX, "DISTINCT ON in a place it is not rewritten in")
         node = Distinct(node)
     return node, outputs
 

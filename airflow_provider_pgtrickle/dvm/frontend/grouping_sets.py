@@ -7,6 +7,7 @@ from itertools import product
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.expressions import rewrite, unparen
+from airflow_provider_pgtrickle.dvm.frontend.aggregates import is_aggregate
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.dvm.schema import Schema
 
@@ -19,7 +20,7 @@ def grouping_sets(query: exp.Query, schema: Schema) -> exp.Query:
     SELECT a, sum(b) FROM t GROUP BY ROLLUP (a)
     → SELECT a, sum(b) FROM t GROUP BY a UNION ALL SELECT NULL, sum(b) FROM t
     """
-    for select in list(query.find_all(exp.Select)):
+    for select in reversed(list(query.find_all(exp.Select))):  # innermost first: outer ones are copied
         group = select.args.get("group")
         if group is None or not any(isinstance(g, (exp.GroupingSets, exp.Cube, exp.Rollup)) for g in _parts(group)):
             continue
@@ -95,7 +96,7 @@ def _branch(select: exp.Select, chosen: Grouping, every: list[exp.Expression]) -
             arguments = node.expressions or [node.this]
             bits = "".join("0" if unparen(a) in kept else "1" for a in arguments)
             return exp.Literal.number(int(bits, 2))
-        if isinstance(node, exp.AggFunc):
+        if _aggregates(node):
             return node.copy()
         if node in absent:
             return _typed_null(node)
@@ -120,6 +121,16 @@ def _branch(select: exp.Select, chosen: Grouping, every: list[exp.Expression]) -
             or exp.Having(this=exp.GTE(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))),
         )
     return branch
+
+
+def _aggregates(node: exp.Expression) -> bool:
+    """An aggregate with all that belongs to it: what it reads are the rows, not the groups."""
+    if not (isinstance(node, (exp.Filter, exp.WithinGroup)) or is_aggregate(node)):
+        return False
+    around = node.parent
+    while isinstance(around, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+        around = around.parent
+    return not isinstance(around, exp.Window) or node.find_ancestor(exp.Window) is not around
 
 
 def _typed_null(expression: exp.Expression) -> exp.Expression:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sqlglot import exp
+
 from airflow_provider_pgtrickle.dvm.expressions import columns_of
 from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
@@ -44,8 +46,8 @@ def _reads(node: Node, needed: set[str]) -> set[str]:
     found: set[str] = set()
     if isinstance(node, Project):
         for name, expression in node.items:
-            if name in needed:
-                found |= columns_of(expression)
+            if name in needed or _may_multiply(expression):
+                found |= columns_of(expression) | {name}
     elif isinstance(node, Filter):
         found |= columns_of(node.predicate)
     elif isinstance(node, InnerJoin):
@@ -73,6 +75,11 @@ def _reads(node: Node, needed: set[str]) -> set[str]:
     return found
 
 
+def _may_multiply(expression: exp.Expression) -> bool:
+    """Whether an expression may return a set, and so say how many rows there are, read or not."""
+    return any(isinstance(x, (exp.UDTF, exp.Anonymous, exp.Unnest, exp.Explode)) for x in expression.walk())
+
+
 class _Cutter:
     def __init__(self, needed: set[str]) -> None:
         self._needed = needed
@@ -93,7 +100,7 @@ class _Cutter:
         node = node.with_inputs([self.cut(i) for i in node.inputs])
         if isinstance(node, Project):
             items = tuple(i for i in node.items if i[0] in self._needed)
-            node = replace(node, items=items or node.items[:1])
+            node = replace(node, items=items or ((node.items[0][0], exp.true()),))
         parts: tuple[Subquery, ...] = getattr(node, "parts", ())
         if parts:
             cut = tuple(replace(p, core=self.cut(p.core)) if p.core is not None else p for p in parts)

@@ -156,16 +156,18 @@ def _membership(
 
 
 def _order_limits(builder: Builder, query: exp.Expression) -> None:
-    """Make the order of each limited subquery total by its tables' primary keys, or refuse."""
+    """Make the order of each limited subquery total by its tables' keys or whole rows, or refuse."""
     for select in query.find_all(exp.Select, exp.SetOperation, exp.Subquery):
         if not (select.args.get("limit") or select.args.get("offset")):
+            continue
+        if isinstance(select, exp.Select) and _shows_its_order(select):
             continue
         tables = (
             [t for t in select.find_all(exp.Table) if t.parent_select is select]
             if isinstance(select, exp.Select)
             else []
         )
-        keyed = [t for t in tables if SOURCE_META in t.meta and builder.sources[t.meta[SOURCE_META]].primary_key]
+        keyed = [t for t in tables if SOURCE_META in t.meta]
         simple = (
             isinstance(select, exp.Select)
             and len(keyed) == len([j for j in select.args.get("joins") or []]) + 1
@@ -176,10 +178,22 @@ def _order_limits(builder: Builder, query: exp.Expression) -> None:
         if not simple:
             raise Refused(
                 Reason.AMBIGUOUS_ORDER,
-                "LIMIT in a subquery over something without a primary key",
-                "Use row_number() OVER (… ORDER BY all columns) <= n.",
+                "LIMIT in a subquery over something that is no table",
+                "Put every column it shows into its ORDER BY.",
             )
         for table in keyed:
-            for name in builder.sources[table.meta[SOURCE_META]].primary_key:
-                reference = exp.column(name, table=table.alias_or_name, quoted=True)
+            source = builder.sources[table.meta[SOURCE_META]]
+            for held in source.columns:
+                if source.primary_key and held.name not in source.primary_key:
+                    continue
+                reference: exp.Expression = exp.column(held.name, table=table.alias_or_name, quoted=True)
+                if not held.has_equality:
+                    reference = exp.Cast(this=reference, to=exp.DataType.build("text"))
                 select.args["order"].append("expressions", exp.Ordered(this=reference))
+
+
+def _shows_its_order(select: exp.Select) -> bool:
+    """Whether rows that tie are rows that look alike."""
+    ordered = {unparen(o.this) for o in select.args["order"].expressions}
+    shown = [unparen(i.this if isinstance(i, exp.Alias) else i) for i in select.expressions]
+    return all(s in ordered or not s.find(exp.Column) for s in shown) and not select.args.get("distinct")

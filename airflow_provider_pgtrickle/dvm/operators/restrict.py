@@ -57,7 +57,18 @@ class Restrict(Node):
             not self.keys.null_matches or self.child.column(target).not_null or self.keys.relation.column(key).not_null
         )
 
+    def _is_done_below(self) -> bool:
+        """Whether the hint at the leaf keeps no other row already."""
+        below = self.child
+        if not isinstance(below, Restrict) or below.exact or below.keys.relation is not self.keys.relation:
+            return False
+        if below.keys.pairs != self.keys.pairs or below.keys.null_matches != self.keys.null_matches:
+            return False
+        return len(below.keys.pairs) == 1 or all(below._is_safe(*p) for p in below.keys.pairs)
+
     def select(self, e: Emitter) -> str:
+        if self.exact and self._is_done_below():
+            return self.child.select(e)
         own = e.semi_join(self)
         if own is not None:
             return own

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.expressions import column, has_subquery, plain_column, rewrite
+from airflow_provider_pgtrickle.dvm.expressions import column, columns_of, has_subquery, plain_column, rewrite
 from airflow_provider_pgtrickle.dvm.frontend.aggregates import call_name, is_order_sensitive
 from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
@@ -101,6 +101,8 @@ def _ordered_over(window: exp.Window, node: Window) -> exp.Expression:
     keys = {n for n in (plain_column(o.this) for o in ordered) if n}
     if any(key <= keys | set(node.partition) for key in node.child.unique_keys):
         return window.copy()
+    if _is_determined(function, keys | set(node.partition)):
+        return window.copy()
     sensitive = is_order_sensitive(function)
     if name in _BY_FRAME and not rows and not _whole(spec):
         raise Refused(
@@ -123,6 +125,11 @@ def _ordered_over(window: exp.Window, node: Window) -> exp.Expression:
             ),
         )
     return copy
+
+
+def _is_determined(function: exp.Expression, known: set[str]) -> bool:
+    """A value picked from rows that tie is the same in each of them where it is made of what they tie on."""
+    return call_name(function) in _BY_FRAME and columns_of(function) <= known
 
 
 def _whole(spec: exp.Expression | None) -> bool:
