@@ -71,7 +71,9 @@ class AirflowHome:
         self.airflow("dags", "reserialize")
         printed = self.airflow("dags", "list", "--output", "json")
         # Airflow logs to the same stream; the list is one line of its own.
-        listed = next((json.loads(line) for line in printed.splitlines() if line.startswith("[{")), [])
+        listed: list[dict[str, str]] = next(
+            (json.loads(line) for line in printed.splitlines() if line.startswith("[{")), []
+        )
         ids = sorted(dag["dag_id"] for dag in listed)
         found = [dag for dag in ids if dag == GRAPH or dag.startswith(f"{GRAPH}__")]
         if not found:

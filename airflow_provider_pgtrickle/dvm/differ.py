@@ -52,7 +52,7 @@ def keys_from(relation: Node, columns: Iterable[str], *, null_matches: bool = Tr
 
 
 def expression_keys(
-    relation: Node, pairs: Iterable[tuple[str, exp.Expression]], *, null_matches: bool = False
+    relation: Node, pairs: Iterable[tuple[str, exp.Expr]], *, null_matches: bool = False
 ) -> Keys | None:
     """Keys of target columns, each the distinct value of an expression over `relation`."""
     from airflow_provider_pgtrickle.dvm.operators.keys import DistinctKeys

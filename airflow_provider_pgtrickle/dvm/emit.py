@@ -112,10 +112,10 @@ class Emitter:
         names = node.all_names if weight else node.names
         return ", ".join(f"{alias}.{quote(n)}" for n in names)
 
-    def expression(self, expression: exp.Expression, alias: str | Mapping[str, str], is_old: bool = False) -> str:
+    def expression(self, expression: exp.Expr, alias: str | Mapping[str, str], is_old: bool = False) -> str:
         """An expression with its row's columns qualified, and the tables inside it at the right version."""
 
-        def change(node: exp.Expression) -> exp.Expression | None:
+        def change(node: exp.Expr) -> exp.Expr | None:
             if isinstance(node, exp.Column) and node.table == ROW:
                 owner = alias if isinstance(alias, str) else alias[node.name]
                 return exp.Column(this=node.this.copy(), table=exp.to_identifier(owner))
@@ -125,7 +125,7 @@ class Emitter:
 
         return render(rewrite(expression, change))
 
-    def _versioned(self, table: exp.Table, is_old: bool) -> exp.Expression | None:
+    def _versioned(self, table: exp.Table, is_old: bool) -> exp.Expr | None:
         source = self._sources[table.meta[SOURCE_META]]
         relation = self.relation(source, is_old)
         if relation == self._plain(source):
@@ -139,7 +139,7 @@ class Emitter:
             replaced.append("joins", rewrite(join, lambda n: self._nested(n, is_old)))
         return replaced
 
-    def _nested(self, node: exp.Expression, is_old: bool) -> exp.Expression | None:
+    def _nested(self, node: exp.Expr, is_old: bool) -> exp.Expr | None:
         if isinstance(node, exp.Table) and SOURCE_META in node.meta:
             return self._versioned(node, is_old)
         return None

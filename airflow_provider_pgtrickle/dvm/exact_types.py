@@ -49,7 +49,7 @@ class Exact:
         return "bigint" if self.base in ("smallint", "integer") else "numeric"
 
 
-def exact_type(expression: exp.Expression, columns: Mapping[str, Column]) -> Exact | None:
+def exact_type(expression: exp.Expr, columns: Mapping[str, Column]) -> Exact | None:
     """The exact type of an expression, or None where it is not exact or not known."""
     node = unparen(expression)
     if is_row_column(node):
@@ -110,7 +110,7 @@ def _wider(a: Exact, b: Exact) -> str:
     return _BY_RANK[max(_RANK[a.base], _RANK[b.base])]
 
 
-def _arithmetic(node: exp.Expression, a: Exact | None, b: Exact | None) -> Exact | None:
+def _arithmetic(node: exp.Expr, a: Exact | None, b: Exact | None) -> Exact | None:
     if a is None or b is None:
         return None
     if isinstance(node, exp.Mul):
@@ -119,7 +119,7 @@ def _arithmetic(node: exp.Expression, a: Exact | None, b: Exact | None) -> Exact
     return Exact(_wider(a, b), max(a.precision - a.scale, b.precision - b.scale) + scale + 1, scale)
 
 
-def _is_nothing(expression: exp.Expression) -> bool:
+def _is_nothing(expression: exp.Expr) -> bool:
     """NULL, or a zero: neither adds digits to a sum that matter."""
     node = unparen(expression)
     while isinstance(node, exp.Cast):
@@ -127,7 +127,7 @@ def _is_nothing(expression: exp.Expression) -> bool:
     return isinstance(node, exp.Null) or (isinstance(node, exp.Literal) and not node.is_string and node.name == "0")
 
 
-def _common(branches: list[exp.Expression], columns: Mapping[str, Column]) -> Exact | None:
+def _common(branches: list[exp.Expr], columns: Mapping[str, Column]) -> Exact | None:
     kinds: list[Exact] = []
     bases: list[Exact] = []
     for branch in branches:

@@ -15,7 +15,7 @@ ROW = "__pgt_row"
 WEIGHT = "__pgt_w"
 
 
-def render(expression: exp.Expression) -> str:
+def render(expression: exp.Expr) -> str:
     """PostgreSQL text; names of functions keep their case."""
     return expression.sql("postgres", normalize_functions=False)
 
@@ -25,32 +25,32 @@ def column(name: str) -> exp.Column:
     return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(ROW, quoted=True))
 
 
-def is_row_column(node: exp.Expression) -> bool:
+def is_row_column(node: exp.Expr) -> bool:
     return isinstance(node, exp.Column) and node.table == ROW
 
 
-def columns_of(expression: exp.Expression) -> set[str]:
+def columns_of(expression: exp.Expr) -> set[str]:
     """Names of the row's columns that `expression` reads."""
     return {node.name for node in expression.find_all(exp.Column) if node.table == ROW}
 
 
-def plain_column(expression: exp.Expression) -> str | None:
+def plain_column(expression: exp.Expr) -> str | None:
     """The column's name where the expression is nothing but a column."""
     bare = unparen(expression)
     return bare.name if is_row_column(bare) else None
 
 
-def unparen(expression: exp.Expression) -> exp.Expression:
+def unparen(expression: exp.Expr) -> exp.Expr:
     while isinstance(expression, exp.Paren):
         expression = expression.this
     return expression
 
 
-def rewrite(expression: exp.Expression, change: Callable[[exp.Expression], exp.Expression | None]) -> exp.Expression:
+def rewrite(expression: exp.Expr, change: Callable[[exp.Expr], exp.Expr | None]) -> exp.Expr:
     """A copy in which `change(node)` replaces a node wherever it does not return None (outermost first)."""
     copy = expression.copy()
     wrapper = exp.Paren(this=copy)
-    stack: list[exp.Expression] = [copy]
+    stack: list[exp.Expr] = [copy]
     while stack:
         node = stack.pop()
         replacement = change(node)
@@ -58,15 +58,15 @@ def rewrite(expression: exp.Expression, change: Callable[[exp.Expression], exp.E
             node.replace(replacement)
             continue
         stack.extend(node.iter_expressions())
-    result = wrapper.this
+    result: exp.Expr = wrapper.this
     result.parent = None
     return result
 
 
-def substitute(expression: exp.Expression, mapping: Mapping[str, exp.Expression]) -> exp.Expression:
+def substitute(expression: exp.Expr, mapping: Mapping[str, exp.Expr]) -> exp.Expr:
     """`expression` with the row's columns replaced as `mapping` says."""
 
-    def change(node: exp.Expression) -> exp.Expression | None:
+    def change(node: exp.Expr) -> exp.Expr | None:
         if is_row_column(node) and node.name in mapping:
             target = mapping[node.name]
             simple = isinstance(target, (exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Paren))
@@ -76,18 +76,18 @@ def substitute(expression: exp.Expression, mapping: Mapping[str, exp.Expression]
     return rewrite(expression, change)
 
 
-def rename(expression: exp.Expression, names: Mapping[str, str]) -> exp.Expression:
+def rename(expression: exp.Expr, names: Mapping[str, str]) -> exp.Expr:
     return substitute(expression, {old: column(new) for old, new in names.items()})
 
 
-def conjuncts(predicate: exp.Expression | None) -> list[exp.Expression]:
+def conjuncts(predicate: exp.Expr | None) -> list[exp.Expr]:
     """The terms of a conjunction, parentheses removed."""
     if predicate is None:
         return []
     bare = unparen(predicate)
     if isinstance(bare, exp.And):
-        terms: list[exp.Expression] = []
-        stack: list[exp.Expression] = [bare]
+        terms: list[exp.Expr] = []
+        stack: list[exp.Expr] = [bare]
         while stack:
             node = unparen(stack.pop())
             if isinstance(node, exp.And):
@@ -98,18 +98,18 @@ def conjuncts(predicate: exp.Expression | None) -> list[exp.Expression]:
     return [bare]
 
 
-def conjunction(terms: Iterable[exp.Expression]) -> exp.Expression:
+def conjunction(terms: Iterable[exp.Expr]) -> exp.Expr:
     """AND of the terms, each in parentheses; TRUE for none."""
-    result: exp.Expression | None = None
+    result: exp.Expr | None = None
     for term in terms:
         operand = exp.Paren(this=unparen(term).copy())
         result = operand if result is None else exp.And(this=result, expression=operand)
     return result if result is not None else exp.true()
 
 
-def subqueries(expression: exp.Expression) -> Iterator[exp.Query]:
+def subqueries(expression: exp.Expr) -> Iterator[exp.Query]:
     """The outermost queries inside an expression."""
-    stack: list[exp.Expression] = [expression]
+    stack: list[exp.Expr] = [expression]
     while stack:
         node = stack.pop()
         if isinstance(node, (exp.Select, exp.SetOperation)):
@@ -118,11 +118,11 @@ def subqueries(expression: exp.Expression) -> Iterator[exp.Query]:
             stack.extend(node.iter_expressions())
 
 
-def has_subquery(expression: exp.Expression) -> bool:
+def has_subquery(expression: exp.Expr) -> bool:
     return next(subqueries(expression), None) is not None
 
 
-def equality(term: exp.Expression) -> tuple[exp.Expression, exp.Expression] | None:
+def equality(term: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
     """Both sides of `a = b`."""
     bare = unparen(term)
     return (unparen(bare.this), unparen(bare.expression)) if isinstance(bare, exp.EQ) else None

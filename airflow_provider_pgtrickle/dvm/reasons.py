@@ -28,7 +28,8 @@ class Reason(Enum):
 
     @property
     def is_permanent(self) -> bool:
-        return self.value[0] == "never"
+        permanence: str = self.value[0]
+        return permanence == "never"
 
     @property
     def sentence(self) -> str:

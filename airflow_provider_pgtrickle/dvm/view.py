@@ -180,7 +180,7 @@ def round_trip(canonical: str) -> str | None:
         return None
 
 
-def _outputs(query: exp.Expression) -> tuple[str, ...]:
+def _outputs(query: exp.Expr) -> tuple[str, ...]:
     while isinstance(query, (exp.SetOperation, exp.Subquery)):
         query = query.this
     return tuple(i.alias_or_name or "?column?" for i in query.expressions)
@@ -214,7 +214,7 @@ def _topk(query: exp.Query) -> TopK | None:
     return TopK(_number(count), _number(offset.expression) or 0 if offset else 0, terms)
 
 
-def _number(expression: exp.Expression | None) -> int | None:
+def _number(expression: exp.Expr | None) -> int | None:
     found = expression.find(exp.Literal) if expression is not None else None
     return int(found.name) if found is not None and found.name.isdigit() else None
 

@@ -16,7 +16,8 @@ def columns(conn: Connection, statement: str) -> list[tuple[str, str]]:
         assert result is not None
         found = [((result.fname(n) or b"").decode(), result.ftype(n), result.fmod(n)) for n in range(result.nfields)]
         rows = cursor.execute(
-            "SELECT pg_catalog.format_type(t, m) FROM unnest(%s::oid[], %s::int[]) WITH ORDINALITY AS x(t, m, n) ORDER BY n",
+            "SELECT pg_catalog.format_type(t, m) FROM unnest(%s::oid[], %s::int[]) WITH ORDINALITY AS x(t, m, n)"
+            " ORDER BY n",
             ([t for _, t, _ in found], [m for _, _, m in found]),
         ).fetchall()
     return [(name, type_name) for (name, _, _), (type_name,) in zip(found, rows, strict=True)]

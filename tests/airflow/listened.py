@@ -82,8 +82,8 @@ class Catalog:
             if source.kind == "TABLE":
                 track(self.connection, source, columns, row[0])
             self.connection.execute(
-                "INSERT INTO pgtrickle.pgt_dependencies (pgt_id, source_relid, source_type, source_schema, source_name, "
-                "columns_used, cdc_mode) VALUES (%s, %s, %s, 'public', %s, %s, 'TRIGGER')",
+                "INSERT INTO pgtrickle.pgt_dependencies (pgt_id, source_relid, source_type, source_schema, "
+                "source_name, columns_used, cdc_mode) VALUES (%s, %s, %s, 'public', %s, %s, 'TRIGGER')",
                 [row[0], source.relid, source.kind, table, list(columns)],
             )
 

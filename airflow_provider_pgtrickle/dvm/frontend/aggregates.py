@@ -24,14 +24,14 @@ _ORDERED = {
 }  # fmt: skip
 
 
-def call_name(call: exp.Expression) -> str:
+def call_name(call: exp.Expr) -> str:
     if isinstance(call, exp.Anonymous):
         return call.name.lower()
     text = call.sql("postgres")
     return text.split("(", 1)[0].strip().lower()
 
 
-def is_aggregate(node: exp.Expression, own: frozenset[str] = frozenset()) -> bool:
+def is_aggregate(node: exp.Expr, own: frozenset[str] = frozenset()) -> bool:
     """Whether a call aggregates when it has no OVER; `own` are names of user-defined aggregates."""
     if isinstance(node, WINDOW_ONLY):
         return False
@@ -40,14 +40,14 @@ def is_aggregate(node: exp.Expression, own: frozenset[str] = frozenset()) -> boo
     return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Func) and call_name(node) in NAMES)
 
 
-def is_order_sensitive(call: exp.Expression) -> bool:
+def is_order_sensitive(call: exp.Expr) -> bool:
     """An aggregate whose value depends on its input's order, and that doesn't fix it."""
     if call_name(call) not in _ORDERED:
         return False
     return not any(isinstance(a, exp.Order) for a in call.iter_expressions()) and call.find(exp.Order) is None
 
 
-def aggregate_calls(expression: exp.Expression, own: frozenset[str]) -> Iterator[exp.Expression]:
+def aggregate_calls(expression: exp.Expr, own: frozenset[str]) -> Iterator[exp.Expr]:
     """The outermost aggregate calls with their FILTER and WITHIN GROUP, none inside OVER or a subquery."""
     stack = [expression]
     while stack:
@@ -56,16 +56,16 @@ def aggregate_calls(expression: exp.Expression, own: frozenset[str]) -> Iterator
             continue
         if isinstance(node, exp.Window):
             stack.extend(_window_parts(node))
-        elif isinstance(node, exp.Filter) or isinstance(node, exp.WithinGroup) or is_aggregate(node, own):
+        elif isinstance(node, (exp.Filter, exp.WithinGroup)) or is_aggregate(node, own):
             yield node
         else:
             stack.extend(node.iter_expressions())
 
 
-def _window_parts(window: exp.Window) -> list[exp.Expression]:
+def _window_parts(window: exp.Window) -> list[exp.Expr]:
     """What stands inside a window call: its arguments, PARTITION BY and ORDER BY may hold plain aggregates."""
     call = window.this
-    parts: list[exp.Expression] = []
+    parts: list[exp.Expr] = []
     while isinstance(call, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
         if isinstance(call, exp.Filter):
             parts.append(call.expression)

@@ -9,10 +9,10 @@ from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 
 
-def bind(expression: exp.Expression, scope: Scope) -> exp.Expression:
+def bind(expression: exp.Expr, scope: Scope) -> exp.Expr:
     """A copy whose references to `scope` are columns of the row; subqueries keep their own names."""
 
-    def change(node: exp.Expression) -> exp.Expression | None:
+    def change(node: exp.Expr) -> exp.Expr | None:
         if isinstance(node, (exp.Select, exp.SetOperation)):
             return bind_nested(node, scope)
         if isinstance(node, exp.Column):
@@ -31,7 +31,7 @@ def bind_nested(query: exp.Query, scope: Scope) -> exp.Query:
     return copy
 
 
-def _visit(node: exp.Expression, scope: Scope, inner: frozenset[str]) -> None:
+def _visit(node: exp.Expr, scope: Scope, inner: frozenset[str]) -> None:
     if isinstance(node, exp.Select):
         inner = inner | defined_aliases(node)
     for child in list(node.iter_expressions()):
@@ -45,7 +45,7 @@ def _visit(node: exp.Expression, scope: Scope, inner: frozenset[str]) -> None:
 def defined_aliases(select: exp.Select) -> frozenset[str]:
     """Aliases that one block's FROM defines."""
     found: set[str] = set()
-    stack: list[exp.Expression] = [e for e in (select.args.get("from_"), *(select.args.get("joins") or [])) if e]
+    stack: list[exp.Expr] = [e for e in (select.args.get("from_"), *(select.args.get("joins") or [])) if e]
     while stack:
         node = stack.pop()
         if isinstance(node, (exp.From, exp.Join)):
@@ -78,6 +78,6 @@ def _expand_ctes(query: exp.Query, scope: Scope) -> exp.Query:
             alias.set("columns", [exp.to_identifier(n, quoted=True) for n in cte.outputs])
         definition = _expand_ctes(cte.query.copy(), cte.scope)
         table.replace(exp.Subquery(this=definition, alias=alias, joins=table.args.get("joins")))
-    result = wrapper.this
+    result: exp.Query = wrapper.this
     result.parent = None
     return result

@@ -63,15 +63,15 @@ def build(builder: Builder, select: exp.Select, scope: Scope) -> tuple[Node, lis
     return node, outputs
 
 
-def _output_name(item: exp.Expression) -> str:
+def _output_name(item: exp.Expr) -> str:
     return item.alias_or_name or "?column?"
 
 
-def _plain(terms: list[exp.Expression]) -> list[exp.Expression]:
+def _plain(terms: list[exp.Expr]) -> list[exp.Expr]:
     return [t for t in terms if not has_subquery(t)]
 
 
-def _filtered(builder: Builder, node: Node, scope: Scope, terms: list[exp.Expression]) -> Node:
+def _filtered(builder: Builder, node: Node, scope: Scope, terms: list[exp.Expr]) -> Node:
     """A filter for each term with a subquery, one for all others."""
     plain = _plain(terms)
     if plain:
@@ -82,12 +82,12 @@ def _filtered(builder: Builder, node: Node, scope: Scope, terms: list[exp.Expres
     return node
 
 
-def _project(builder: Builder, node: Node, scope: Scope, outputs: list[str], items: list[exp.Expression]) -> Project:
+def _project(builder: Builder, node: Node, scope: Scope, outputs: list[str], items: list[exp.Expr]) -> Project:
     parts = tuple(p for i in items if has_subquery(i) for p in of_expression(builder, i, scope, node))
     return Project(node, tuple((builder.name(o), i) for o, i in zip(outputs, items, strict=True)), parts)
 
 
-def _with_computed(builder: Builder, node: Node, scope: Scope, computed: list[tuple[str, exp.Expression]]) -> Node:
+def _with_computed(builder: Builder, node: Node, scope: Scope, computed: list[tuple[str, exp.Expr]]) -> Node:
     """The node with further columns."""
     if not computed:
         return node
@@ -98,17 +98,17 @@ def _with_computed(builder: Builder, node: Node, scope: Scope, computed: list[tu
 # -- GROUP BY ------------------------------------------------------------------------------------
 
 
-def _aggregates(builder: Builder, expression: exp.Expression) -> bool:
+def _aggregates(builder: Builder, expression: exp.Expr) -> bool:
     return next(aggregate_calls(expression, builder.own_aggregates), None) is not None
 
 
 def _grouped(
-    builder: Builder, select: exp.Select, scope: Scope, node: Node, expressions: list[exp.Expression]
-) -> tuple[Node, list[exp.Expression]]:
+    builder: Builder, select: exp.Select, scope: Scope, node: Node, expressions: list[exp.Expr]
+) -> tuple[Node, list[exp.Expr]]:
     """The Aggregate node, and the expressions in terms of its columns."""
     group = select.args.get("group")
-    computed: list[tuple[str, exp.Expression]] = []
-    keys: list[tuple[exp.Expression, str]] = []
+    computed: list[tuple[str, exp.Expr]] = []
+    keys: list[tuple[exp.Expr, str]] = []
     for raw in group.expressions if group else []:
         key = unparen(_position(raw, select, scope))
         name = plain_column(key)
@@ -117,7 +117,7 @@ def _grouped(
             computed.append((name, key))
         if all(name != k for _, k in keys):
             keys.append((key, name))
-    calls: dict[exp.Expression, str] = {}
+    calls: dict[exp.Expr, str] = {}
     for expression in expressions:
         for call in aggregate_calls(expression, builder.own_aggregates):
             if call not in calls:
@@ -133,17 +133,17 @@ def _grouped(
     return Aggregate(node, tuple(names), tuple((n, hoisted[c]) for c, n in calls.items())), rewritten
 
 
-def _position(key: exp.Expression, select: exp.Select, scope: Scope) -> exp.Expression:
+def _position(key: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
     if isinstance(key, exp.Literal) and not key.is_string:
         item = select.expressions[int(key.name) - 1]
         return bind(item.this if isinstance(item, exp.Alias) else item, scope)
     return bind(key, scope)
 
 
-def _hoisted(builder: Builder, call: exp.Expression, computed: list[tuple[str, exp.Expression]]) -> exp.Expression:
+def _hoisted(builder: Builder, call: exp.Expr, computed: list[tuple[str, exp.Expr]]) -> exp.Expr:
     """The call with subqueries in its arguments replaced by computed columns."""
 
-    def change(node: exp.Expression) -> exp.Expression | None:
+    def change(node: exp.Expr) -> exp.Expr | None:
         if isinstance(node, (exp.Subquery, exp.Exists)) and has_subquery(node):
             name = builder.name("sub")
             computed.append((name, node.copy()))
@@ -157,10 +157,8 @@ def _hoisted(builder: Builder, call: exp.Expression, computed: list[tuple[str, e
     return rewrite(call, change) if has_subquery(call) else call
 
 
-def _over_groups(
-    expression: exp.Expression, keys: list[tuple[exp.Expression, str]], calls: dict[exp.Expression, str]
-) -> exp.Expression:
-    def change(node: exp.Expression) -> exp.Expression | None:
+def _over_groups(expression: exp.Expr, keys: list[tuple[exp.Expr, str]], calls: dict[exp.Expr, str]) -> exp.Expr:
+    def change(node: exp.Expr) -> exp.Expr | None:
         if node in calls:
             return column(calls[node])
         if isinstance(node, exp.Window):
@@ -176,13 +174,13 @@ def _over_groups(
 # -- windows ---------------------------------------------------------------------------------------
 
 
-def _named_windows(expression: exp.Expression, select: exp.Select, scope: Scope) -> exp.Expression:
+def _named_windows(expression: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
     """OVER w written out."""
     named = {w.name: w for w in select.args.get("windows") or []}
     if not named:
         return expression
 
-    def change(node: exp.Expression) -> exp.Expression | None:
+    def change(node: exp.Expr) -> exp.Expr | None:
         if isinstance(node, exp.Window) and node.args.get("alias"):
             base = named[node.args["alias"].name]
             copy = node.copy()
@@ -198,9 +196,7 @@ def _named_windows(expression: exp.Expression, select: exp.Select, scope: Scope)
     return rewrite(expression, change)
 
 
-def _windowed(
-    builder: Builder, node: Node, scope: Scope, items: list[exp.Expression]
-) -> tuple[Node, list[exp.Expression]]:
+def _windowed(builder: Builder, node: Node, scope: Scope, items: list[exp.Expr]) -> tuple[Node, list[exp.Expr]]:
     """Window nodes for every OVER in the list, one for each set of partition columns."""
     calls: dict[exp.Window, str] = {}
     for item in items:
@@ -208,8 +204,8 @@ def _windowed(
             calls.setdefault(window, builder.name("win"))
     if not calls:
         return node, items
-    computed: list[tuple[str, exp.Expression]] = []
-    ready: dict[exp.Window, tuple[frozenset[str], exp.Expression]] = {}
+    computed: list[tuple[str, exp.Expr]] = []
+    ready: dict[exp.Window, tuple[frozenset[str], exp.Expr]] = {}
     for window in calls:
         copy = window.copy()
         partition = []
@@ -222,19 +218,19 @@ def _windowed(
         copy.set("partition_by", [column(p) for p in partition])
         ready[window] = (frozenset(partition), _hoisted(builder, copy, computed))
     node = _with_computed(builder, node, scope, computed)
-    by_partition: dict[frozenset[str], list[tuple[str, exp.Expression]]] = {}
+    by_partition: dict[frozenset[str], list[tuple[str, exp.Expr]]] = {}
     for window, (partition_names, call) in ready.items():
         by_partition.setdefault(partition_names, []).append((calls[window], call))
     for partition_names, functions in by_partition.items():
         node = Window(node, tuple(sorted(partition_names)), tuple(functions))
 
-    def change(found: exp.Expression) -> exp.Expression | None:
+    def change(found: exp.Expr) -> exp.Expr | None:
         return column(calls[found]) if isinstance(found, exp.Window) and found in calls else None
 
     return node, [rewrite(i, change) for i in items]
 
 
-def _windows(expression: exp.Expression) -> list[exp.Window]:
+def _windows(expression: exp.Expr) -> list[exp.Window]:
     found, stack = [], [expression]
     while stack:
         node = stack.pop()
@@ -247,5 +243,5 @@ def _windows(expression: exp.Expression) -> list[exp.Window]:
     return found
 
 
-def is_bare(expression: exp.Expression) -> bool:
+def is_bare(expression: exp.Expr) -> bool:
     return is_row_column(unparen(expression))

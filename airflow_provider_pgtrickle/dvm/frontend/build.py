@@ -32,7 +32,7 @@ class Builder:
         self.inside: dict[str, set[str]] = {}
         """Columns that subqueries left to PostgreSQL read, by source."""
 
-    def query(self, query: exp.Expression, scope: Scope) -> tuple[Node, list[str]]:
+    def query(self, query: exp.Expr, scope: Scope) -> tuple[Node, list[str]]:
         """The node of a query expression and its output columns' names as the query gives them."""
         while isinstance(query, exp.Subquery) and not query.alias:
             self._no_limit(query)
@@ -50,7 +50,7 @@ class Builder:
             return Constant(query.copy(), tuple(self.name(o) for o in outputs)), outputs
         raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{type(query).__name__} where a query is expected")
 
-    def _no_limit(self, query: exp.Expression) -> None:
+    def _no_limit(self, query: exp.Expr) -> None:
         if query.args.get("limit") or query.args.get("offset"):
             raise Refused(
                 Reason.NESTED_LIMIT,
@@ -60,7 +60,7 @@ class Builder:
 
     # -- WITH ----------------------------------------------------------------------------------
 
-    def _with(self, query: exp.Expression, scope: Scope) -> Scope:
+    def _with(self, query: exp.Expr, scope: Scope) -> Scope:
         clause: exp.With = query.args["with_"]
         inner = scope.child()
         inner.relations = dict(scope.relations)
@@ -98,7 +98,7 @@ class Builder:
         reads = frozenset(t.meta[SOURCE_META] for t in bound.find_all(exp.Table) if SOURCE_META in t.meta)
         return Native(bound, tuple(self.name(o) for o in outputs), reads), outputs
 
-    def _output_names(self, query: exp.Expression) -> list[str]:
+    def _output_names(self, query: exp.Expr) -> list[str]:
         while isinstance(query, (exp.SetOperation, exp.Subquery)):
             query = query.this
         return [i.alias_or_name for i in query.expressions]
@@ -107,7 +107,7 @@ class Builder:
 
     def _set_operation(self, query: exp.SetOperation, scope: Scope) -> tuple[Node, list[str]]:
         branches = self._branches(query)
-        built = [self.query(b, scope.child() if not b.args.get("with_") else scope.child()) for b in branches]
+        built = [self.query(b, scope.child()) for b in branches]
         outputs = built[0][1]
         kind = type(query).__name__.upper()
         is_all = query.args.get("distinct") is False
@@ -116,12 +116,12 @@ class Builder:
             return (union if is_all else Distinct(union)), outputs
         return SetOperation(kind, built[0][0], built[1][0], is_all), outputs
 
-    def _branches(self, query: exp.SetOperation) -> list[exp.Expression]:
+    def _branches(self, query: exp.SetOperation) -> list[exp.Expr]:
         """A chain of UNION ALL is one node; anything else has two branches."""
         if not isinstance(query, exp.Union) or query.args.get("distinct") is not False:
             return [query.this, query.expression]
-        chain: list[exp.Expression] = []
-        node: exp.Expression = query
+        chain: list[exp.Expr] = []
+        node: exp.Expr = query
         while isinstance(node, exp.Union) and node.args.get("distinct") is False and not _has_clauses(node, query):
             chain.append(node.expression)
             node = node.this
@@ -130,7 +130,7 @@ class Builder:
 
     # -- what PostgreSQL evaluates as it stands ------------------------------------------------
 
-    def note_reads(self, query: exp.Expression) -> None:
+    def note_reads(self, query: exp.Expr) -> None:
         """Remember which columns a subquery that is left to PostgreSQL may read."""
         names = {c.name for c in query.find_all(exp.Column)}
         for join in query.find_all(exp.Join):
@@ -142,5 +142,5 @@ class Builder:
                 self.inside.setdefault(key, set()).update(names & held)
 
 
-def _has_clauses(node: exp.Expression, root: exp.Expression) -> bool:
+def _has_clauses(node: exp.Expr, root: exp.Expr) -> bool:
     return node is not root and any(node.args.get(c) for c in ("with_", "order", "limit", "offset"))

@@ -61,7 +61,7 @@ def _rewritten(select: exp.Select, distinct: exp.Distinct) -> exp.Select:
     return outer
 
 
-def _meant(key: exp.Expression, by_output: dict[str, exp.Expression]) -> exp.Expression:
+def _meant(key: exp.Expr, by_output: dict[str, exp.Expr]) -> exp.Expr:
     """An output name or a position in DISTINCT ON and ORDER BY means the expression behind it."""
     bare = unparen(key)
     if isinstance(bare, exp.Column) and not bare.table and bare.name in by_output:
@@ -69,7 +69,7 @@ def _meant(key: exp.Expression, by_output: dict[str, exp.Expression]) -> exp.Exp
     return key.copy()
 
 
-def _meant_order(order: exp.Order, by_output: dict[str, exp.Expression]) -> exp.Order:
+def _meant_order(order: exp.Order, by_output: dict[str, exp.Expr]) -> exp.Order:
     copy = order.copy()
     for term in copy.expressions:
         term.set("this", _meant(term.this, by_output))

@@ -39,16 +39,16 @@ class Group:
     """Relations joined inner so far, with the terms that bind them."""
 
     relations: list[Node] = field(default_factory=list)
-    terms: list[exp.Expression] = field(default_factory=list)
+    terms: list[exp.Expr] = field(default_factory=list)
 
     def node(self) -> Node:
         return combine(self.relations, self.terms)
 
 
-def combine(relations: list[Node], terms: list[exp.Expression]) -> Node:
+def combine(relations: list[Node], terms: list[exp.Expr]) -> Node:
     """One node of relations and terms, each term as low as it can stand."""
     relations = list(relations)
-    across: list[exp.Expression] = []
+    across: list[exp.Expr] = []
     for term in terms:
         used = columns_of(term)
         owner = next((i for i, r in enumerate(relations) if used and used <= set(r.names)), None)
@@ -61,7 +61,7 @@ def combine(relations: list[Node], terms: list[exp.Expression]) -> Node:
     return InnerJoin(tuple(relations), tuple(across))
 
 
-def sink(node: Node, term: exp.Expression) -> Node:
+def sink(node: Node, term: exp.Expr) -> Node:
     """The node with a term of a filter above it pushed down."""
     used = columns_of(term)
     if isinstance(node, OuterJoin) and node.kind == "LEFT" and used <= set(node.left.names):
@@ -84,7 +84,7 @@ def build(builder: Builder, select: exp.Select, scope: Scope) -> Group:
     return group
 
 
-def _item(builder: Builder, item: exp.Expression, scope: Scope, left: Group) -> Group:
+def _item(builder: Builder, item: exp.Expr, scope: Scope, left: Group) -> Group:
     """A FROM item with the joins that hang on it; `left` is what a lateral item may refer to."""
     joins = item.args.get("joins") or []
     group = _relation(builder, item, scope, left)
@@ -93,7 +93,7 @@ def _item(builder: Builder, item: exp.Expression, scope: Scope, left: Group) -> 
     return group
 
 
-def _relation(builder: Builder, item: exp.Expression, scope: Scope, left: Group) -> Group:
+def _relation(builder: Builder, item: exp.Expr, scope: Scope, left: Group) -> Group:
     if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
         return Group([_table(builder, item, scope)])
     if isinstance(item, exp.Subquery):
@@ -107,7 +107,7 @@ def _relation(builder: Builder, item: exp.Expression, scope: Scope, left: Group)
     raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{type(item).__name__} in FROM")
 
 
-def _is_query(inner: exp.Expression) -> bool:
+def _is_query(inner: exp.Expr) -> bool:
     """Whether parentheses hold a query, not a join."""
     while isinstance(inner, exp.Subquery) and not inner.alias and not inner.args.get("joins"):
         inner = inner.this
@@ -139,7 +139,7 @@ def _derived(builder: Builder, item: exp.Subquery, scope: Scope) -> Node:
     return node
 
 
-def _register(scope: Scope, item: exp.Expression, alias: str, outputs: list[str], names: tuple[str, ...]) -> None:
+def _register(scope: Scope, item: exp.Expr, alias: str, outputs: list[str], names: tuple[str, ...]) -> None:
     """Column aliases of the item win over the relation's own names, from the left."""
     held = item.args.get("alias")
     given = [i.name for i in held.args.get("columns") or []] if held else []
@@ -147,7 +147,7 @@ def _register(scope: Scope, item: exp.Expression, alias: str, outputs: list[str]
     scope.add(alias, dict(zip(outputs, names, strict=True)))
 
 
-def _function(builder: Builder, item: exp.Expression, scope: Scope) -> Node:
+def _function(builder: Builder, item: exp.Expr, scope: Scope) -> Node:
     """A FROM item that reads no relation and no neighbour."""
     bare, outputs, ordinality = _bare(item)
     if isinstance(bare, exp.Subquery):
@@ -157,7 +157,7 @@ def _function(builder: Builder, item: exp.Expression, scope: Scope) -> Node:
     return Constant(bind(bare, Scope()), names, ordinality)
 
 
-def _bare(item: exp.Expression) -> tuple[exp.Expression, list[str], bool]:
+def _bare(item: exp.Expr) -> tuple[exp.Expr, list[str], bool]:
     """The item without its alias, its output columns, and whether it counts its rows."""
     alias = item.args.get("alias")
     outputs = [i.name for i in alias.args.get("columns") or []] if alias else []
@@ -180,7 +180,7 @@ def _bare(item: exp.Expression) -> tuple[exp.Expression, list[str], bool]:
         bare = exp.Paren(this=bare)
         outputs = outputs or [f"column{n}" for n in range(1, len(item.expressions[0].expressions) + 1)]
     if not outputs and isinstance(bare, exp.Subquery):
-        inner: exp.Expression = bare.this
+        inner: exp.Expr = bare.this
         while isinstance(inner, (exp.SetOperation, exp.Subquery)):
             inner = inner.this
         outputs = [i.alias_or_name for i in inner.expressions]
@@ -210,10 +210,10 @@ def _join(builder: Builder, left: Group, join: exp.Join, scope: Scope) -> Group:
     return Group([OuterJoin(side, left.node(), right.node(), condition)])
 
 
-def _on(builder: Builder, join: exp.Join, scope: Scope, left_aliases: set[str], side: str) -> list[exp.Expression]:
+def _on(builder: Builder, join: exp.Join, scope: Scope, left_aliases: set[str], side: str) -> list[exp.Expr]:
     if join.args.get("on") is not None:
         return [bind(t, scope) for t in conjuncts(join.args["on"])]
-    terms: list[exp.Expression] = []
+    terms: list[exp.Expr] = []
     for identifier in join.args.get("using") or []:
         name = identifier.name
         left = scope.merged.get(name)
@@ -230,7 +230,7 @@ def _on(builder: Builder, join: exp.Join, scope: Scope, left_aliases: set[str], 
     return terms
 
 
-def _reads_neighbours(item: exp.Expression, scope: Scope) -> bool:
+def _reads_neighbours(item: exp.Expr, scope: Scope) -> bool:
     """Whether a FROM item refers to its left neighbours."""
     if isinstance(item, exp.Lateral):
         inner = item.this
@@ -255,7 +255,7 @@ def _lateral(builder: Builder, left: Node, join: exp.Join, outer: bool, scope: S
         query = bind_nested(bare.this, scope)
         builder.note_reads(query)
         parts = analyse(builder, query, scope, left)
-        bound: exp.Expression = exp.Subquery(this=query)
+        bound: exp.Expr = exp.Subquery(this=query)
     else:
         bound, parts = bind(bare, scope), ()
     names = [builder.name(o) for o in outputs]

@@ -12,7 +12,7 @@ from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.dvm.schema import Schema
 
 MAX_SETS = 64
-Grouping = tuple[exp.Expression, ...]
+Grouping = tuple[exp.Expr, ...]
 
 
 def grouping_sets(query: exp.Query, schema: Schema) -> exp.Query:
@@ -32,10 +32,10 @@ def grouping_sets(query: exp.Query, schema: Schema) -> exp.Query:
     return query
 
 
-def _parts(group: exp.Group) -> list[exp.Expression]:
+def _parts(group: exp.Group) -> list[exp.Expr]:
     parts = list(group.expressions)
     for clause in ("grouping_sets", "cube", "rollup"):
-        parts.extend(p for p in group.args.get(clause) or [] if isinstance(p, exp.Expression))
+        parts.extend(p for p in group.args.get(clause) or [] if isinstance(p, exp.Expr))
     return parts
 
 
@@ -48,7 +48,7 @@ def _all_sets(group: exp.Group) -> list[Grouping]:
     return sets
 
 
-def _sets_of(part: exp.Expression) -> list[Grouping]:
+def _sets_of(part: exp.Expr) -> list[Grouping]:
     if isinstance(part, exp.Rollup):
         members = [_members(e) for e in part.expressions]
         return [tuple(e for m in members[:n] for e in m) for n in range(len(members), -1, -1)]
@@ -63,13 +63,13 @@ def _sets_of(part: exp.Expression) -> list[Grouping]:
     return [_members(part)]
 
 
-def _members(expression: exp.Expression) -> Grouping:
+def _members(expression: exp.Expr) -> Grouping:
     bare = unparen(expression)
     return tuple(bare.expressions) if isinstance(bare, exp.Tuple) else (bare,)
 
 
 def _union(select: exp.Select, sets: list[Grouping]) -> exp.Query:
-    every = [e for e in dict.fromkeys(e for s in sets for e in s)]
+    every = list(dict.fromkeys(e for s in sets for e in s))
     branches = [_branch(select, chosen, every) for chosen in sets]
     union: exp.Query = branches[0]
     for branch in branches[1:]:
@@ -87,11 +87,11 @@ def _union(select: exp.Select, sets: list[Grouping]) -> exp.Query:
     return union
 
 
-def _branch(select: exp.Select, chosen: Grouping, every: list[exp.Expression]) -> exp.Select:
+def _branch(select: exp.Select, chosen: Grouping, every: list[exp.Expr]) -> exp.Select:
     kept = {unparen(e) for e in chosen}
     absent = {unparen(e) for e in every} - kept
 
-    def change(node: exp.Expression) -> exp.Expression | None:
+    def change(node: exp.Expr) -> exp.Expr | None:
         if isinstance(node, exp.Grouping) or (isinstance(node, exp.Anonymous) and node.name.lower() == "grouping"):
             arguments = node.expressions or [node.this]
             bits = "".join("0" if unparen(a) in kept else "1" for a in arguments)
@@ -123,7 +123,7 @@ def _branch(select: exp.Select, chosen: Grouping, every: list[exp.Expression]) -
     return branch
 
 
-def _aggregates(node: exp.Expression) -> bool:
+def _aggregates(node: exp.Expr) -> bool:
     """An aggregate with all that belongs to it: what it reads are the rows, not the groups."""
     if not (isinstance(node, (exp.Filter, exp.WithinGroup)) or is_aggregate(node)):
         return False
@@ -133,7 +133,7 @@ def _aggregates(node: exp.Expression) -> bool:
     return not isinstance(around, exp.Window) or node.find_ancestor(exp.Window) is not around
 
 
-def _typed_null(expression: exp.Expression) -> exp.Expression:
+def _typed_null(expression: exp.Expr) -> exp.Expr:
     """NULL of the expression's own type, whatever that is: the first of no values."""
     none = exp.Filter(
         this=exp.ArrayAgg(this=expression.copy()),

@@ -17,7 +17,7 @@ def inline_views(query: exp.Query, schema: Schema) -> exp.Query:
     SELECT v.a FROM public.v  →  SELECT v.a FROM (SELECT t.a FROM public.t) AS v
     """
     tables = 0
-    pending = [t for t in query.find_all(exp.Table)]
+    pending = list(query.find_all(exp.Table))
     while pending:
         table = pending.pop()
         if not isinstance(table.this, exp.Identifier) or not table.db:

@@ -75,7 +75,7 @@ def _reads(node: Node, needed: set[str]) -> set[str]:
     return found
 
 
-def _may_multiply(expression: exp.Expression) -> bool:
+def _may_multiply(expression: exp.Expr) -> bool:
     """Whether an expression may return a set, and so say how many rows there are, read or not."""
     return any(isinstance(x, (exp.UDTF, exp.Anonymous, exp.Unnest, exp.Explode)) for x in expression.walk())
 

@@ -28,7 +28,7 @@ class Scope:
 
     ctes: dict[str, CommonTable] = field(default_factory=dict)
     relations: dict[str, dict[str, str]] = field(default_factory=dict)
-    merged: dict[str, exp.Expression] = field(default_factory=dict)
+    merged: dict[str, exp.Expr] = field(default_factory=dict)
     """Columns merged by FULL JOIN … USING."""
 
     def child(self) -> Scope:
@@ -39,7 +39,7 @@ class Scope:
             raise Refused(Reason.UNSUPPORTED_SYNTAX, f"alias {alias} stands twice in one FROM")
         self.relations[alias] = columns
 
-    def resolve(self, reference: exp.Column) -> exp.Expression:
+    def resolve(self, reference: exp.Column) -> exp.Expr:
         """The tree's column behind a reference of the query's text."""
         table, name = reference.table, reference.name
         if isinstance(reference.this, exp.Star):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.frontend.build import Builder
 
 
-def of_expression(builder: Builder, bound: exp.Expression, scope: Scope, row: Node) -> tuple[Subquery, ...]:
+def of_expression(builder: Builder, bound: exp.Expr, scope: Scope, row: Node) -> tuple[Subquery, ...]:
     """The parts of every subquery inside one bound expression."""
     parts: list[Subquery] = []
     for term in conjuncts(bound):
@@ -36,12 +36,12 @@ def of_expression(builder: Builder, bound: exp.Expression, scope: Scope, row: No
     return tuple(parts)
 
 
-def _is_not_in(term: exp.Expression) -> bool:
+def _is_not_in(term: exp.Expr) -> bool:
     inner = unparen(term.this) if isinstance(term, exp.Not) else None
     return isinstance(inner, exp.In) and bool(inner.args.get("query"))
 
 
-def _outermost(expression: exp.Expression) -> list[exp.Query]:
+def _outermost(expression: exp.Expr) -> list[exp.Query]:
     from airflow_provider_pgtrickle.dvm.expressions import subqueries
 
     return list(subqueries(expression))
@@ -49,10 +49,10 @@ def _outermost(expression: exp.Expression) -> list[exp.Query]:
 
 def analyse(
     builder: Builder,
-    query: exp.Expression,
+    query: exp.Expr,
     scope: Scope,
     row: Node,
-    member: exp.Expression | None = None,
+    member: exp.Expr | None = None,
     needs_not_null: bool = False,
 ) -> tuple[Subquery, ...]:
     """Parts of one bound subquery; `member` is the left side of `member IN (query)`."""
@@ -75,24 +75,24 @@ def analyse(
         return unknown
 
 
-def _sources(query: exp.Expression) -> frozenset[str]:
+def _sources(query: exp.Expr) -> frozenset[str]:
     return frozenset(t.meta[SOURCE_META] for t in query.find_all(exp.Table) if SOURCE_META in t.meta)
 
 
-def _count(expressions: list[exp.Expression]) -> int:
+def _count(expressions: list[exp.Expr]) -> int:
     return sum(1 for e in expressions for t in e.find_all(exp.Table) if SOURCE_META in t.meta)
 
 
 def _tied(
-    builder: Builder, query: exp.Select, row: Node, member: exp.Expression | None, needs_not_null: bool
+    builder: Builder, query: exp.Select, row: Node, member: exp.Expr | None, needs_not_null: bool
 ) -> tuple[Subquery, ...] | None:
     clauses = [c for c in (query.args.get("from_"), *(query.args.get("joins") or [])) if c]
     if any(_reads_row(c) for c in clauses):
         return None
     inner_scope = Scope()
     group = from_items.build(builder, query, inner_scope)
-    kept: list[exp.Expression] = []
-    ties: list[tuple[exp.Expression, exp.Expression]] = []
+    kept: list[exp.Expr] = []
+    ties: list[tuple[exp.Expr, exp.Expr]] = []
     where = query.args.get("where")
     terms = conjuncts(where.this) if where else []
     for term in terms:
@@ -111,11 +111,11 @@ def _tied(
     return (Subquery(core.sources, core, tuple(ties)),)
 
 
-def _reads_row(expression: exp.Expression) -> bool:
+def _reads_row(expression: exp.Expr) -> bool:
     return any(c.table == ROW for c in expression.find_all(exp.Column))
 
 
-def _tie(term: exp.Expression, scope: Scope) -> tuple[exp.Expression, exp.Expression] | None:
+def _tie(term: exp.Expr, scope: Scope) -> tuple[exp.Expr, exp.Expr] | None:
     sides = equality(term)
     if sides is None or has_subquery(term):
         return None
@@ -132,9 +132,9 @@ def _membership(
     row: Node,
     core: Node,
     scope: Scope,
-    member: exp.Expression,
+    member: exp.Expr,
     needs_not_null: bool,
-) -> list[tuple[exp.Expression, exp.Expression]]:
+) -> list[tuple[exp.Expr, exp.Expr]]:
     """`x IN (SELECT y …)` ties x to y; `x NOT IN` only where neither can be NULL."""
     outputs = [i.this if isinstance(i, exp.Alias) else i for i in query.expressions]
     if query.args.get("limit") or any(next(aggregate_calls(o, builder.own_aggregates), None) for o in outputs):
@@ -155,7 +155,7 @@ def _membership(
     return ties
 
 
-def _order_limits(builder: Builder, query: exp.Expression) -> None:
+def _order_limits(builder: Builder, query: exp.Expr) -> None:
     """Make the order of each limited subquery total by its tables' keys or whole rows, or refuse."""
     for select in query.find_all(exp.Select, exp.SetOperation, exp.Subquery):
         if not (select.args.get("limit") or select.args.get("offset")):
@@ -170,7 +170,7 @@ def _order_limits(builder: Builder, query: exp.Expression) -> None:
         keyed = [t for t in tables if SOURCE_META in t.meta]
         simple = (
             isinstance(select, exp.Select)
-            and len(keyed) == len([j for j in select.args.get("joins") or []]) + 1
+            and len(keyed) == len(select.args.get("joins") or []) + 1
             and not select.args.get("group")
             and not select.args.get("distinct")
             and not any(next(aggregate_calls(i, builder.own_aggregates), None) for i in select.expressions)
@@ -186,7 +186,7 @@ def _order_limits(builder: Builder, query: exp.Expression) -> None:
             for held in source.columns:
                 if source.primary_key and held.name not in source.primary_key:
                     continue
-                reference: exp.Expression = exp.column(held.name, table=table.alias_or_name, quoted=True)
+                reference: exp.Expr = exp.column(held.name, table=table.alias_or_name, quoted=True)
                 if not held.has_equality:
                     reference = exp.Cast(this=reference, to=exp.DataType.build("text"))
                 select.args["order"].append("expressions", exp.Ordered(this=reference))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.expressions import has_subquery, is_row_column
+from airflow_provider_pgtrickle.dvm.frontend.aggregates import call_name
 from airflow_provider_pgtrickle.dvm.lower.carriers import (
     BIGINT,
     BOOL,
@@ -26,39 +27,39 @@ from airflow_provider_pgtrickle.dvm.lower.carriers import (
 )
 
 Env = Mapping[str, Carrier]
-Closed = tuple[exp.Expression, Carrier]
+Closed = tuple[exp.Expr, Carrier]
 
 
 class NotClosed(Exception):
     """The expression is not on the list; the message names it."""
 
 
-def close(expression: exp.Expression, env: Env) -> Closed:
+def close(expression: exp.Expr, env: Env) -> Closed:
     rule = _RULES.get(type(expression))
     if rule is None or has_subquery(expression):
         raise NotClosed(expression.sql("postgres"))
     return rule(expression, env)
 
 
-def close_predicate(expression: exp.Expression, env: Env) -> exp.Expression:
+def close_predicate(expression: exp.Expr, env: Env) -> exp.Expr:
     closed, carrier = close(expression, env)
     if carrier.kind not in (Kind.BOOL, Kind.NULL):
         raise NotClosed(expression.sql("postgres"))
     return closed
 
 
-def _column(node: exp.Expression, env: Env) -> Closed:
+def _column(node: exp.Expr, env: Env) -> Closed:
     if not is_row_column(node):
         raise NotClosed(node.sql("postgres"))
     return node.copy(), env[node.name]
 
 
-def _paren(node: exp.Expression, env: Env) -> Closed:
+def _paren(node: exp.Expr, env: Env) -> Closed:
     inner, carrier = close(node.this, env)
     return exp.Paren(this=inner), carrier
 
 
-def _literal(node: exp.Expression, env: Env) -> Closed:
+def _literal(node: exp.Expr, env: Env) -> Closed:
     if node.is_string:
         raise NotClosed(node.sql("postgres"))
     text = node.name
@@ -72,29 +73,29 @@ def _literal(node: exp.Expression, env: Env) -> Closed:
     raise NotClosed(text)
 
 
-def _null(node: exp.Expression, env: Env) -> Closed:
+def _null(node: exp.Expr, env: Env) -> Closed:
     return exp.Null(), NULL
 
 
-def _boolean(node: exp.Expression, env: Env) -> Closed:
+def _boolean(node: exp.Expr, env: Env) -> Closed:
     return node.copy(), BOOL
 
 
-def _logic(node: exp.Expression, env: Env) -> Closed:
+def _logic(node: exp.Expr, env: Env) -> Closed:
     return type(node)(this=close_predicate(node.this, env), expression=close_predicate(node.expression, env)), BOOL
 
 
-def _not(node: exp.Expression, env: Env) -> Closed:
+def _not(node: exp.Expr, env: Env) -> Closed:
     return exp.Not(this=close_predicate(node.this, env)), BOOL
 
 
-def _is(node: exp.Expression, env: Env) -> Closed:
+def _is(node: exp.Expr, env: Env) -> Closed:
     if not isinstance(node.expression, exp.Null):
         raise NotClosed(node.sql("postgres"))
     return exp.Is(this=close(node.this, env)[0], expression=exp.Null()), BOOL
 
 
-def _comparison(node: exp.Expression, env: Env) -> Closed:
+def _comparison(node: exp.Expr, env: Env) -> Closed:
     (left, a), (right, b) = close(node.this, env), close(node.expression, env)
     numbers = a.is_number and b.is_number
     alike = a.kind is b.kind and a.is_key and (a.kind is not Kind.KEY or a.base == b.base)
@@ -103,7 +104,7 @@ def _comparison(node: exp.Expression, env: Env) -> Closed:
     return type(node)(this=left, expression=right), BOOL
 
 
-def _arithmetic(node: exp.Expression, env: Env) -> Closed:
+def _arithmetic(node: exp.Expr, env: Env) -> Closed:
     (left, a), (right, b) = close(node.this, env), close(node.expression, env)
     if not (a.is_number and b.is_number):
         raise NotClosed(node.sql("postgres"))
@@ -125,15 +126,15 @@ def _arithmetic(node: exp.Expression, env: Env) -> Closed:
     return type(node)(this=left, expression=right), carrier
 
 
-def _negation(node: exp.Expression, env: Env) -> Closed:
+def _negation(node: exp.Expr, env: Env) -> Closed:
     inner, carrier = close(node.this, env)
     if not carrier.is_number or carrier.spark == "smallint":
         raise NotClosed(node.sql("postgres"))
     return exp.Neg(this=inner), carrier
 
 
-def _cast(node: exp.Expression, env: Env) -> Closed:
-    target = node.to.sql("postgres").lower()
+def _cast(node: exp.Expr, env: Env) -> Closed:
+    target = node.args["to"].sql("postgres").lower()
     if isinstance(node.this, exp.Literal) and node.this.is_string and target == "text":
         return node.this.copy(), TEXT
     if isinstance(node.this, exp.Null):
@@ -160,7 +161,7 @@ def _cast(node: exp.Expression, env: Env) -> Closed:
     raise NotClosed(node.sql("postgres"))
 
 
-def _case(node: exp.Expression, env: Env) -> Closed:
+def _case(node: exp.Expr, env: Env) -> Closed:
     if node.this is not None:
         raise NotClosed(node.sql("postgres"))
     branches, values = [], []
@@ -176,7 +177,7 @@ def _case(node: exp.Expression, env: Env) -> Closed:
     return exp.Case(ifs=branches, default=otherwise), _same(node, values)
 
 
-def _same(node: exp.Expression, carriers: list[Carrier]) -> Carrier:
+def _same(node: exp.Expr, carriers: list[Carrier]) -> Carrier:
     numbers = [c for c in carriers if c.is_number]
     if numbers and len(numbers) == len([c for c in carriers if c.kind is not Kind.NULL]):
         wide = [as_decimal(c) for c in numbers] if any(c.kind is Kind.DEC for c in numbers) else numbers
@@ -194,16 +195,16 @@ def _same(node: exp.Expression, carriers: list[Carrier]) -> Carrier:
     return carrier
 
 
-def _coalesce(node: exp.Expression, env: Env) -> Closed:
+def _coalesce(node: exp.Expr, env: Env) -> Closed:
     closed = [close(e, env) for e in (node.this, *node.expressions)]
     carrier = _same(node, [c for _, c in closed])
     first, *rest = [e for e, _ in closed]
     return exp.Coalesce(this=first, expressions=rest), carrier
 
 
-def _extreme_of(node: exp.Expression, env: Env) -> Closed:
+def _extreme_of(node: exp.Expr, env: Env) -> Closed:
     arguments = node.expressions if isinstance(node, exp.Anonymous) else [node.this, *node.expressions]
-    name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
+    name = call_name(node)
     if name not in ("least", "greatest"):
         raise NotClosed(node.sql("postgres"))
     closed = [close(a, env) for a in arguments]
@@ -213,18 +214,18 @@ def _extreme_of(node: exp.Expression, env: Env) -> Closed:
     return exp.Anonymous(this=name, expressions=[e for e, _ in closed]), carrier
 
 
-def _nullif(node: exp.Expression, env: Env) -> Closed:
+def _nullif(node: exp.Expr, env: Env) -> Closed:
     if node.this == node.expression:
         return exp.Null(), NULL
     raise NotClosed(node.sql("postgres"))
 
 
-def _filtered(node: exp.Expression, env: Env) -> Closed:
+def _filtered(node: exp.Expr, env: Env) -> Closed:
     call, carrier = close(node.this, env)
     return exp.Filter(this=call, expression=exp.Where(this=close_predicate(node.expression.this, env))), carrier
 
 
-def _count(node: exp.Expression, env: Env) -> Closed:
+def _count(node: exp.Expr, env: Env) -> Closed:
     if node.expressions:
         raise NotClosed(node.sql("postgres"))
     if isinstance(node.this, exp.Star):
@@ -237,7 +238,7 @@ def _count(node: exp.Expression, env: Env) -> Closed:
     return exp.Count(this=close(node.this, env)[0]), BIGINT
 
 
-def _sum(node: exp.Expression, env: Env) -> Closed:
+def _sum(node: exp.Expr, env: Env) -> Closed:
     if isinstance(node.this, exp.Distinct):
         raise NotClosed(node.sql("postgres"))
     inner, carrier = close(node.this, env)
@@ -253,14 +254,14 @@ def _sum(node: exp.Expression, env: Env) -> Closed:
     return exp.Sum(this=inner), total
 
 
-def _extremum(node: exp.Expression, env: Env) -> Closed:
+def _extremum(node: exp.Expr, env: Env) -> Closed:
     inner, carrier = close(node.this, env)
     if not (carrier.is_number or carrier.kind is Kind.NULL) or node.expressions:
         raise NotClosed(node.sql("postgres"))
     return type(node)(this=inner), carrier
 
 
-_RULES: dict[type[exp.Expression], Callable[[exp.Expression, Env], Closed]] = {
+_RULES: dict[type[exp.Expr], Callable[[exp.Expr, Env], Closed]] = {
     exp.Column: _column,
     exp.Paren: _paren,
     exp.Literal: _literal,

@@ -20,7 +20,7 @@ from airflow_provider_pgtrickle.dvm.operators.inner_join import InnerJoin
 from airflow_provider_pgtrickle.dvm.operators.outer_join import OuterJoin
 from airflow_provider_pgtrickle.dvm.operators.project import Project
 
-Items = tuple[tuple[str, exp.Expression], ...]
+Items = tuple[tuple[str, exp.Expr], ...]
 
 
 def hoist(root: Node) -> Node:
@@ -60,7 +60,7 @@ class _Hoist:
             result.append((name, expression))
         return child, tuple(result)
 
-    def _into(self, node: Node, expression: exp.Expression) -> tuple[Node, exp.Expression] | None:
+    def _into(self, node: Node, expression: exp.Expr) -> tuple[Node, exp.Expr] | None:
         """The node with the expression computed at the relation that owns its columns."""
         used = columns_of(expression)
         if isinstance(node, Filter) and not node.parts:
@@ -78,7 +78,7 @@ class _Hoist:
             return replace(node, left=fresh), reference
         return None
 
-    def _computed(self, relation: Node, expression: exp.Expression) -> tuple[Node, exp.Expression]:
+    def _computed(self, relation: Node, expression: exp.Expr) -> tuple[Node, exp.Expr]:
         name = self._name("__pgt_x")
         items = tuple((n, column(n)) for n in relation.names)
         return Project(relation, (*items, (name, expression))), column(name)
@@ -104,9 +104,9 @@ def _is_join(node: Node) -> bool:
     return isinstance(node, (InnerJoin, OuterJoin))
 
 
-def _candidates(expression: exp.Expression) -> list[exp.Expression]:
+def _candidates(expression: exp.Expr) -> list[exp.Expr]:
     """The largest parts without an aggregate that compute something."""
-    found: list[exp.Expression] = []
+    found: list[exp.Expr] = []
     stack = [expression]
     while stack:
         node = stack.pop()
@@ -122,5 +122,5 @@ def _candidates(expression: exp.Expression) -> list[exp.Expression]:
     return found
 
 
-def _swap(expression: exp.Expression, part: exp.Expression, by: exp.Expression) -> exp.Expression:
+def _swap(expression: exp.Expr, part: exp.Expr, by: exp.Expr) -> exp.Expr:
     return rewrite(expression, lambda node: by.copy() if node == part else None)

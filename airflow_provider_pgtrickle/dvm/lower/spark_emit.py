@@ -24,7 +24,7 @@ class SparkEmitter(Emitter):
 
     weight = quote(WEIGHT)
 
-    def __init__(self, leaves: Mapping[int, str], closed: Mapping[int, exp.Expression], prefix: str) -> None:
+    def __init__(self, leaves: Mapping[int, str], closed: Mapping[int, exp.Expr], prefix: str) -> None:
         super().__init__(None, {}, {})  # type: ignore[arg-type]
         self._leaves = leaves
         self._closed = closed
@@ -48,8 +48,8 @@ class SparkEmitter(Emitter):
     def shared_name(self, number: int, node: Node) -> str:
         return f"{self._prefix}_shared_{number}"
 
-    def expression(self, expression: exp.Expression, alias: str | Mapping[str, str], is_old: bool = False) -> str:
-        def change(node: exp.Expression) -> exp.Expression | None:
+    def expression(self, expression: exp.Expr, alias: str | Mapping[str, str], is_old: bool = False) -> str:
+        def change(node: exp.Expr) -> exp.Expr | None:
             if isinstance(node, exp.Column) and node.table == ROW:
                 owner = alias if isinstance(alias, str) else alias[node.name]
                 return exp.Column(this=node.this.copy(), table=exp.to_identifier(owner))

@@ -25,7 +25,7 @@ class Aggregate(Node):
 
     child: Node
     group: tuple[str, ...]
-    aggregates: tuple[tuple[str, exp.Expression], ...]
+    aggregates: tuple[tuple[str, exp.Expr], ...]
     needs_row: bool = False
     """GROUP BY () over nothing gives one row; GROUP BY columns, all of them constant-free, gives none."""
 

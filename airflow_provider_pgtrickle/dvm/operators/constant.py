@@ -14,7 +14,7 @@ from airflow_provider_pgtrickle.dvm.node import Column, Node
 class Constant(Node):
     """A FROM item that reads no relation; None is the one row without columns."""
 
-    item: exp.Expression | None
+    item: exp.Expr | None
     outputs: tuple[str, ...]
     ordinality: bool = False
 

@@ -31,7 +31,7 @@ class Subquery:
     sources: frozenset[str]
     core: Node | None
     """Its rows before grouping, without the terms that tie it to the row; None: any change touches every row."""
-    ties: tuple[tuple[exp.Expression, exp.Expression], ...] = ()
+    ties: tuple[tuple[exp.Expr, exp.Expr], ...] = ()
     """(expression over the outer row, expression over the core), equal where the core's row matters."""
 
 
@@ -40,7 +40,7 @@ class Touched(Node):
     """The rows of a relation that one of several changes can touch."""
 
     child: Node
-    changes: tuple[tuple[Node | None, tuple[tuple[exp.Expression, str], ...]], ...]
+    changes: tuple[tuple[Node | None, tuple[tuple[exp.Expr, str], ...]], ...]
     """(key set, pairs (expression over the row, key column)); no pairs: every row, if the set has one."""
 
     @property
@@ -73,7 +73,7 @@ class Touched(Node):
 
 def touched(d: Differ, child: Node, parts: tuple[Subquery, ...]) -> Node | None:
     """A: rows of child⁰ that the changed subqueries can touch; None for none."""
-    changes: list[tuple[Node | None, tuple[tuple[exp.Expression, str], ...]]] = []
+    changes: list[tuple[Node | None, tuple[tuple[exp.Expr, str], ...]]] = []
     for part in parts:
         if d.changed.isdisjoint(part.sources):
             continue
@@ -89,12 +89,12 @@ def touched(d: Differ, child: Node, parts: tuple[Subquery, ...]) -> Node | None:
     if not changes:
         return None
     before = d.old(child)
-    if len(changes) == 1 and changes[0][0] is not None and changes[0][1]:
-        relation, pairs = changes[0]
+    relation, pairs = changes[0]
+    if len(changes) == 1 and relation is not None and pairs:
         plain = [(plain_column(x), k) for x, k in pairs]
         if all(name is not None for name, _ in plain):
-            keys = Keys(relation, tuple((str(name), k) for name, k in plain), null_matches=False)
-            return Restrict(before.restrict(keys), keys, exact=True)
+            tied = Keys(relation, tuple((str(name), k) for name, k in plain), null_matches=False)
+            return Restrict(before.restrict(tied), tied, exact=True)
     return Touched(before, tuple(changes))
 
 

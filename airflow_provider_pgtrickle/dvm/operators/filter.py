@@ -19,7 +19,7 @@ class Filter(Node):
     """The rows for which a predicate is true."""
 
     child: Node
-    predicate: exp.Expression
+    predicate: exp.Expr
     parts: tuple[Subquery, ...] = ()
     is_old: bool = False
 
@@ -65,7 +65,7 @@ class Filter(Node):
         return f"Filter {self.predicate.sql('postgres')}"
 
 
-def not_null_by(predicate: exp.Expression) -> set[str]:
+def not_null_by(predicate: exp.Expr) -> set[str]:
     """Columns that a true predicate proves to be not NULL."""
     proven: set[str] = set()
     for term in conjuncts(predicate):

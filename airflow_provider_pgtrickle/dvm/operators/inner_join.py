@@ -24,7 +24,7 @@ class InnerJoin(Node):
     """The combinations of the inputs' rows for which every term is true."""
 
     relations: tuple[Node, ...]
-    terms: tuple[exp.Expression, ...] = ()
+    terms: tuple[exp.Expr, ...] = ()
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -104,9 +104,9 @@ class InnerJoin(Node):
             reached.append(target)
         return result
 
-    def _links(self, owner: dict[str, int], reached: set[int]) -> dict[int, list[tuple[str, exp.Expression]]]:
+    def _links(self, owner: dict[str, int], reached: set[int]) -> dict[int, list[tuple[str, exp.Expr]]]:
         """For each input next to the reached ones: its columns and what they must equal."""
-        links: dict[int, list[tuple[str, exp.Expression]]] = {}
+        links: dict[int, list[tuple[str, exp.Expr]]] = {}
         for term in self.terms:
             for near, far in _both_ways(equality(term)):
                 name = plain_column(far)
@@ -159,6 +159,6 @@ class InnerJoin(Node):
 
 
 def _both_ways(
-    sides: tuple[exp.Expression, exp.Expression] | None,
-) -> list[tuple[exp.Expression, exp.Expression]]:
+    sides: tuple[exp.Expr, exp.Expr] | None,
+) -> list[tuple[exp.Expr, exp.Expr]]:
     return [sides, (sides[1], sides[0])] if sides else []

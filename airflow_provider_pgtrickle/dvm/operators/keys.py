@@ -16,7 +16,7 @@ class DistinctKeys(Node):
     """A key set: computed once, used by every relation it restricts."""
 
     child: Node
-    items: tuple[tuple[str, exp.Expression], ...]
+    items: tuple[tuple[str, exp.Expr], ...]
     keep_nulls: bool
 
     @property

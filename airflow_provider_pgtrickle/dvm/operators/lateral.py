@@ -18,13 +18,13 @@ class Lateral(Node):
     """LATERAL subquery or set-returning function over each row of the child."""
 
     child: Node
-    item: exp.Expression
+    item: exp.Expr
     """The FROM item without its alias; outer references are columns of the row."""
     alias: str
     outputs: tuple[tuple[str, str], ...]
     """(column of the item, column of this node)."""
     outer: bool = False
-    condition: exp.Expression | None = None
+    condition: exp.Expr | None = None
     ordinality: bool = False
     parts: tuple[Subquery, ...] = ()
     is_old: bool = False

@@ -19,7 +19,7 @@ from airflow_provider_pgtrickle.dvm.operators.weigh import difference
 class Native(Node):
     """A whole query over sources, evaluated by PostgreSQL at one version."""
 
-    query: exp.Expression
+    query: exp.Expr
     outputs: tuple[str, ...]
     reads: frozenset[str]
     is_old: bool = False

@@ -29,7 +29,7 @@ class OuterJoin(Node):
     kind: str
     left: Node
     right: Node
-    condition: exp.Expression
+    condition: exp.Expr
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -69,7 +69,7 @@ class OuterJoin(Node):
         return found
 
     @property
-    def reach(self) -> list[tuple[str, exp.Expression]]:
+    def reach(self) -> list[tuple[str, exp.Expr]]:
         """(left column, expression over the right) equated by the condition."""
         left, right = set(self.left.names), set(self.right.names)
         found = []
@@ -96,7 +96,7 @@ class OuterJoin(Node):
                 rows, right_new, right_old = before, self.right, d.old(self.right)
             else:
                 rows = Restrict(before.restrict(keys), keys)
-                over_right = keys.mapped({left: right for left, right in self.pairs})
+                over_right = keys.mapped(dict(self.pairs))
                 right_new, right_old = self.right, d.old(self.right)
                 if over_right is not None:
                     right_new, right_old = right_new.restrict(over_right), right_old.restrict(over_right)
@@ -137,11 +137,11 @@ class OuterJoin(Node):
     def restrict(self, keys: Keys) -> Node:
         if self.kind != "LEFT":
             return self
-        over_left = keys.only([n for n in self.left.names])
+        over_left = keys.only(list(self.left.names))
         if over_left is None:
             return self
         partners = dict(self.pairs)
-        over_right = over_left.mapped({a: b for a, b in partners.items()})
+        over_right = over_left.mapped(dict(partners))
         right = self.right.restrict(replace(over_right, null_matches=False)) if over_right else self.right
         return replace(self, left=self.left.restrict(over_left), right=right)
 

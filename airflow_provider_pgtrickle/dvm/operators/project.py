@@ -20,7 +20,7 @@ class Project(Node):
     """Named expressions over each row."""
 
     child: Node
-    items: tuple[tuple[str, exp.Expression], ...]
+    items: tuple[tuple[str, exp.Expr], ...]
     parts: tuple[Subquery, ...] = ()
     is_old: bool = False
 

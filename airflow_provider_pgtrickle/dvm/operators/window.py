@@ -23,7 +23,7 @@ class Window(Node):
 
     child: Node
     partition: tuple[str, ...]
-    functions: tuple[tuple[str, exp.Expression], ...]
+    functions: tuple[tuple[str, exp.Expr], ...]
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -37,7 +37,7 @@ from airflow_provider_pgtrickle.dvm.operators.project import Project
 from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.dvm.operators.weigh import Expose, Weigh
-from airflow_provider_pgtrickle.dvm.sinks.parts import COUNT, WEIGHT_COLUMN, Part, cast, part_of
+from airflow_provider_pgtrickle.dvm.sinks.parts import COUNT, WEIGHT_COLUMN, Item, Part, cast, part_of
 from airflow_provider_pgtrickle.dvm.sinks.replace import with_keys
 from airflow_provider_pgtrickle.dvm.sinks.sink import Query, Sink, expose, if_changed
 
@@ -49,7 +49,7 @@ class Shape:
     child: Node
     group: tuple[str, ...]
     parts: tuple[Part, ...]
-    values: dict[str, exp.Expression]
+    values: dict[str, exp.Expr]
     """Aggregate's column → its value over the hidden columns."""
 
 
@@ -92,7 +92,7 @@ class MergeAdd(Sink):
     def without_late(self) -> tuple[Sink, tuple[tuple[str, str], ...]]:
         """Visible values that are computed from the hidden ones are left to the stage."""
         over_state = _flat(self.storage, self._state)
-        where = {**{g: k for g, k in self._keys.items()}, **{h: h for h in _hidden(self._shape)}}
+        where = {**self._keys, **{h: h for h in _hidden(self._shape)}}
         items, late = [], []
         for name, value in over_state.items():
             if plain_column(value) is None:
@@ -126,7 +126,7 @@ class MergeAdd(Sink):
             before = Restrict(self.stored.restrict(mapped), mapped)
         before = Once(before)
         merged = Once(self._merged(before, added))
-        kept: list[exp.Expression] = []
+        kept: list[exp.Expr] = []
         if self._shape.group:
             kept.append(exp.GT(this=column(COUNT), expression=exp.Literal.number(0)))
         else:
@@ -147,17 +147,17 @@ class MergeAdd(Sink):
     def _added(self, change: Node) -> Node:
         exposed = Expose(change, WEIGHT_COLUMN)
         count = cast(exp.Sum(this=column(WEIGHT_COLUMN)), "bigint")
-        items = [(COUNT, exp.Coalesce(this=count, expressions=[exp.Literal.number(0)]))]
+        items: list[Item] = [(COUNT, exp.Coalesce(this=count, expressions=[exp.Literal.number(0)]))]
         items += [item for part in self._shape.parts for item in part.added]
         return Aggregate(exposed, self._shape.group, tuple(items))
 
     def _merged(self, before: Node, added: Node) -> Node:
         """Stored and added state of each group, summed: GROUP BY matches NULL keys by itself."""
-        stored = [(g, column(self._keys[g])) for g in self._shape.group]
-        fresh = [(g, column(g)) for g in self._shape.group]
+        stored: list[Item] = [(g, column(self._keys[g])) for g in self._shape.group]
+        fresh: list[Item] = [(g, column(g)) for g in self._shape.group]
         stored.append((COUNT, column(COUNT)))
         fresh.append((COUNT, column(COUNT)))
-        totals: list[tuple[str, exp.Expression]] = [(COUNT, cast(exp.Sum(this=column(COUNT)), "bigint"))]
+        totals: list[Item] = [(COUNT, cast(exp.Sum(this=column(COUNT)), "bigint"))]
         for part in self._shape.parts:
             for name, from_stored, from_added, total in part.merged:
                 stored.append((name, from_stored))
@@ -184,7 +184,7 @@ def _shape(core: Node) -> Shape | None:
         return None
     columns = {c.name: c for c in core.child.columns}
     parts: dict[tuple[str, str], Part] = {}
-    values: dict[str, exp.Expression] = {}
+    values: dict[str, exp.Expr] = {}
     namer = Namer()
     for name, call in core.aggregates:
         kinds: dict[str, Exact | None] = {}
@@ -198,7 +198,7 @@ def _shape(core: Node) -> Shape | None:
     return Shape(core.child, core.group, tuple(parts.values()), values)
 
 
-def _flat(node: Node, state: Node) -> dict[str, exp.Expression]:
+def _flat(node: Node, state: Node) -> dict[str, exp.Expr]:
     """The columns of a path of projections as expressions over its lowest node."""
     if node is state:
         return {n: column(n) for n in state.names}
@@ -207,15 +207,15 @@ def _flat(node: Node, state: Node) -> dict[str, exp.Expression]:
     return {n: substitute(x, below) for n, x in node.items}
 
 
-def _unqualified(expression: exp.Expression) -> exp.Expression:
+def _unqualified(expression: exp.Expr) -> exp.Expr:
     return rewrite(expression, lambda n: exp.Column(this=n.this.copy()) if is_row_column(n) else None)
 
 
-def _argument(call: exp.Expression) -> exp.Expression | None:
+def _argument(call: exp.Expr) -> exp.Expr | None:
     bare = unparen(call)
     if isinstance(bare, exp.Filter):
         bare = unparen(bare.this)
-    return bare.this if isinstance(bare.this, exp.Expression) and not isinstance(bare.this, exp.Star) else None
+    return bare.this if isinstance(bare.this, exp.Expr) and not isinstance(bare.this, exp.Star) else None
 
 
 def _hidden(shape: Shape) -> list[str]:
@@ -223,12 +223,12 @@ def _hidden(shape: Shape) -> list[str]:
 
 
 def _full_state(shape: Shape) -> Node:
-    items = [(COUNT, exp.Count(this=exp.Star(), big_int=True))]
+    items: list[Item] = [(COUNT, exp.Count(this=exp.Star(), big_int=True))]
     items += [item for part in shape.parts for item in part.full]
     return Aggregate(shape.child, shape.group, tuple(items))
 
 
-def _over(root: Node, core: Node, state: Node, values: dict[str, exp.Expression], parts: Sequence[Part]) -> Node:
+def _over(root: Node, core: Node, state: Node, values: dict[str, exp.Expr], parts: Sequence[Part]) -> Node:
     """The projections above the core, over the state instead, with the hidden columns carried up."""
     hidden = [COUNT, *(n for part in parts for n in part.hidden)]
     if root is core:

@@ -13,7 +13,7 @@ from airflow_provider_pgtrickle.dvm.names import Namer
 
 COUNT = "__pgt_count"
 WEIGHT_COLUMN = "__pgt_n"
-Item = tuple[str, exp.Expression]
+Item = tuple[str, exp.Expr]
 
 
 @dataclass(frozen=True)
@@ -23,19 +23,19 @@ class Part:
     hidden: tuple[str, ...]
     full: tuple[Item, ...]
     added: tuple[Item, ...]
-    merged: tuple[tuple[str, exp.Expression, exp.Expression, exp.Expression], ...]
+    merged: tuple[tuple[str, exp.Expr, exp.Expr, exp.Expr], ...]
     """(column, its value in a stored row, in an added row, how they are combined)."""
-    anew: exp.Expression | None = None
+    anew: exp.Expr | None = None
     """Over the merged columns: true where the group must be computed anew."""
 
 
-def cast(expression: exp.Expression, type_name: str) -> exp.Expression:
+def cast(expression: exp.Expr, type_name: str) -> exp.Expr:
     return exp.Cast(this=expression, to=exp.DataType.build(type_name, dialect="postgres"))
 
 
 def part_of(
-    call: exp.Expression, kind: Exact | None, parts: MutableMapping[tuple[str, str], Part], namer: Namer
-) -> exp.Expression | None:
+    call: exp.Expr, kind: Exact | None, parts: MutableMapping[tuple[str, str], Part], namer: Namer
+) -> exp.Expr | None:
     """The aggregate's value over hidden columns, its part added to `parts`; None where it can't be kept."""
     bare, condition = unparen(call), None
     if isinstance(bare, exp.Filter):
@@ -54,38 +54,38 @@ def part_of(
     return None
 
 
-def _sql(*expressions: exp.Expression | None) -> str:
+def _sql(*expressions: exp.Expr | None) -> str:
     return " | ".join(e.sql("postgres") if e is not None else "" for e in expressions)
 
 
-def _filtered(call: exp.Expression, *terms: exp.Expression | None) -> exp.Expression:
+def _filtered(call: exp.Expr, *terms: exp.Expr | None) -> exp.Expr:
     wanted = [exp.Paren(this=t.copy()) for t in terms if t is not None]
     if not wanted:
         return call
     return exp.Filter(this=call, expression=exp.Where(this=exp.and_(*wanted, copy=False)))
 
 
-def _zero(call: exp.Expression) -> exp.Expression:
+def _zero(call: exp.Expr) -> exp.Expr:
     return exp.Coalesce(this=call, expressions=[exp.Literal.number(0)])
 
 
-def _not_null(argument: exp.Expression) -> exp.Expression:
+def _not_null(argument: exp.Expr) -> exp.Expr:
     return exp.Not(this=exp.Paren(this=exp.Is(this=exp.Paren(this=argument.copy()), expression=exp.Null())))
 
 
-def _counted(name: str, full: exp.Expression, terms: list[exp.Expression | None]) -> tuple[Item, Item]:
+def _counted(name: str, full: exp.Expr, terms: list[exp.Expr | None]) -> tuple[Item, Item]:
     weights = cast(_zero(_filtered(exp.Sum(this=column(WEIGHT_COLUMN)), *terms)), "bigint")
     return (name, full), (name, weights)
 
 
-def _plain_sum(name: str, type_name: str | None) -> tuple[str, exp.Expression, exp.Expression, exp.Expression]:
-    total: exp.Expression = exp.Sum(this=column(name))
+def _plain_sum(name: str, type_name: str | None) -> tuple[str, exp.Expr, exp.Expr, exp.Expr]:
+    total: exp.Expr = exp.Sum(this=column(name))
     return name, column(name), column(name), cast(total, type_name) if type_name else total
 
 
 def _count(
-    call: exp.Count, condition: exp.Expression | None, parts: MutableMapping[tuple[str, str], Part], namer: Namer
-) -> exp.Expression:
+    call: exp.Count, condition: exp.Expr | None, parts: MutableMapping[tuple[str, str], Part], namer: Namer
+) -> exp.Expr:
     argument = None if isinstance(call.this, exp.Star) else call.this
     if argument is None and condition is None:
         return column(COUNT)
@@ -99,12 +99,12 @@ def _count(
 
 
 def _sum(
-    call: exp.Expression,
-    condition: exp.Expression | None,
+    call: exp.Expr,
+    condition: exp.Expr | None,
     kind: Exact,
     parts: MutableMapping[tuple[str, str], Part],
     namer: Namer,
-) -> exp.Expression:
+) -> exp.Expr:
     argument = call.this
     key = ("sum", _sql(argument, condition))
     if key not in parts:
@@ -131,7 +131,7 @@ def _sum(
             not_finite if kind.base == "numeric" else None,
         )
     total, counted = parts[key].hidden
-    value: exp.Expression = cast(column(total), kind.shown_type)
+    value: exp.Expr = cast(column(total), kind.shown_type)
     if isinstance(call, exp.Avg):
         value = exp.Div(this=cast(column(total), "numeric"), expression=column(counted), typed=True)
     present = exp.GT(this=column(counted), expression=exp.Literal.number(0))
@@ -139,8 +139,8 @@ def _sum(
 
 
 def _extremum(
-    call: exp.Expression, condition: exp.Expression | None, parts: MutableMapping[tuple[str, str], Part], namer: Namer
-) -> exp.Expression:
+    call: exp.Expr, condition: exp.Expr | None, parts: MutableMapping[tuple[str, str], Part], namer: Namer
+) -> exp.Expr:
     function = type(call)
     argument = call.this
     key = (function.__name__, _sql(argument, condition))

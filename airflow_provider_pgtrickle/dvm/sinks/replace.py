@@ -13,6 +13,7 @@ from airflow_provider_pgtrickle.dvm.expressions import column
 from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
 from airflow_provider_pgtrickle.dvm.operators.distinct import Distinct
+from airflow_provider_pgtrickle.dvm.operators.project import Project
 from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.dvm.operators.set_operation import SetOperation
 from airflow_provider_pgtrickle.dvm.operators.weigh import difference
@@ -69,7 +70,7 @@ def change_of(core: Node, d: Differ) -> Node | None:
     return core.change(d) if isinstance(core, SetOperation) else d.delta(core.inputs[0])
 
 
-def with_keys(query: Query, root: Node, found: dict[str, str]) -> tuple[Node, list[str], dict[str, str]]:
+def with_keys(query: Query, root: Node, found: dict[str, str]) -> tuple[Project, list[str], dict[str, str]]:
     """The storage of a root, the hidden names added, and where each key column stands in it."""
     shown = dict(zip(root.names, query.outputs, strict=False))
     keys, extra = {}, []

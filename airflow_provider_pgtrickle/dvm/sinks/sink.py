@@ -54,7 +54,7 @@ class Sink:
         return Stored(tuple(Column(c.name, c.type, c.not_null, c.has_equality) for c in self.storage.columns))
 
 
-def visible(root: Node, outputs: Sequence[str], hidden: Sequence[tuple[str, exp.Expression]] = ()) -> Project:
+def visible(root: Node, outputs: Sequence[str], hidden: Sequence[tuple[str, exp.Expr]] = ()) -> Project:
     """The root under the user's names, with hidden columns behind."""
     items = tuple((o, column(n)) for o, n in zip(outputs, root.names, strict=False))
     return Project(root, items + tuple(hidden))

@@ -48,10 +48,10 @@ class _Pass:
         return self._done[id(node)]
 
 
-def _ordered_call(call: exp.Expression) -> exp.Expression:
+def _ordered_call(call: exp.Expr) -> exp.Expr:
     """string_agg(x, ',') → string_agg(x, ',' ORDER BY x): equal values are interchangeable."""
 
-    def change(node: exp.Expression) -> exp.Expression | None:
+    def change(node: exp.Expr) -> exp.Expr | None:
         if not isinstance(node, exp.Func) or not is_order_sensitive(node):
             return None
         name = call_name(node)
@@ -65,32 +65,32 @@ def _ordered_call(call: exp.Expression) -> exp.Expression:
     return rewrite(call, change)
 
 
-def _arguments(call: exp.Expression) -> list[exp.Expression]:
+def _arguments(call: exp.Expr) -> list[exp.Expr]:
     if isinstance(call, exp.Anonymous):
         return list(call.expressions)
-    found = [call.this] if isinstance(call.this, exp.Expression) else []
-    if isinstance(call.args.get("expression"), exp.Expression):
+    found = [call.this] if isinstance(call.this, exp.Expr) else []
+    if isinstance(call.args.get("expression"), exp.Expr):
         found.append(call.args["expression"])
     if isinstance(call, exp.GroupConcat) and call.args.get("separator") is not None:
         found.append(call.args["separator"])
     return found + list(call.expressions)
 
 
-def _with_order(name: str, arguments: list[exp.Expression], keys: list[exp.Expression]) -> exp.Expression:
+def _with_order(name: str, arguments: list[exp.Expr], keys: list[exp.Expr]) -> exp.Expr:
     *first, last = [a.copy() for a in arguments]
     text = exp.DataType.build("text")
     order = [exp.Ordered(this=exp.Cast(this=exp.Paren(this=k.copy()), to=text.copy())) for k in keys]
     return exp.Anonymous(this=name, expressions=[*first, exp.Order(this=last, expressions=order)])
 
 
-def _ordered_window(call: exp.Expression, node: Window) -> exp.Expression:
-    def change(found: exp.Expression) -> exp.Expression | None:
+def _ordered_window(call: exp.Expr, node: Window) -> exp.Expr:
+    def change(found: exp.Expr) -> exp.Expr | None:
         return _ordered_over(found, node) if isinstance(found, exp.Window) else None
 
     return rewrite(call, change)
 
 
-def _ordered_over(window: exp.Window, node: Window) -> exp.Expression:
+def _ordered_over(window: exp.Window, node: Window) -> exp.Expr:
     function = window.this
     while isinstance(function, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
         function = function.this
@@ -127,16 +127,16 @@ def _ordered_over(window: exp.Window, node: Window) -> exp.Expression:
     return copy
 
 
-def _is_determined(function: exp.Expression, known: set[str]) -> bool:
+def _is_determined(function: exp.Expr, known: set[str]) -> bool:
     """A value picked from rows that tie is the same in each of them where it is made of what they tie on."""
     return call_name(function) in _BY_FRAME and columns_of(function) <= known
 
 
-def _whole(spec: exp.Expression | None) -> bool:
+def _whole(spec: exp.Expr | None) -> bool:
     return spec is not None and spec.args.get("start") == "UNBOUNDED" and spec.args.get("end") == "UNBOUNDED"
 
 
-def _tie_breakers(node: Window, ordered: set[str]) -> Iterable[exp.Expression]:
+def _tie_breakers(node: Window, ordered: set[str]) -> Iterable[exp.Expr]:
     unique = sorted(node.child.unique_keys, key=lambda k: (len(k), sorted(k)))
     names = sorted(unique[0]) if unique else list(node.child.names)
     for name in names:
