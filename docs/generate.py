@@ -1,4 +1,4 @@
-"""Write the reference from the code: `python docs/generate.py`, or `--check` to fail where it is stale.
+"""Write reference and support matrix from the code: `python docs/generate.py`, or `--check` to fail where stale.
 
 The SQL page is read from an installed catalog; without `--dsn` an embedded PostgreSQL is started for it.
 """
@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,16 @@ def sql(dsn: str) -> str:
     return _page("SQL", "Everything in the schema `pgtrickle`, for whoever has only psql.", *parts, _CHANNEL)
 
 
+def support_matrix(dsn: str) -> str:
+    """What is maintained by differences, and how; `support_matrix.py` knows it."""
+    spec = spec_from_file_location("docs_support_matrix", Path(__file__).with_name("support_matrix.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return str(module.render(_page, _table, module.sections(dsn)))
+
+
 _RELATIONS = """
 SELECT c.relname, c.relkind::text, obj_description(c.oid, 'pg_class')
 FROM pg_class c
@@ -159,8 +170,14 @@ the tables above are the record."""
 
 
 def pages(dsn: str) -> dict[str, str]:
-    """Every page of the reference by its file name."""
-    return {"settings.md": settings(), "cli.md": cli(), "operators.md": operators(), "sql.md": sql(dsn)}
+    """Every generated page by its place, as seen from the reference's folder."""
+    return {
+        "settings.md": settings(),
+        "cli.md": cli(),
+        "operators.md": operators(),
+        "sql.md": sql(dsn),
+        "../support-matrix.md": support_matrix(dsn),
+    }
 
 
 def stale(dsn: str) -> list[str]:
