@@ -72,25 +72,35 @@ install() {
     [[ $result -eq 0 ]] || fail "apt-get couldn't install $package. $hint"
 }
 
+# The packages of requirements.lock and this folder as an editable install. The stamp keeps a second run off the
+# network; it is written last, so that a broken installation is done again.
 python_environment() {
-    if command -v uv > /dev/null; then
-        say "Python packages (uv, .venv)"
-        uv sync --frozen --quiet || fail "uv sync failed: see above."
+    local stamp=.venv/.installed
+    if cat requirements.lock pyproject.toml | cmp -s - "$stamp"; then
+        say "Python packages (.venv)"
         return
     fi
-    say "Python packages (pip, .venv)"
+    if command -v uv > /dev/null; then
+        say "Python packages (uv, .venv)"
+        [[ -x .venv/bin/python ]] || uv venv --quiet || fail "uv can't make a virtual environment: see above."
+        uv pip sync --quiet --python .venv requirements.lock &&
+            uv pip install --quiet --python .venv --no-deps --editable . || fail "uv failed to install: see above."
+    else
+        say "Python packages (pip, .venv)"
+        [[ -x .venv/bin/python && -x .venv/bin/pip ]] || pip_environment
+        .venv/bin/pip install --quiet --requirement requirements.lock &&
+            .venv/bin/pip install --quiet --no-deps --editable . || fail "pip install failed: see above."
+    fi
+    cat requirements.lock pyproject.toml > "$stamp"
+}
+
+pip_environment() {
     local python
     for python in python3.13 python3.12 python3.11 python3 ""; do
         [[ -n $python ]] || fail "Python 3.11, 3.12 or 3.13 is missing; install one, or uv."
         "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2> /dev/null && break
     done
-    local stamp=.venv/.pyproject
-    if ! cmp -s pyproject.toml "$stamp"; then
-        "$python" -m venv .venv || fail "$python can't make a virtual environment; on Debian: apt-get install python3-venv."
-        .venv/bin/python -m pip install --quiet --upgrade pip
-        .venv/bin/python -m pip install --quiet --editable . --group dev || fail "pip install failed: see above."
-        cp pyproject.toml "$stamp"
-    fi
+    "$python" -m venv .venv || fail "$python can't make a virtual environment; on Debian: apt-get install python3-venv."
 }
 
 case ${1:-} in
