@@ -29,7 +29,7 @@ class Source:
     unique_keys: tuple[tuple[str, ...], ...] = ()
     """Further keys whose columns are all NOT NULL."""
     kind: str = "TABLE"
-    """TABLE (partitioned ones too), STREAM_TABLE, MATVIEW or FOREIGN_TABLE; the last two have no change capture."""
+    """TABLE (partitioned ones too) and STREAM_TABLE are captured; MATVIEW, FOREIGN_TABLE and UNLOGGED_TABLE are not."""
     relid: int = 0
     pgt_id: int | None = None
     estimated_rows: float = -1

@@ -30,7 +30,12 @@ def computed(spark: SparkSession, meter: Meter, snapshot: Snapshot, plan: SparkP
     with _semantics(spark):
         try:
             for leaf in plan.leaves:
-                _typed(meter.read(snapshot, _leaf(leaf)), leaf).createOrReplaceTempView(leaf.name)
+                if plan.views:
+                    rows = meter.keep(snapshot, _leaf(leaf))
+                    kept.append(rows)
+                else:
+                    rows = meter.read(snapshot, _leaf(leaf))
+                _typed(rows, leaf).createOrReplaceTempView(leaf.name)
                 made.append(leaf.name)
             for name, text in plan.views:
                 part = spark.sql(text).persist()

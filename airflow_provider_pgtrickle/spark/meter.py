@@ -25,6 +25,7 @@ class Meter:
         self.reads = 0
         self.jobs = 0
         self._observed: list[Any] = []
+        self._counted = 0
 
     def read(self, snapshot: Snapshot, leaf: Leaf) -> DataFrame:
         """The leaf, its rows counted as they arrive. Rows that a lost executor made Spark read again count again."""
@@ -33,11 +34,21 @@ class Meter:
         self._observed.append(observation)
         return read(self.spark, snapshot, leaf).observe(observation, count)
 
+    def keep(self, snapshot: Snapshot, leaf: Leaf) -> DataFrame:
+        """The leaf, read now and kept: for plans that use a leaf or a part of it more than once.
+
+        What is observed below something kept is never told, so these rows are counted by a job of their own.
+        """
+        self.reads += max(len(leaf.slices), 1)
+        rows = read(self.spark, snapshot, leaf).persist()
+        self._counted += self.run(rows.count)
+        return rows
+
     @property
     def rows(self) -> int:
         """Rows that arrived; to be asked once an action over every leaf has ended."""
         # A leaf that Spark found it needn't read has observed nothing.
-        return sum(observation.get.get("rows", 0) for observation in self._observed)
+        return self._counted + sum(observation.get.get("rows", 0) for observation in self._observed)
 
     def run(self, action: Callable[[], T]) -> T:
         """Run `action`, adding the jobs it started.

@@ -22,6 +22,11 @@ _CLOCK_NODES = (
     exp.Localtimestamp,
     exp.SessionUser,
 )
+_UNCAPTURED = {
+    "MATVIEW": "a materialized view",
+    "FOREIGN_TABLE": "a foreign table",
+    "UNLOGGED_TABLE": "an unlogged table, which a crash empties",
+}
 _WHEN = "Materialize the plain columns and compare with the clock when reading; under AUTO it runs FULL."
 
 
@@ -42,7 +47,7 @@ def refuse(query: exp.Query, schema: Schema) -> exp.Query:
         key = table.meta.get(SOURCE_META)
         source = next((s for s in schema.sources.values() if s.key == key), None)
         if source is not None and not source.captured:
-            kind = {"MATVIEW": "a materialized view", "FOREIGN_TABLE": "a foreign table"}[source.kind]
+            kind = _UNCAPTURED[source.kind]
             raise Refused(Reason.NOT_CAPTURED, f"{source.schema}.{source.name} is {kind}", "It runs FULL.")
     return query
 

@@ -101,11 +101,11 @@ class _Placing:
         rule = _RULES.get(type(node))
         if rule is None or is_single(node):
             return self._leaf(node)
-        leaves, names = list(self.leaves), dict(self.names)
+        leaves, names, placed = list(self.leaves), dict(self.names), dict(self._placed)
         try:
             return rule(self, node)
         except NotClosed:
-            self.leaves, self.names = leaves, names
+            self.leaves, self.names, self._placed = leaves, names, placed
             return self._leaf(node)
 
     def _leaf(self, node: Node) -> dict[str, Carrier]:

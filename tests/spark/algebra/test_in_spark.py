@@ -74,4 +74,5 @@ def test_every_operator_on_spark_equals_postgresql(shop: PgTrickle, dsn: str) ->
         for name, query in QUERIES.items():
             result = shop.refresh_stream_table(f"st_{name}")
             assert (result.action, result.fallback_reason) == ("DIFFERENTIAL", None), name
+            assert result.reads > 1, f"{name} was left to PostgreSQL"
             equal(dsn, f"st_{name}", query, columns[name])
