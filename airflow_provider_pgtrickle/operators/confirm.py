@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from airflow_provider_pgtrickle.errors import EnvironmentFault
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.settings import Settings
 
@@ -14,14 +13,11 @@ if TYPE_CHECKING:
     from airflow_provider_pgtrickle.refresh.result import RefreshResult
 
 
-class SparkNeeded(EnvironmentFault):
-    """There is something to compute after all. No table is charged with it."""
-
-
 def confirm(
     database: Database, tables: Sequence[QualifiedName], settings: Settings, *, run_token: str, initiated_by: str
 ) -> dict[str, RefreshResult] | None:
     """The results, or None where Spark is needed: a view or a source was altered, or a change has just come in."""
+    from airflow_provider_pgtrickle.refresh.executor import NoExecutor
     from airflow_provider_pgtrickle.refresh.unit import refresh_unit
 
     try:
@@ -33,9 +29,11 @@ def confirm(
             run_token=run_token,
             initiated_by=initiated_by,
         )
-    except SparkNeeded:
+    except NoExecutor:
         return None
 
 
 def _refuse() -> NoReturn:
-    raise SparkNeeded("Something has to be computed", remedy="The Spark task that follows does it.")
+    from airflow_provider_pgtrickle.refresh.executor import NoExecutor
+
+    raise NoExecutor("Something has to be computed", remedy="The Spark task that follows does it.")

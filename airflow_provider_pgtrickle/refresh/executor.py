@@ -12,11 +12,16 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.dvm import SparkPlan
+from airflow_provider_pgtrickle.errors import EnvironmentFault
 from airflow_provider_pgtrickle.refresh import snapshot
 from airflow_provider_pgtrickle.refresh.stage import ROW_ID, WEIGHT, copy_arrow
 
 SEED = 42
 _BATCH = 20_000
+
+
+class NoExecutor(EnvironmentFault):
+    """Raised instead of giving an executor: the refresh is withdrawn as if nobody had asked for it."""
 
 
 @dataclass(frozen=True)

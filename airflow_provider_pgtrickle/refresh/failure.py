@@ -20,6 +20,7 @@ from airflow_provider_pgtrickle.errors import (
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh import alerts, history, lease
 from airflow_provider_pgtrickle.refresh.alerts import Event
+from airflow_provider_pgtrickle.refresh.executor import NoExecutor
 from airflow_provider_pgtrickle.refresh.lease import RunToken
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.settings import Settings
@@ -61,8 +62,11 @@ def record(
     settings: Settings,
     *,
     final: bool,
-) -> None:
-    """Write the failure down, in a session of its own: the refresh's may be broken. `final`: no attempt follows."""
+) -> bool:
+    """Write the failure down, in a session of its own: the refresh's may be broken. `final`: no attempt follows.
+
+    False where the lease that the attempt had is somebody else's or nobody's: the run was taken over or killed.
+    """
     verdict = judge(error)
     guilty = getattr(error, "stream_table", None)
     with database.transaction() as conn:
@@ -73,12 +77,16 @@ def record(
             ([name.schema for name in names], [name.name for name in names]),
         ).fetchall()
         ids = [row[0] for row in rows]
-        history.fail(conn, trace, str(error))
+        kept = not trace.rows or all(holder == str(token) for *_, holder in rows)
+        if isinstance(error, NoExecutor):
+            history.withdraw(conn, trace)
+        else:
+            history.fail(conn, trace, str(error))
         for pgt_id, schema, name, holder in rows:
             # A failure after the lease was lost, or before it was got, says nothing about the table.
             if final and holder == str(token) and verdict is not Verdict.BLAMELESS:
                 _charge(conn, pgt_id, f"{schema}.{name}", error, verdict, guilty, settings)
-        if final and len(rows) > 1:
+        if final and len(rows) > 1 and not isinstance(error, (LeaseLost, NoExecutor)):
             alerts.send(
                 conn,
                 Event.DIAMOND_PARTIAL_FAILURE,
@@ -87,6 +95,7 @@ def record(
                 error=str(error),
             )
         lease.give_back(conn, ids, token)
+    return kept
 
 
 def _charge(

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from airflow_provider_pgtrickle.catalog.database import Database, translating
-from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.errors import LeaseLost, PgTrickleError
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh import failure
 from airflow_provider_pgtrickle.refresh.executor import Executor
@@ -73,8 +73,9 @@ def _persistently(request: Request) -> dict[str, RefreshResult]:
             raise
         except BaseException as error:
             again = judge(error) is Verdict.RETRY and number < tries
+            kept = True
             with suppress(PgTrickleError):  # where the database can't be reached, the first error says so
-                failure.record(
+                kept = failure.record(
                     request.database,
                     request.names,
                     request.token,
@@ -85,6 +86,13 @@ def _persistently(request: Request) -> dict[str, RefreshResult]:
                 )
             if not again:
                 raise
+            if not kept:
+                # Whoever ended this attempt's session meant the run, not this one try of it.
+                raise LeaseLost(
+                    "Another run took this refresh over, or it was killed; it is not tried again",
+                    stream_table=subject,
+                    remedy="Look at that run's result instead.",
+                ) from error
         time.sleep(failure.back_off(number, request.settings))
         request = replace(request, token=RunToken(request.token.run))
     raise AssertionError("the last try returns or raises")

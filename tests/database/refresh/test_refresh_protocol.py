@@ -127,6 +127,16 @@ def test_revoking_a_run_ends_its_session_and_its_right_to_commit(big: Workshop) 
     assert big.refresh_one("big").rows_deleted == 1
 
 
+def test_a_revoked_run_does_not_try_again(big: Workshop) -> None:
+    big.run("DELETE FROM orders WHERE id = 100")
+    big.executor.before = lambda: lease.revoke(big.conn, "doomed")
+    patient = Settings(retry_attempts=3, retry_base_seconds=0.01)
+    with pytest.raises(LeaseLost, match="it was killed"):
+        big.refresh_one("big", run_token="doomed", settings=patient)
+    assert [h.status for h in big.history("big")] == ["FAILED", "COMPLETED"]
+    assert big.one("SELECT count(*) FROM big") == 50
+
+
 def test_a_frontier_that_moved_meanwhile_makes_a_duplicate_do_nothing(big: Workshop) -> None:
     big.run("DELETE FROM orders WHERE id = 100")
     stale = big.record("big").frontier
