@@ -59,6 +59,7 @@ class StreamTablePlanOperator(BaseOperator):
             client.install()
             states = self._declared(client)
             self._compare_with_postgres(states)
+            self._tell_of_stale(client, states)
             verdict = _judged(self.units, states, self.schedules, context)
             if self.skips:
                 verdict = self._confirmed(client, verdict, context)
@@ -110,6 +111,15 @@ class StreamTablePlanOperator(BaseOperator):
     def _read(self, client: PgTrickle, names: Sequence[str]) -> dict[str, TableState]:
         with client.database.transaction() as conn:
             return readiness.read(conn, names)
+
+    def _tell_of_stale(self, client: PgTrickle, states: Mapping[str, TableState]) -> None:
+        """Here and not after the refreshes: whatever kept them from running is seen by the first plan that does."""
+        from airflow_provider_pgtrickle.refresh import alerts
+
+        with client.database.transaction() as conn:
+            stale = alerts.tell_of_stale(conn, list(states))
+        for name in stale:
+            self.log.warning("%s is older than twice its schedule", name)
 
     def _compare_with_postgres(self, states: Mapping[str, TableState]) -> None:
         """PostgreSQL sees through views; the DAG's edges were drawn from the queries' text."""

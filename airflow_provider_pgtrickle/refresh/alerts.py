@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -10,6 +11,13 @@ from airflow_provider_pgtrickle.errors import redact
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
 
 CHANNEL = "pg_trickle_alert"
+
+#: When `stale_data` is due, of a row `i` of `pgtrickle.stream_tables_info`. Not at once the schedule: right before
+#: each refresh every table is that old. A warm table takes twice its time; what is held or on demand may be old.
+STALE = (
+    "i.status = 'ACTIVE' AND NOT i.is_gated AND i.tier IN ('hot', 'warm')"
+    " AND coalesce(i.staleness > CASE i.tier WHEN 'warm' THEN 4 ELSE 2 END * i.effective_schedule, false)"
+)
 
 # A payload holds 8,000 bytes; texts are cut well below, in characters of up to four bytes.
 _LONGEST_TEXT = 1000
@@ -24,6 +32,18 @@ class Event(StrEnum):
     REFRESH_COMPLETED = "refresh_completed"
     REFRESH_FAILED = "refresh_failed"
     DIAMOND_PARTIAL_FAILURE = "diamond_partial_failure"
+
+
+def tell_of_stale(conn: Connection, names: Sequence[str]) -> list[str]:
+    """Announce those of the named tables that fell behind their schedule, and return them."""
+    stale = conn.execute(
+        "SELECT i.name, extract(epoch FROM i.staleness)::float8, i.data_timestamp"
+        f" FROM pgtrickle.stream_tables_info i WHERE i.name = ANY(%s) AND {STALE} ORDER BY i.name",
+        (list(names),),
+    ).fetchall()
+    for name, seconds, data_timestamp in stale:
+        send(conn, Event.STALE_DATA, name, staleness_seconds=round(seconds, 1), data_timestamp=data_timestamp)
+    return [name for name, _, _ in stale]
 
 
 def send(conn: Connection, event: Event, stream_table: str, **details: Any) -> None:

@@ -8,14 +8,15 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-# A row's version (xmin) tells that a table was touched since, without reading its history again. An alert
-# needs twice the schedule: right before each refresh every table is as old as its schedule.
-_TABLES = """
+from airflow_provider_pgtrickle.refresh import alerts
+
+# A row's version (xmin) tells that a table was touched since, without reading its history again.
+_TABLES = f"""
 SELECT st.pgt_id, st.pgt_schema, st.pgt_name, st.xmin::text AS row_version, st.status, st.needs_reinit,
        st.reinit_reason, st.data_timestamp, st.consecutive_errors, st.last_error,
-       st.status = 'ACTIVE' AND coalesce(i.staleness > 2 * i.effective_schedule, false) AS stale
+       {alerts.STALE} AS stale
 FROM pgtrickle.pgt_stream_tables st
-LEFT JOIN pgtrickle.stream_tables_info i ON i.pgt_id = st.pgt_id
+JOIN pgtrickle.stream_tables_info i ON i.pgt_id = st.pgt_id
 ORDER BY st.pgt_schema, st.pgt_name
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -173,3 +174,21 @@ def test_a_query_that_postgres_refuses_fails_at_once_with_its_place(
 def test_a_missing_connection_says_how_to_add_it(execute: Callable[..., Any]) -> None:
     with pytest.raises(AirflowFailException, match="airflow connections add shop_pg"):
         execute(plan(tables()))
+
+
+def test_a_table_that_fell_behind_is_announced_by_the_plan(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any], refresh: Callable[..., None]
+) -> None:
+    declared = tables()
+    execute(plan(declared))
+    refresh("totals")
+    refresh("big")
+    shop.execute("UPDATE pgtrickle.pgt_stream_tables SET data_timestamp = now() - interval '3 hours'")
+    shop.execute("LISTEN pg_trickle_alert")
+    execute(plan(declared))
+    told = [json.loads(notice.payload) for notice in shop.notifies(timeout=0)]
+    assert [(t["event"], t["stream_table"]) for t in told if t["event"] == "stale_data"] == [
+        ("stale_data", "public.big"),
+        # It has the schedule of what reads it.
+        ("stale_data", "public.totals"),
+    ]

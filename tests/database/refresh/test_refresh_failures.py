@@ -16,7 +16,8 @@ from airflow_provider_pgtrickle.errors import (
     TransientFault,
     UnknownStreamTable,
 )
-from airflow_provider_pgtrickle.refresh import history
+from airflow_provider_pgtrickle.refresh import alerts, history
+from airflow_provider_pgtrickle.refresh.executor import NoExecutor
 from airflow_provider_pgtrickle.settings import Settings
 from tests.database.refresh.handwritten import filtered
 from tests.database.refresh.workshop import Workshop
@@ -130,6 +131,36 @@ def test_a_failed_unit_is_announced_and_only_the_culprit_charged(big: Workshop, 
         big.refresh("big", "bigger")
     assert (big.record("big").consecutive_errors, big.record("bigger").consecutive_errors) == (0, 1)
     assert "diamond_partial_failure" in ear.events()
+
+
+def test_a_refresh_that_was_given_no_executor_was_never_begun(big: Workshop, ear: Ear) -> None:
+    query = filtered(big.source("orders"), ("id", "amount"), "amount > 90")
+    big.stream_table("bigger", "id int, amount numeric", query, key=["id"])
+    failing(big, NoExecutor("Something has to be computed"))
+    with pytest.raises(NoExecutor):
+        big.refresh("big", "bigger")
+    assert ear.events() == []
+    assert [h.status for h in big.history("big")] == ["COMPLETED"]
+    assert big.one("SELECT count(*) FROM pgtrickle.pgt_stream_tables WHERE lease_token IS NOT NULL") == 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ("data_timestamp = now() - interval '3 minutes'", ["public.big"]),
+        ("data_timestamp = now() - interval '90 seconds'", []),
+        ("data_timestamp = now() - interval '3 minutes', tier = 'warm'", []),
+        ("data_timestamp = now() - interval '5 minutes', tier = 'warm'", ["public.big"]),
+        ("data_timestamp = now() - interval '3 minutes', tier = 'cold'", []),
+        ("data_timestamp = now() - interval '3 minutes', is_gated = true", []),
+        ("data_timestamp = now() - interval '3 minutes', status = 'SUSPENDED'", []),
+    ],
+)
+def test_a_table_far_behind_its_schedule_is_announced(big: Workshop, ear: Ear, columns: str, told: list[str]) -> None:
+    big.run(f"UPDATE pgtrickle.pgt_stream_tables SET schedule = '1m', {columns}")
+    with big.database.transaction() as conn:
+        assert alerts.tell_of_stale(conn, ["public.big", "public.another"]) == told
+    assert [(m["event"], m["stream_table"]) for m in ear.heard()] == [("stale_data", name) for name in told]
 
 
 def test_one_unavailable_member_holds_back_its_unit(big: Workshop) -> None:
