@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
+from psycopg import sql
+
 from airflow_provider_pgtrickle.errors import redact
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
 
@@ -14,7 +16,7 @@ CHANNEL = "pg_trickle_alert"
 
 #: When `stale_data` is due, of a row `i` of `pgtrickle.stream_tables_info`. Not at once the schedule: right before
 #: each refresh every table is that old. A warm table takes twice its time; what is held or on demand may be old.
-STALE = (
+STALE = sql.SQL(
     "i.status = 'ACTIVE' AND NOT i.is_gated AND i.tier IN ('hot', 'warm')"
     " AND coalesce(i.staleness > CASE i.tier WHEN 'warm' THEN 4 ELSE 2 END * i.effective_schedule, false)"
 )
@@ -37,8 +39,10 @@ class Event(StrEnum):
 def tell_of_stale(conn: Connection, names: Sequence[str]) -> list[str]:
     """Announce those of the named tables that fell behind their schedule, and return them."""
     stale = conn.execute(
-        "SELECT i.name, extract(epoch FROM i.staleness)::float8, i.data_timestamp"
-        f" FROM pgtrickle.stream_tables_info i WHERE i.name = ANY(%s) AND {STALE} ORDER BY i.name",
+        sql.SQL(
+            "SELECT i.name, extract(epoch FROM i.staleness)::float8, i.data_timestamp"
+            " FROM pgtrickle.stream_tables_info i WHERE i.name = ANY(%s) AND {stale} ORDER BY i.name"
+        ).format(stale=STALE),
         (list(names),),
     ).fetchall()
     for name, seconds, data_timestamp in stale:

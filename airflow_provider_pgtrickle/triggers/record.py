@@ -6,19 +6,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import dict_row
 
 from airflow_provider_pgtrickle.refresh import alerts
 
 # A row's version (xmin) tells that a table was touched since, without reading its history again.
-_TABLES = f"""
+_TABLES = sql.SQL("""
 SELECT st.pgt_id, st.pgt_schema, st.pgt_name, st.xmin::text AS row_version, st.status, st.needs_reinit,
        st.reinit_reason, st.data_timestamp, st.consecutive_errors, st.last_error,
-       {alerts.STALE} AS stale
+       {stale} AS stale
 FROM pgtrickle.pgt_stream_tables st
 JOIN pgtrickle.stream_tables_info i ON i.pgt_id = st.pgt_id
 ORDER BY st.pgt_schema, st.pgt_name
-"""
+""").format(stale=alerts.STALE)
 
 # One table's refreshes hold its lock, so their ids commit in order: nothing older can appear later.
 _LAST_CHANGE = """
