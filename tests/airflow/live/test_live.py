@@ -1,0 +1,100 @@
+"""What happens under a live scheduler: schedules, assets, watchers, wrong connections, runs that meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.airflow.live.running import RunningAirflow, wait_for
+from tests.airflow.live.shop import Case
+
+Filled = Callable[[str], Case]
+
+
+def test_a_schedule_refreshes_and_the_asset_starts_its_consumer(
+    airflow: RunningAirflow, case: Callable[[str], Case]
+) -> None:
+    chain = case("chain")
+    (consumed, *_) = wait_for(lambda: airflow.runs("consumer"), "a run of the consumer")
+    airflow.pause("chain")
+    assert chain.committed == ["FULL"]
+    assert chain.differences == []
+    first = airflow.runs("chain")[0]
+    assert first["run_type"] == "scheduled"
+    events = airflow.call("GET", f"dags/consumer/dagRuns/{consumed['dag_run_id']}/upstreamAssetEvents")["asset_events"]
+    (event,) = events
+    assert event["source_dag_id"] == "chain"
+    assert event["extra"]["rows"] == {"inserted": 10, "updated": 0, "deleted": 0}
+    assert airflow.finished("consumer", consumed["dag_run_id"]) == "success"
+
+
+def test_a_watcher_in_the_triggerer_refreshes_what_changed(airflow: RunningAirflow, filled: Filled) -> None:
+    watched = filled("watched")
+    watched.change()
+    watched.run("NOTIFY pg_trickle_alert")
+    wait_for(lambda: watched.committed == ["FULL", "DIFFERENTIAL"], "a refresh that nobody asked for")
+    assert watched.differences == []
+    assert {run["run_type"] for run in airflow.runs("watched")} == {"manual", "asset_triggered"}
+
+
+def test_a_cleared_task_runs_again_and_does_nothing_twice(airflow: RunningAirflow, filled: Filled) -> None:
+    cleared = filled("cleared")
+    cleared.change()
+    run = airflow.trigger("cleared")
+    assert airflow.finished("cleared", run) == "success"
+    airflow.clear("cleared", run, "cleared_totals")
+    assert airflow.finished("cleared", run) == "success"
+    assert airflow.task("cleared", run, "cleared_totals")["try_number"] == 2
+    assert cleared.committed == ["FULL", "DIFFERENTIAL"]
+    assert cleared.differences == []
+
+
+def test_of_two_runs_at_once_one_refreshes_and_the_other_is_skipped(airflow: RunningAirflow, filled: Filled) -> None:
+    twice = filled("twice")
+    twice.change()
+    with twice.commits_held():
+        first = airflow.trigger("twice")
+        twice.waiting_session()
+        second = airflow.trigger("rival")
+        assert airflow.finished("rival", second) == "success"
+        assert airflow.task("rival", second, "refresh")["state"] == "skipped"
+    assert airflow.finished("twice", first) == "success"
+    assert twice.committed == ["FULL", "DIFFERENTIAL"]
+    assert twice.differences == []
+
+
+def test_a_suspended_table_is_skipped_until_it_is_resumed(airflow: RunningAirflow, filled: Filled) -> None:
+    suspended = filled("suspended")
+    suspended.change()
+    suspended.run("UPDATE pgtrickle.pgt_stream_tables SET status = 'SUSPENDED' WHERE pgt_name = {name}")
+    run = airflow.trigger("suspended")
+    assert airflow.finished("suspended", run) == "success"
+    assert airflow.task("suspended", run, "suspended_totals")["state"] == "skipped"
+    assert "SUSPENDED" in airflow.log("suspended", run, "plan")
+    assert len(suspended.differences) > 0
+
+    suspended.run("UPDATE pgtrickle.pgt_stream_tables SET status = 'ACTIVE' WHERE pgt_name = {name}")
+    run = airflow.trigger("suspended")
+    assert airflow.finished("suspended", run) == "success"
+    assert suspended.differences == []
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "task_id", "message"),
+    [
+        ("no_postgres", "plan", "There is no Airflow connection 'live_missing'"),
+        ("wrong_password", "plan", "password authentication failed"),
+        ("no_spark", "no_spark_totals", "There is no Airflow connection 'live_missing'"),
+        ("spark_down", "spark_down_totals", "The Spark Connect server of connection 'live_down' can't be reached"),
+    ],
+)
+def test_a_connection_that_is_missing_or_wrong_is_told_in_the_log(
+    airflow: RunningAirflow, dag_id: str, task_id: str, message: str
+) -> None:
+    run = airflow.trigger(dag_id)
+    assert airflow.finished(dag_id, run) == "failed"
+    assert airflow.task(dag_id, run, task_id)["state"] == "failed"
+    told = airflow.log(dag_id, run, task_id)
+    assert message in told
+    assert "not the password" not in told
