@@ -82,6 +82,10 @@ class Emitter:
             return f"{name} AS {alias}", alias
         return f"({node.select(self)}) AS {alias}", alias
 
+    def body(self, node: Node) -> str:
+        """The SELECT of a node in place of another's."""
+        return node.select(self)
+
     def _shared_name(self, node: Node) -> str | None:
         if not node.shared and not (node.weighted and self._uses.get(id(node), 0) > 1):
             return None

@@ -16,6 +16,7 @@ from airflow_provider_pgtrickle.dvm.lower.plan import LeafPlan, SparkPlan
 from airflow_provider_pgtrickle.dvm.lower.spark_emit import SparkEmitter, quote
 from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
+from airflow_provider_pgtrickle.dvm.operators.dependent import Touched
 from airflow_provider_pgtrickle.dvm.operators.distinct import Distinct
 from airflow_provider_pgtrickle.dvm.operators.filter import Filter
 from airflow_provider_pgtrickle.dvm.operators.inner_join import InnerJoin
@@ -214,6 +215,15 @@ class _Placing:
         _require_keys(found, list(found))
         return found
 
+    def touched(self, node: Touched) -> dict[str, Carrier]:
+        env = self.place(node.child)
+        for relation, pairs in node.changes:
+            keys = self.place(relation) if relation is not None else {}
+            for outer, key in pairs:
+                if unify([self._close(outer, env), keys[key]]) is None or not keys[key].is_key:
+                    raise NotClosed(f"key {key}")
+        return env
+
     def restrict(self, node: Restrict) -> dict[str, Carrier]:
         child, keys = self.place(node.child), self.place(node.keys.relation)
         for target, key in node.keys.pairs:
@@ -255,6 +265,7 @@ _RULES: dict[type[Node], Callable[..., dict[str, Carrier]]] = {
     OuterJoin: _Placing.outer_join,
     Filter: _Placing.filter,
     Project: _Placing.project,
+    Touched: _Placing.touched,
     Weigh: _Placing.passing,
     Once: _Placing.passing,
     Expose: _Placing.expose,

@@ -45,6 +45,10 @@ class SparkEmitter(Emitter):
             return f"{leaf} AS {alias}", alias
         return super().from_item(node)
 
+    def body(self, node: Node) -> str:
+        leaf = self._leaves.get(id(node))
+        return f"SELECT * FROM {leaf}" if leaf is not None else node.select(self)
+
     def shared_name(self, number: int, node: Node) -> str:
         return f"{self._prefix}_shared_{number}"
 
@@ -67,5 +71,5 @@ class SparkEmitter(Emitter):
     def views(self, root: Node) -> tuple[tuple[tuple[str, str], ...], str]:
         """The shared parts in order, and the root's SELECT."""
         self._count(root)
-        body = root.select(self) if id(root) not in self._leaves else f"SELECT * FROM {self._leaves[id(root)]}"
+        body = self.body(root)
         return tuple((n, t.strip()[1:-1]) for n, t in self._ctes.items()), body

@@ -6,13 +6,14 @@ The sink `merge_add` has the cheaper rule for a top aggregate over exact types.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.differ import Differ, keys_from
 from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.exact_types import exact_type
 from airflow_provider_pgtrickle.dvm.expressions import unparen
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
@@ -39,7 +40,8 @@ class Aggregate(Node):
     @property
     def columns(self) -> tuple[Column, ...]:
         keys = tuple(self.child.column(g) for g in self.group)
-        return keys + tuple(Column(n, not_null=isinstance(unparen(x), exp.Count)) for n, x in self.aggregates)
+        by_name = {c.name: c for c in self.child.columns}
+        return keys + tuple(Column(n, _type_of(x, by_name), _is_count(x)) for n, x in self.aggregates)
 
     @property
     def unique_keys(self) -> frozenset[Key]:
@@ -75,6 +77,19 @@ class Aggregate(Node):
     def label(self) -> str:
         aggregates = ", ".join(x.sql("postgres") for _, x in self.aggregates)
         return f"Aggregate by [{', '.join(self.group)}] of [{aggregates}]"
+
+
+def _is_count(call: exp.Expression) -> bool:
+    return isinstance(unparen(call), exp.Count)
+
+
+def _type_of(call: exp.Expression, columns: Mapping[str, Column]) -> str | None:
+    """The narrowest type of an extremum; PostgreSQL forgets the modifier of its argument's."""
+    bare = unparen(call)
+    if isinstance(bare, exp.Filter):
+        bare = unparen(bare.this)
+    kind = exact_type(bare.this, columns) if isinstance(bare, (exp.Min, exp.Max)) and not bare.expressions else None
+    return kind.type_name if kind else None
 
 
 def touched_difference(d: Differ, node: Node, change: Node, group: Sequence[str]) -> Node:

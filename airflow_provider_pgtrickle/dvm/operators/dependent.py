@@ -9,7 +9,7 @@ all of L⁰ as soon as S has a change.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -46,6 +46,11 @@ class Touched(Node):
     @property
     def inputs(self) -> tuple[Node, ...]:
         return (self.child, *(k for k, _ in self.changes if k is not None))
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        child, *keys = inputs
+        rest = iter(keys)
+        return Touched(child, tuple((next(rest) if k is not None else None, pairs) for k, pairs in self.changes))
 
     @property
     def columns(self) -> tuple[Column, ...]:

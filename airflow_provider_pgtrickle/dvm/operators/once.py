@@ -27,7 +27,7 @@ class Once(Node):
         return True
 
     def select(self, e: Emitter) -> str:
-        return self.child.select(e)
+        return e.body(self.child)
 
     def label(self) -> str:
         return "once"

@@ -67,11 +67,11 @@ class Restrict(Node):
         return len(below.keys.pairs) == 1 or all(below._is_safe(*p) for p in below.keys.pairs)
 
     def select(self, e: Emitter) -> str:
-        if self.exact and self._is_done_below():
-            return self.child.select(e)
         own = e.semi_join(self)
         if own is not None:
             return own
+        if self.exact and self._is_done_below():
+            return e.body(self.child)
         source, alias = e.from_item(self.child)
         columns = e.columns(self.child, alias)
         body = f"SELECT {columns} FROM {source}"
