@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 from airflow_provider_pgtrickle import dvm
 from airflow_provider_pgtrickle.capture.cleanup import clean_buffers, drop_orphan_stages
 from airflow_provider_pgtrickle.catalog import migrate, records
-from airflow_provider_pgtrickle.catalog.database import Database, server_default_schema
+from airflow_provider_pgtrickle.catalog.database import Database, server_default_schema, translating
 from airflow_provider_pgtrickle.catalog.probe import probe
 from airflow_provider_pgtrickle.catalog.records import StreamTable
 from airflow_provider_pgtrickle.declare import dependencies
@@ -27,6 +27,7 @@ from airflow_provider_pgtrickle.declare.replace import difference
 from airflow_provider_pgtrickle.errors import PgTrickleError, UnknownStreamTable, UsageError
 from airflow_provider_pgtrickle.health import Finding, examine
 from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.refresh import history
 from airflow_provider_pgtrickle.refresh.result import RefreshResult
 from airflow_provider_pgtrickle.refresh.unit import refresh_unit
 from airflow_provider_pgtrickle.settings import Settings
@@ -72,6 +73,7 @@ class PgTrickle:
             self._started_spark.stop()
             self._started_spark = None
         self.__dict__.pop("_executor", None)
+        self.database.close()
 
     # Declaring
 
@@ -156,7 +158,7 @@ class PgTrickle:
 
     def refresh_stream_table(self, name: str, force_full: bool = False) -> RefreshResult:
         """Refresh it after the stream tables it reads, each refresh unit on a snapshot of its own."""
-        with self._transaction() as conn:
+        with self._before_refresh() as conn:
             qualified = self._name(conn, name)
             by_name = {str(table.qualified): table.qualified for table in records.get_all(conn)}
             if str(qualified) not in by_name:
@@ -175,7 +177,7 @@ class PgTrickle:
         """One refresh unit: all named tables on one snapshot, in one commit. Keyed by the names as given."""
         if isinstance(names, str) or not names:
             raise UsageError("refresh takes a list of names", remedy='Write refresh(["a", "b"]).')
-        with self._transaction() as conn:
+        with self._before_refresh() as conn:
             qualified = {name: self._name(conn, name) for name in names}
             order = {member: place for place, member in enumerate(dependencies.graph(conn).order())}
             for target in qualified.values():
@@ -185,9 +187,10 @@ class PgTrickle:
         return {name: results[str(target)] for name, target in qualified.items()}
 
     def cleanup(self) -> dict[str, int]:
-        """Remove consumed changes and orphaned staging tables; rows removed per buffer."""
+        """Remove consumed changes, orphaned staging tables and old history; rows removed per buffer."""
         with self._transaction() as conn:
             drop_orphan_stages(conn)
+            history.prune(conn, self.settings.refresh_history_days)
             return clean_buffers(conn)
 
     # Looking
@@ -298,11 +301,14 @@ class PgTrickle:
     def _transaction(self) -> Iterator[psycopg.Connection]:
         """One transaction on a database that has the catalog."""
         with self.database.transaction() as conn:
-            if not migrate.is_installed(conn):
-                raise UsageError(
-                    "The pgtrickle catalog is not installed in this database",
-                    remedy="Run `pgtrickle install`, or install() in Python.",
-                )
+            _require_catalog(conn)
+            yield conn
+
+    @contextmanager
+    def _before_refresh(self) -> Iterator[psycopg.Connection]:
+        """The same, in the session that the refresh will use."""
+        with self.database.session() as conn, translating(), conn.transaction():
+            _require_catalog(conn)
             yield conn
 
     def _name(self, conn: psycopg.Connection, text: str) -> QualifiedName:
@@ -328,3 +334,11 @@ class PgTrickle:
     def _rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
         with self._transaction() as conn, conn.cursor(row_factory=dict_row) as cursor:
             return cursor.execute(statement, values or None).fetchall()
+
+
+def _require_catalog(conn: psycopg.Connection) -> None:
+    if not migrate.is_installed(conn):
+        raise UsageError(
+            "The pgtrickle catalog is not installed in this database",
+            remedy="Run `pgtrickle install`, or install() in Python.",
+        )

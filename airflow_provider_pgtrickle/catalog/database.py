@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from airflow_provider_pgtrickle.catalog.capabilities import Capabilities
 from airflow_provider_pgtrickle.catalog.faults import refused_connection, translated, translating
+from airflow_provider_pgtrickle.catalog.warm import WarmSession
 from airflow_provider_pgtrickle.errors import EnvironmentFault, UsageError
 from airflow_provider_pgtrickle.settings import Settings
 
@@ -48,7 +49,7 @@ class JdbcTarget:
 
 
 class Database:
-    """A database that holds stream tables. Opens connections, keeps none."""
+    """A database that holds stream tables. Opens connections, and keeps one between refreshes."""
 
     def __init__(self, dsn: str, settings: Settings | None = None) -> None:
         try:
@@ -62,6 +63,7 @@ class Database:
         self._parameters.setdefault("connect_timeout", _CONNECT_SECONDS)
         self.dsn = dsn
         self.settings = settings or Settings.load()
+        self._warm = WarmSession()
 
     def __repr__(self) -> str:
         return f"Database({self.target})"
@@ -91,6 +93,17 @@ class Database:
             conn.close()
             raise
         return conn
+
+    def _refreshing(self) -> Connection:
+        return self.connect(autocommit=True, application_name="pgtrickle refresh")
+
+    def session(self) -> AbstractContextManager[Connection]:
+        """A session in autocommit for a refresh: the last one's, where that is still there."""
+        return self._warm.lent(self._refreshing)
+
+    def close(self) -> None:
+        """End the session that is kept; the next refresh opens another."""
+        self._warm.close()
 
     @contextmanager
     def transaction(self, application_name: str = "pgtrickle", stream_table: str | None = None) -> Iterator[Connection]:

@@ -22,7 +22,8 @@ _TABLES = """
     WITH wanted AS (
         SELECT key::oid AS relid, value AS columns FROM jsonb_each(%s)
     )
-    SELECT c.oid::bigint, md5(concat_ws('|', n.nspname, c.relname, c.relkind, c.relrowsecurity, c.relforcerowsecurity,
+    SELECT c.oid::bigint, md5(concat_ws('|', n.nspname, c.relname, c.relkind, c.relpersistence,
+        c.relrowsecurity, c.relforcerowsecurity,
         (SELECT jsonb_agg(jsonb_build_array(a.attname, a.atttypid, a.atttypmod, a.attcollation, a.attnotnull,
                                             a.attgenerated, d.adbin::text, a.attnum, a.xmin::text) ORDER BY a.attnum)
          FROM pg_catalog.pg_attribute a

@@ -27,11 +27,15 @@ _DEPENDENCIES = """
 """
 
 # Dependencies leave out what came with the server, and don't tell `count(*)` from a reference to a whole row.
-# The stored parse tree does: its relations, its functions, and variables with attribute number 0.
+# The stored parse tree does: its relations, those read without their children (ONLY), its functions, and variables
+# with attribute number 0.
 _PARSE_TREES = r"""
     SELECT r.ev_class::bigint,
            r.ev_action::text ~ ':varattno 0 ',
            ARRAY(SELECT m[1]::bigint FROM regexp_matches(r.ev_action::text, ':rtekind 0 :relid (\d+)', 'g') AS m),
+           ARRAY(SELECT DISTINCT o.oid::bigint
+                 FROM regexp_matches(r.ev_action::text, ':rtekind 0 :relid (\d+)[^{}]* :inh false', 'g') AS m
+                 JOIN pg_catalog.pg_class o ON o.oid = m[1]::oid AND o.relkind <> 'v'),
            ARRAY(SELECT m[1]::bigint
                  FROM regexp_matches(r.ev_action::text, ':(?:funcid|aggfnoid|winfnoid|opfuncid) (\d+)', 'g') AS m)
     FROM pg_catalog.pg_rewrite r
@@ -98,10 +102,12 @@ def _parse_trees(conn: Connection, views: set[int]) -> tuple[set[int], set[int]]
     """Which of `views` refer to whole rows, and the functions they call."""
     whole_rows: set[int] = set()
     called: set[int] = set()
-    for view, whole_row, relations, functions in conn.execute(_PARSE_TREES, [list(views)]).fetchall():
+    for view, whole_row, relations, alone, functions in conn.execute(_PARSE_TREES, [list(views)]).fetchall():
         if whole_row:
             whole_rows.add(view)
         called.update(functions)
+        if alone:
+            _refuse_only(conn, alone[0])
         for relid in relations:
             if relid < FIRST_USER_OID:
                 row = conn.execute(
@@ -109,6 +115,17 @@ def _parse_trees(conn: Connection, views: set[int]) -> tuple[set[int], set[int]]
                 ).fetchone()
                 _refuse_builtin(relid, *(row or ("pg_catalog", str(relid))))
     return whole_rows, called
+
+
+def _refuse_only(conn: Connection, relid: int) -> None:
+    """A table's buffer holds its children's changes too, and doesn't tell them apart."""
+    row = conn.execute(
+        "SELECT relnamespace::regnamespace::text || '.' || relname FROM pg_catalog.pg_class WHERE oid = %s", [relid]
+    ).fetchone()
+    raise QueryError(
+        f"The query reads ONLY {row[0] if row else relid}, without the tables that inherit from it",
+        remedy="Leave ONLY out.",
+    )
 
 
 def _refuse_builtin(relid: int, schema: str, name: str) -> None:

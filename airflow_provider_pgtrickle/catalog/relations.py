@@ -16,15 +16,16 @@ FIRST_USER_OID = 16384
 
 _RELATIONS = """
     SELECT c.oid::bigint AS relid, n.nspname AS schema, c.relname AS name, c.relkind AS relkind,
-           c.relpersistence AS persistence, s.pgt_id, s.storage,
+           s.pgt_id, s.storage,
            c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid) AS has_children,
-           size.estimated_rows, size.has_foreign_parts
+           size.estimated_rows, size.has_foreign_parts, size.has_unlogged_parts
     FROM pg_catalog.pg_class c
     CROSS JOIN LATERAL (
         WITH RECURSIVE tree(oid) AS (
             SELECT c.oid UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid)
         SELECT CASE WHEN min(m.reltuples) < 0 THEN -1 ELSE coalesce(sum(m.reltuples), -1) END::float8 AS estimated_rows,
-               bool_or(m.relkind = 'f') AS has_foreign_parts
+               bool_or(m.relkind = 'f') AS has_foreign_parts,
+               bool_or(m.relpersistence = 'u') AS has_unlogged_parts
         FROM tree t JOIN pg_catalog.pg_class m ON m.oid = t.oid
         WHERE m.relkind <> 'p') AS size
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -89,16 +90,19 @@ def _source(
         ),
         primary_key=next((tuple(k["columns"]) for k in keys if k["is_primary"] and not stream_table), ()),
         unique_keys=tuple(tuple(k["columns"]) for k in keys if not k["is_primary"] and not stream_table),
-        # Rows in a foreign partition change unseen, so the whole can't be captured.
-        kind="STREAM_TABLE"
-        if stream_table
-        else "FOREIGN_TABLE"
-        if row["has_foreign_parts"]
-        else _KINDS[row["relkind"]],
+        kind="STREAM_TABLE" if stream_table else _kind(row),
         relid=row["relid"],
         pgt_id=row["pgt_id"],
         estimated_rows=row["estimated_rows"],
     )
+
+
+def _kind(row: dict[str, Any]) -> str:
+    """A table is captured whole or not at all: a part whose rows change unseen decides for it."""
+    if row["has_foreign_parts"]:
+        return "FOREIGN_TABLE"
+    # A crash of the server empties it, and no trigger tells.
+    return "UNLOGGED_TABLE" if row["has_unlogged_parts"] else _KINDS[row["relkind"]]
 
 
 def _by_relation(rows: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:

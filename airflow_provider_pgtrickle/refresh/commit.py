@@ -43,8 +43,9 @@ def commit(
     """
     ids = [member.stored.id for member in unit.values()]
     with conn.transaction():
-        # Bookkeeping may be lost in a crash of the server; this may not.
-        conn.execute("SET LOCAL synchronous_commit TO DEFAULT")
+        if any(member.action is not Action.NO_DATA for member in unit.values()):
+            # Bookkeeping may be lost in a crash of the server, and so may a frontier with nothing behind it.
+            conn.execute("SET LOCAL synchronous_commit TO DEFAULT")
         frontiers = lease.verify(conn, ids, token)
         if any(frontiers[member.stored.id] != member.stored.frontier for member in unit.values()):
             return None
@@ -61,8 +62,10 @@ def commit(
 
 
 def _write(conn: Connection, member: Member, settings: Settings, rebuild: Rebuild) -> Applied:
-    if member.action is Action.REINITIALIZE and rebuild(conn, member.stored, settings).storage != member.st.storage:
-        raise TransientFault("Its sources changed once more during the refresh", stream_table=member.name)
+    if member.action is Action.REINITIALIZE:
+        rebuilt = rebuild(conn, member.stored, settings)
+        if (rebuilt.storage, rebuilt.fingerprint) != (member.st.storage, member.st.fingerprint):
+            raise TransientFault("Its sources changed once more during the refresh", stream_table=member.name)
     if member.staged is None:
         return Applied()
     _allow_memory(conn, member.staged.rows)
@@ -72,11 +75,12 @@ def _write(conn: Connection, member: Member, settings: Settings, rebuild: Rebuil
     if staged is not None and _is_first_content(conn, member, sink):
         applied, rows = apply.populate(conn, sink, staged), staged
     else:
-        if member.difference is None:
+        difference = member.difference
+        if difference is None:
             assert staged is not None
             assert member.plan is not None
-            member.difference = consolidate(conn, sink, member.st.id, staged, whole=member.plan.whole)
-        applied, rows = apply.apply(conn, sink, member.difference), member.difference.table
+            difference = consolidate(conn, sink, member.st.id, staged, whole=member.plan.whole)
+        applied, rows = apply.apply(conn, sink, difference), difference.table
     buffer = f"changes_{member.stored.key}"
     if applied != Applied() and _exists(conn, buffer):
         apply.write_buffer(conn, sink, buffer, member.visible(), rows)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from psycopg.types.json import Jsonb
 
+from airflow_provider_pgtrickle.catalog.locks import LOCK_SPACE
 from airflow_provider_pgtrickle.errors import redact
-from airflow_provider_pgtrickle.refresh.lease import LOCK_SPACE
 from airflow_provider_pgtrickle.refresh.result import RefreshResult
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
 

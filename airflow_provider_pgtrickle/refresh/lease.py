@@ -12,12 +12,10 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from airflow_provider_pgtrickle.catalog.locks import LOCK_SPACE
 from airflow_provider_pgtrickle.errors import LeaseLost, RefreshError
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.settings import Settings
-
-#: First half of the advisory lock's key, "pgtr" in ASCII; the second is the stream table's id.
-LOCK_SPACE = int.from_bytes(b"pgtr")
 
 _TERMINATE_MS = 5000
 

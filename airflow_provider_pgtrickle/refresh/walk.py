@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import psycopg
@@ -11,6 +10,7 @@ import psycopg
 from airflow_provider_pgtrickle.catalog import fingerprint, records
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.catalog.records import StreamTable
+from airflow_provider_pgtrickle.declare import identity_index
 from airflow_provider_pgtrickle.declare.storage import rebuild, recapture
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh import alerts, compute, facts, history, lease, snapshot, stage
@@ -59,7 +59,8 @@ class Separately(Exception):
 
 def attempt(request: Request, trace: history.Trace) -> dict[str, RefreshResult]:
     """Refresh all members in one commit, or none."""
-    with _coordinator(request.database) as conn:
+    # The session that holds the locks, the snapshot and the commit.
+    with request.database.session() as conn:
         # A lost trace of a refresh does no harm, a lost refresh would: the commit switches this on again.
         conn.execute("SET synchronous_commit = off")
         with trace.phase("lock"):
@@ -83,25 +84,23 @@ def attempt(request: Request, trace: history.Trace) -> dict[str, RefreshResult]:
         at = _look(conn, unit, request, trace)
         _compute(conn, unit, request, trace)
         conn.execute("COMMIT")  # of the snapshot; temporary tables stay, and so do the locks
-        results = commit(conn, unit, at, request.token, trace, request.settings, rebuild)
+        try:
+            results = commit(conn, unit, at, request.token, trace, request.settings, rebuild)
+        except psycopg.errors.ProgramLimitExceeded:
+            # A value that is too large for an index of ours; without one the same rows go in.
+            if not _give_up_indexes(conn, unit):
+                raise
+            results = commit(conn, unit, at, request.token, trace, request.settings, rebuild)
         if results is None:
             lease.give_back(conn, ids, request.token)
             return _moved(conn, unit, request, trace)
         return results
 
 
-@contextmanager
-def _coordinator(database: Database) -> Iterator[Connection]:
-    """The session that holds the locks, the snapshot and the commit."""
-    conn = database.connect(autocommit=True, application_name="pgtrickle refresh")
-    try:
-        yield conn
-    finally:
-        # Said, not left to the disconnection: the server notices that later than the next refresh may come.
-        with suppress(psycopg.Error):
-            conn.rollback()
-            lease.unlock(conn)
-        conn.close()
+def _give_up_indexes(conn: Connection, unit: Mapping[str, Member]) -> bool:
+    with conn.transaction():
+        dropped = [identity_index.drop(conn, member.stored.qualified) for member in unit.values()]
+    return any(dropped)
 
 
 def _hold(conn: Connection, ids: Sequence[int], request: Request) -> bool:

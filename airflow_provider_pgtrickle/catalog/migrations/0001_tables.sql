@@ -59,7 +59,7 @@ CREATE TABLE IF NOT EXISTS pgtrickle.pgt_dependencies (
     pgt_id bigint NOT NULL REFERENCES pgtrickle.pgt_stream_tables ON DELETE CASCADE,
     source_relid oid NOT NULL,
     source_type text NOT NULL
-        CHECK (source_type IN ('TABLE', 'STREAM_TABLE', 'VIEW', 'MATVIEW', 'FOREIGN_TABLE')),
+        CHECK (source_type IN ('TABLE', 'STREAM_TABLE', 'VIEW', 'MATVIEW', 'FOREIGN_TABLE', 'UNLOGGED_TABLE')),
     source_schema text NOT NULL,
     source_name text NOT NULL,
     source_pgt_id bigint,

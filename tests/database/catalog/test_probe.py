@@ -264,3 +264,18 @@ def test_a_star_over_a_stream_table_means_its_visible_columns(shop):
         probe(shop, "SELECT n, __pgt_row_id FROM st")
     with pytest.raises(QueryError, match="internal column"):
         probe(shop, "SELECT n FROM st WHERE __pgt_row_id > 0")
+
+
+@pytest.mark.parametrize("relation", ["parent", "parted"])
+def test_reading_a_table_without_its_children_is_refused(conn, relation):
+    conn.execute("CREATE TABLE parent (a int); CREATE TABLE child () INHERITS (parent)")
+    conn.execute("CREATE TABLE parted (a int) PARTITION BY LIST (a)")
+    conn.execute(f"CREATE VIEW behind AS SELECT a FROM ONLY {relation}")
+    for query in (
+        f"SELECT a FROM ONLY {relation}",
+        f"SELECT 1 AS b WHERE EXISTS (SELECT FROM ONLY {relation})",
+        "TABLE behind",
+    ):
+        with pytest.raises(QueryError, match=f"ONLY public.{relation}"):
+            probe(conn, query)
+    assert probe(conn, f"SELECT a FROM {relation}").columns
