@@ -29,11 +29,15 @@ def judge(refresh_mode: str, probed: Probe, view: View) -> tuple[str | None, tup
 def _refusal(probed: Probe, view: View) -> NotDifferentiable | None:
     uncaptured = [source for source in view.sources.values() if not source.captured]
     if uncaptured:
-        kinds = {"MATVIEW": "materialized view", "FOREIGN_TABLE": "foreign table"}
+        kinds = {
+            "MATVIEW": "a materialized view",
+            "FOREIGN_TABLE": "a foreign table",
+            "UNLOGGED_TABLE": "an unlogged table, which a crash of the server empties",
+        }
         source = uncaptured[0]
         return NotDifferentiable(
-            f"{source.schema}.{source.name} is a {kinds.get(source.kind, source.kind)}, "
-            "whose changes no trigger can capture",
+            f"{source.schema}.{source.name} is {kinds.get(source.kind, source.kind)}: "
+            "its changes can't all be captured by triggers",
             remedy=f"{_INSTEAD} Or read the tables behind it.",
         )
     volatile = _functions(probed, "v")

@@ -27,7 +27,7 @@ SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedu
   LEFT JOIN (SELECT stream_table, sum(pending_rows) AS pending
                FROM pgtrickle.change_buffer_sizes() GROUP BY stream_table) b
     ON b.stream_table = st.pgt_schema || '.' || st.pgt_name
-  LEFT JOIN (SELECT pgt_id, bool_or(cdc_mode = 'NONE' AND source_type IN ('MATVIEW', 'FOREIGN_TABLE')) AS uncaptured,
+  LEFT JOIN (SELECT pgt_id, bool_or(cdc_mode = 'NONE' AND source_type <> 'VIEW') AS uncaptured,
                     array_agg(source_schema || '.' || source_name) FILTER (WHERE source_type = 'STREAM_TABLE')
                         AS stream_tables
                FROM pgtrickle.pgt_dependencies GROUP BY pgt_id) d

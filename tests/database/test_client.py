@@ -150,3 +150,14 @@ def test_a_wrong_setting_or_password_is_said_without_the_password(dsn: str) -> N
     with PgTrickle(dsn.replace(":app-secret@", ":s3cret@")) as client, pytest.raises(ConnectionFault) as refused:
         client.status()
     assert "s3cret" not in str(refused.value)
+
+
+def test_cleanup_forgets_history_that_is_too_old_but_never_the_last(
+    pt: PgTrickle, conn: psycopg.Connection[Any]
+) -> None:
+    pt.create_stream_table("totals", TOTALS)
+    for _ in range(3):
+        pt.refresh_stream_table("totals")
+    conn.execute("UPDATE pgtrickle.pgt_refresh_history SET start_time = start_time - interval '31 days'")
+    pt.cleanup()
+    assert [row["action"] for row in pt.history("totals")] == ["NO_DATA"]

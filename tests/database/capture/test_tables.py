@@ -250,3 +250,15 @@ def test_a_table_with_a_foreign_partition_counts_as_foreign(conn, admin_connecti
     admin_connection.execute("CREATE TABLE half (id int) PARTITION BY LIST (id)")
     admin_connection.execute("CREATE FOREIGN TABLE far PARTITION OF half FOR VALUES IN (1) SERVER nowhere")
     assert source(conn, "half").kind == "FOREIGN_TABLE"
+
+
+def test_an_unlogged_table_is_not_captured_for_a_crash_empties_it(conn):
+    conn.execute("CREATE UNLOGGED TABLE fast (id int)")
+    with pytest.raises(UsageError, match="can't be captured"):
+        Captured(conn, "fast")
+
+
+def test_an_unlogged_partition_makes_the_whole_unlogged(conn):
+    conn.execute("CREATE TABLE parts (id int) PARTITION BY LIST (id)")
+    conn.execute("CREATE UNLOGGED TABLE part_1 PARTITION OF parts FOR VALUES IN (1)")
+    assert source(conn, "parts").kind == "UNLOGGED_TABLE"
