@@ -1,15 +1,10 @@
-"""A database with the catalog installed, and a few words for what the tests of capture do."""
+"""A few words for what the tests of capture do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
 from psycopg import Connection, sql
 
 from airflow_provider_pgtrickle.capture.tracking import track
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.catalog.migrate import install
 from airflow_provider_pgtrickle.catalog.relations import read_sources
 from airflow_provider_pgtrickle.dvm.buffers import buffer_column
 from airflow_provider_pgtrickle.dvm.schema import Source
@@ -72,27 +67,3 @@ def source(conn: Connection, name: str) -> Source:
     row = conn.execute("SELECT %s::regclass::oid::bigint", [name]).fetchone()
     assert row is not None
     return read_sources(conn, [row[0]])[row[0]]
-
-
-@pytest.fixture
-def conn(any_dsn: str) -> Iterator[Connection]:
-    """An autocommitting session of the ordinary owner, on PostgreSQL 18 and 15."""
-    with Database(any_dsn).connect(autocommit=True) as conn:
-        install(conn)
-        yield conn
-
-
-@pytest.fixture
-def conn18(dsn: str) -> Iterator[Connection]:
-    """The same on PostgreSQL 18 alone."""
-    with Database(dsn).connect(autocommit=True) as conn:
-        install(conn)
-        yield conn
-
-
-@pytest.fixture
-def admin_connection(conn: Connection, request: pytest.FixtureRequest) -> Iterator[Connection]:
-    """A superuser's session in the database of `conn`."""
-    admin = "admin_dsn" if conn.info.server_version >= 160_000 else "admin_dsn15"
-    with Database(request.getfixturevalue(admin)).connect(autocommit=True) as admin_conn:
-        yield admin_conn

@@ -119,24 +119,24 @@ def test_a_tracking_that_fails_leaves_nothing(orders):
     orders.execute("INSERT INTO orders VALUES (5)")
 
 
-def test_writers_need_no_right_on_the_buffers(orders, admin_connection):
+def test_writers_need_no_right_on_the_buffers(orders, admin_of):
     captured = Captured(orders, "orders")
-    admin_connection.execute("DROP ROLE IF EXISTS pgt_clerk")
-    admin_connection.execute("CREATE ROLE pgt_clerk")
+    admin_of.execute("DROP ROLE IF EXISTS pgt_clerk")
+    admin_of.execute("CREATE ROLE pgt_clerk")
     try:
-        admin_connection.execute("GRANT INSERT, UPDATE, DELETE, SELECT, TRUNCATE ON orders TO pgt_clerk")
-        admin_connection.execute("SET ROLE pgt_clerk")
+        admin_of.execute("GRANT INSERT, UPDATE, DELETE, SELECT, TRUNCATE ON orders TO pgt_clerk")
+        admin_of.execute("SET ROLE pgt_clerk")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            admin_connection.execute(f"SELECT FROM {captured.buffer.quoted}")
-        admin_connection.execute("INSERT INTO orders VALUES (2)")
-        admin_connection.execute("UPDATE orders SET price = 9")
-        admin_connection.execute("DELETE FROM orders WHERE id = 2")
-        admin_connection.execute("TRUNCATE orders")
+            admin_of.execute(f"SELECT FROM {captured.buffer.quoted}")
+        admin_of.execute("INSERT INTO orders VALUES (2)")
+        admin_of.execute("UPDATE orders SET price = 9")
+        admin_of.execute("DELETE FROM orders WHERE id = 2")
+        admin_of.execute("TRUNCATE orders")
         assert captured.actions() == "DITUU"
     finally:
-        admin_connection.execute("RESET ROLE")
-        admin_connection.execute("DROP OWNED BY pgt_clerk")
-        admin_connection.execute("DROP ROLE pgt_clerk")
+        admin_of.execute("RESET ROLE")
+        admin_of.execute("DROP OWNED BY pgt_clerk")
+        admin_of.execute("DROP ROLE pgt_clerk")
 
 
 def test_a_writers_search_path_cannot_mislead_the_capture(orders, any_dsn):
@@ -150,10 +150,10 @@ def test_a_writers_search_path_cannot_mislead_the_capture(orders, any_dsn):
     assert orders.execute(f"SELECT xid > '0' FROM {captured.buffer.quoted}").fetchall() == [(True,)]
 
 
-def test_tracking_anothers_table_is_refused_with_the_reason(orders, admin_connection):
-    admin_connection.execute("CREATE TABLE theirs (id int PRIMARY KEY)")
+def test_tracking_anothers_table_is_refused_with_the_reason(orders, admin_of):
+    admin_of.execute("CREATE TABLE theirs (id int PRIMARY KEY)")
     (role,) = orders.execute("SELECT current_user").fetchone()
-    admin_connection.execute(f'GRANT ALL ON theirs TO "{role}"')
+    admin_of.execute(f'GRANT ALL ON theirs TO "{role}"')
     with pytest.raises(PermissionFault, match=r"[Mm]ust be owner of table theirs"):
         Captured(orders, "theirs")
     assert tracking(orders) == []

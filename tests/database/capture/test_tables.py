@@ -46,11 +46,11 @@ def test_partitions_are_captured_whichever_relation_the_statement_names(partitio
 
 
 @pytest.mark.parametrize(("statement", "actions"), STATEMENTS)
-def test_applied_rows_of_partitions_are_captured_once(partitioned, admin_connection, statement, actions):
+def test_applied_rows_of_partitions_are_captured_once(partitioned, admin_of, statement, actions):
     sales = Captured(partitioned, "sales")
     sales.save()
-    admin_connection.execute("SET session_replication_role = replica")
-    admin_connection.execute(statement)
+    admin_of.execute("SET session_replication_role = replica")
+    admin_of.execute(statement)
     assert sales.actions() == actions
     assert sales.differences() == []
 
@@ -244,11 +244,11 @@ def test_a_view_cannot_be_captured(conn):
         Captured(conn, "mv")
 
 
-def test_a_table_with_a_foreign_partition_counts_as_foreign(conn, admin_connection):
-    admin_connection.execute("CREATE FOREIGN DATA WRAPPER nowhere")
-    admin_connection.execute("CREATE SERVER nowhere FOREIGN DATA WRAPPER nowhere")
-    admin_connection.execute("CREATE TABLE half (id int) PARTITION BY LIST (id)")
-    admin_connection.execute("CREATE FOREIGN TABLE far PARTITION OF half FOR VALUES IN (1) SERVER nowhere")
+def test_a_table_with_a_foreign_partition_counts_as_foreign(conn, admin_of):
+    admin_of.execute("CREATE FOREIGN DATA WRAPPER nowhere")
+    admin_of.execute("CREATE SERVER nowhere FOREIGN DATA WRAPPER nowhere")
+    admin_of.execute("CREATE TABLE half (id int) PARTITION BY LIST (id)")
+    admin_of.execute("CREATE FOREIGN TABLE far PARTITION OF half FOR VALUES IN (1) SERVER nowhere")
     assert source(conn, "half").kind == "FOREIGN_TABLE"
 
 

@@ -76,7 +76,7 @@ def types(conn):
 
 
 @pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
-def test_values_of_every_type_survive(types, admin_connection, key):
+def test_values_of_every_type_survive(types, admin_of, key):
     # The wheel's PostgreSQL 18 is built without libxml, Debian's 15 with it.
     rows = [row for row in TYPES if row[0] != "xml" or types.info.server_version < 160_000]
     columns = ", ".join(f"c{n} {type_}" for n, (type_, _, _) in enumerate(rows))
@@ -84,7 +84,7 @@ def test_values_of_every_type_survive(types, admin_connection, key):
     types.execute(f"CREATE TABLE t (id int {key}, {columns})")
     table = Captured(types, "t")
     table.save()
-    for role, writer in (("origin", types), ("replica", admin_connection)):
+    for role, writer in (("origin", types), ("replica", admin_of)):
         if role == "replica":
             writer.execute("SET session_replication_role = replica")
         base = 1 if role == "origin" else 10

@@ -1,4 +1,4 @@
-"""A database with the catalog installed."""
+"""Sessions in a database with the catalog installed."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ from airflow_provider_pgtrickle.catalog.migrate import install
 def conn(any_dsn: str) -> Iterator[Connection]:
     """An autocommitting session of the ordinary owner, on PostgreSQL 18 and 15."""
     with Database(any_dsn).connect(autocommit=True) as conn:
+        install(conn)
+        yield conn
+
+
+@pytest.fixture
+def conn18(dsn: str) -> Iterator[Connection]:
+    """The same on PostgreSQL 18 alone."""
+    with Database(dsn).connect(autocommit=True) as conn:
         install(conn)
         yield conn
 
