@@ -88,7 +88,7 @@ class _Placing:
         self._alive: list[Node] = []
         self.names: dict[int, str] = {}
         self.leaves: list[LeafPlan] = []
-        self.closed: dict[int, exp.Expression] = {}
+        self.closed: dict[int, exp.Expr] = {}
 
     def place(self, node: Node) -> dict[str, Carrier]:
         """Decide for a subtree; its columns' carriers."""
@@ -138,11 +138,11 @@ class _Placing:
             sliced.append(emitter.statement(node))
         return sliced
 
-    def _close(self, expression: exp.Expression, env: dict[str, Carrier]) -> Carrier:
+    def _close(self, expression: exp.Expr, env: dict[str, Carrier]) -> Carrier:
         self.closed[id(expression)], carrier = close(expression, env)
         return carrier
 
-    def _predicate(self, expression: exp.Expression, env: dict[str, Carrier]) -> None:
+    def _predicate(self, expression: exp.Expr, env: dict[str, Carrier]) -> None:
         self.closed[id(expression)] = close_predicate(expression, env)
 
     def _inputs(self, node: Node) -> dict[str, Carrier]:

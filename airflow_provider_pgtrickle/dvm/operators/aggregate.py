@@ -79,11 +79,11 @@ class Aggregate(Node):
         return f"Aggregate by [{', '.join(self.group)}] of [{aggregates}]"
 
 
-def _is_count(call: exp.Expression) -> bool:
+def _is_count(call: exp.Expr) -> bool:
     return isinstance(unparen(call), exp.Count)
 
 
-def _type_of(call: exp.Expression, columns: Mapping[str, Column]) -> str | None:
+def _type_of(call: exp.Expr, columns: Mapping[str, Column]) -> str | None:
     """The narrowest type of an extremum; PostgreSQL forgets the modifier of its argument's."""
     bare = unparen(call)
     if isinstance(bare, exp.Filter):

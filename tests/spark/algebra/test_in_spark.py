@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+
 from airflow_provider_pgtrickle.client import PgTrickle
 
 SHOP = """
@@ -22,24 +23,31 @@ CYCLES = (
     "UPDATE customers SET region = 'r9', name = 'z' WHERE id % 6 = 0; DELETE FROM log WHERE n = 3",
     "DELETE FROM orders WHERE id % 11 = 0; DELETE FROM customers WHERE id % 11 = 0;"
     "INSERT INTO log SELECT 5, 'w1', 4 FROM generate_series(1, 6)",
-    "UPDATE orders SET customer_id = NULL WHERE id % 13 = 0; UPDATE orders SET amount = NULL, qty = qty + 1 WHERE id % 7 = 0;"
+    "UPDATE orders SET customer_id = NULL WHERE id % 13 = 0; UPDATE orders SET amount = NULL, qty = qty + 1"
+    " WHERE id % 7 = 0;"
     "INSERT INTO customers VALUES (500, NULL, NULL); UPDATE log SET what = NULL WHERE customer_id < 4",
 )
 QUERIES = {
     "join": "SELECT o.id, c.name, o.amount, o.placed, o.note FROM orders o JOIN customers c ON c.id = o.customer_id",
-    "left_join": "SELECT c.id, c.name, o.id AS oid, o.amount FROM customers c LEFT JOIN orders o ON o.customer_id = c.id AND o.qty > 1",
+    "left_join": "SELECT c.id, c.name, o.id AS oid, o.amount FROM customers c LEFT JOIN orders o"
+    " ON o.customer_id = c.id AND o.qty > 1",
     "full_join": "SELECT c.id, l.customer_id, l.what FROM customers c FULL JOIN log l ON l.customer_id = c.id",
     "sums": "SELECT c.region, count(*) AS n, count(o.note) AS notes, sum(o.amount) AS total, avg(o.amount) AS mean,"
     " sum(o.qty) AS qty, sum(o.id) AS ids, sum(o.amount * o.qty) FILTER (WHERE o.qty > 1) AS big"
     " FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.region",
-    "extremes": "SELECT c.name, min(o.amount) AS lo, max(o.qty) AS hi FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.name",
+    "extremes": "SELECT c.name, min(o.amount) AS lo, max(o.qty) AS hi FROM orders o JOIN customers c"
+    " ON c.id = o.customer_id GROUP BY c.name",
     "distinct": "SELECT DISTINCT c.region, l.what FROM customers c JOIN log l ON l.customer_id = c.id",
     "except_all": "SELECT customer_id FROM log EXCEPT ALL SELECT customer_id FROM orders",
-    "union": "SELECT c.name AS k, o.qty FROM customers c JOIN orders o ON o.customer_id = c.id UNION SELECT l.what, l.n::int FROM log l",
-    "case": "SELECT c.region, sum(CASE WHEN o.qty > c.id THEN o.amount ELSE 0 END) AS s FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.region",
+    "union": "SELECT c.name AS k, o.qty FROM customers c JOIN orders o ON o.customer_id = c.id"
+    " UNION SELECT l.what, l.n::int FROM log l",
+    "case": "SELECT c.region, sum(CASE WHEN o.qty > c.id THEN o.amount ELSE 0 END) AS s FROM orders o"
+    " JOIN customers c ON c.id = o.customer_id GROUP BY c.region",
     "total": "SELECT count(*) AS n, sum(o.amount) AS s FROM orders o JOIN customers c ON c.id = o.customer_id",
-    "three": "SELECT c.name, l.what, count(*) AS n FROM orders o JOIN customers c ON c.id = o.customer_id JOIN log l ON l.customer_id = c.id GROUP BY c.name, l.what",
-    "having": "SELECT c.region, count(*) AS n FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.region HAVING count(*) > 100",
+    "three": "SELECT c.name, l.what, count(*) AS n FROM orders o JOIN customers c ON c.id = o.customer_id JOIN log l"
+    " ON l.customer_id = c.id GROUP BY c.name, l.what",
+    "having": "SELECT c.region, count(*) AS n FROM orders o JOIN customers c ON c.id = o.customer_id"
+    " GROUP BY c.region HAVING count(*) > 100",
 }
 
 
