@@ -35,6 +35,11 @@ class Outcome:
     error: str | None = None
 
     @property
+    def idle(self) -> bool:
+        """Whether there was nothing to do."""
+        return self.error is None and self.result.action in ("SKIP", "NO_DATA")
+
+    @property
     def summary(self) -> dict[str, Any]:
         """Small, and without anything secret: it becomes an XCom."""
         result = self.result

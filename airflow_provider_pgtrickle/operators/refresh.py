@@ -132,8 +132,7 @@ class StreamTableRefreshOperator(BaseOperator):
         if self.alias is not None:
             outcome.emit(context, self.alias, self.assets, self._outcomes)
         summary = {name: o.summary for name, o in sorted(self._outcomes.items())}
-        actions = {o.result.action for o in self._outcomes.values()}
-        if actions <= {"SKIP", "NO_DATA"}:
+        if all(o.idle for o in self._outcomes.values()):
             context["ti"].xcom_push(key="return_value", value=summary)
             reasons = {o.result.fallback_reason or "no change" for o in self._outcomes.values()}
             raise AirflowSkipException("; ".join(sorted(reasons)))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import AssetAlias, BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException, DownstreamTasksSkipped
 
 from airflow_provider_pgtrickle.errors import ConnectionFault, EnvironmentFault, PgTrickleError, UsageError
 from airflow_provider_pgtrickle.links import AssetLink, ExplainLink, RefreshHistoryLink
@@ -32,7 +32,8 @@ _HOPELESS = (ConnectionFault, EnvironmentFault, UsageError)
 class StreamTableGraphRefreshOperator(BaseOperator):
     """Refreshes the units that are due and changed, one after the other, in one Spark session.
 
-    A unit that fails stops what reads it and nothing else; the state tasks show which one it was.
+    A unit that fails stops what reads it and nothing else; the state tasks show which one it was. Those of units that
+    nothing happened to are skipped from here: each would cost a process of a second or more to say so itself.
     """
 
     template_fields: Sequence[str] = ("postgres_conn_id", "spark_conn_id")
@@ -63,16 +64,24 @@ class StreamTableGraphRefreshOperator(BaseOperator):
             run = self._run = FencedRun(hook_of(self.postgres_conn_id), context)
             states, verdict = due_units(run.database, self.units, self.schedules, context)
             due = [unit for unit in self.units if verdict.skip.get(unit.task_id, NO_CHANGE) == NO_CHANGE]
-            if not due:
-                raise AirflowSkipException("; ".join(sorted(set(verdict.skip.values()))))
             run.end_earlier_rounds(context)
-            errors = self._refresh(run, due, {name for name, state in states.items() if state.has_work})
+            changed = {name for name, state in states.items() if state.has_work}
+            errors = self._refresh(run, due, changed) if due else {}
             outcomes = run.outcomes()
         metrics.record(o.result for o in outcomes.values())
         for name, o in sorted(outcomes.items()):
             self.log.info("%s: %s", name, o.summary)
         # The state tasks fail where a unit did: this task is done when everything possible was.
-        return {"run_token": run.token, "refreshed": len(outcomes), "failed": sorted(errors)}
+        summary = {"run_token": run.token, "refreshed": len(outcomes), "failed": sorted(errors)}
+        told = {name for name, o in outcomes.items() if not o.idle}
+        idle = sorted(
+            unit.task_id for unit in self.units if unit.task_id not in errors and not told.intersection(unit.names)
+        )
+        if not idle:
+            return summary
+        # Leaving by this exception, a task pushes nothing by itself.
+        context["ti"].xcom_push(key="return_value", value=summary)
+        raise DownstreamTasksSkipped(tasks=idle)
 
     def _refresh(self, run: FencedRun, due: Sequence[Unit], changed: set[str]) -> dict[str, str]:
         """Refresh each unit; what went wrong, by task id."""
@@ -146,6 +155,6 @@ class StreamTableStateOperator(BaseOperator):
             outcomes = outcome.read(conn, done["run_token"], self.stream_tables)
         if self.alias is not None:
             outcome.emit(context, self.alias, self.assets, outcomes)
-        if {o.result.action for o in outcomes.values()} <= {"SKIP", "NO_DATA"}:
+        if all(o.idle for o in outcomes.values()):
             raise AirflowSkipException("not due or no change")
         return {name: o.summary for name, o in sorted(outcomes.items())}

@@ -99,8 +99,10 @@ def test_only_what_changed_reaches_the_back_end(
     execute(dag.get_task("refresh"), "r1")
     backend.refreshed.clear()
     shop.execute("UPDATE customers SET region = 'west' WHERE id = 1")
-    done = execute(dag.get_task("refresh"), "r2").value
+    run = execute(dag.get_task("refresh"), "r2")
+    done = run.value
     assert backend.refreshed == [("regions",)]
+    assert run.skipped == ["ratio", "shares", "totals"]
     events: dict[str, Any] = {}
     with pytest.raises(AirflowSkipException):
         show(dag, "totals", done, events)
