@@ -44,18 +44,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The `bin` folder of an environment that holds the wheel and what it asks for, nothing else."""
     folder = tmp_path_factory.mktemp("installed")
+    # The locked versions, so that a release of somebody else's can't break this test.
+    locked = ROOT / "requirements.lock"
     if UV:
-        # The locked versions, so that a release of somebody else's can't break this test.
-        locked = folder / "locked.txt"
-        locked.write_text(
-            run(UV, "export", "--frozen", "--no-dev", "--no-emit-project", "--no-hashes", "--quiet", cwd=ROOT)
-        )
         run(UV, "venv", "--quiet", "--python", sys.executable, folder / "venv", cwd=folder)
         python = folder / "venv" / "bin" / "python"
         run(UV, "pip", "install", "--quiet", "--python", python, "-c", locked, wheel, cwd=folder)
     else:
         run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
-        run(folder / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet", wheel, cwd=folder)
+        run(folder / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet", "-c", locked, wheel, cwd=folder)
     yield folder / "venv" / "bin"
     # A gigabyte that pytest would keep for three runs.
     shutil.rmtree(folder)
