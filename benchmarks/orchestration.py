@@ -1,0 +1,195 @@
+"""`python -m benchmarks.orchestration`: what Airflow adds, under a live scheduler and a warm Spark Connect server."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.spark.servers import ConnectServer
+from psycopg.conninfo import conninfo_to_dict
+from tests.airflow.live.running import RunningAirflow, wait_for
+
+from benchmarks import place, report
+from benchmarks.measure import Goal, Measured
+
+DAGS = Path(__file__).parent / "dags"
+REPEATS = 5
+CHAINS = 50
+CHANGED_CHAINS = 5
+
+# A fresh process, as Airflow's DAG processor forks one for each file; Airflow's own imports are not the file's.
+_PARSE = """
+import sys, time, runpy
+import airflow.sdk, psycopg
+def refuse(*args, **kwargs): raise SystemExit("a database was asked at parse time")
+psycopg.connect = refuse
+begun = time.perf_counter()
+runpy.run_path(sys.argv[1])
+print(time.perf_counter() - begun)
+"""
+
+
+def run(dsn: str) -> Iterator[Measured]:
+    yield from _parse()
+    with (
+        tempfile.TemporaryDirectory(prefix="pgtrickle-bench-") as folder,
+        place.database(dsn) as url,
+        psycopg.connect(url, autocommit=True) as conn,
+        ConnectServer(Path(folder) / "connect", Settings.load()) as connect,
+    ):
+        _create(conn)
+        home = Path(folder) / "airflow"
+        home.mkdir()
+        airflow = RunningAirflow(home, DAGS, _connections(url, connect.url))
+        try:
+            airflow.start()
+            airflow.wait_until_healthy()
+            wait_for(lambda: {"graph_of_500", "one_unit", "watched"} <= airflow.dag_ids(), "the DAGs", 120)
+            yield from _unit(airflow, conn)
+            yield from _watched(airflow, conn)
+            yield from _graph(airflow, conn)
+        finally:
+            airflow.stop()
+
+
+def goals(rows: list[Measured]) -> Iterator[Goal]:
+    def found(name: str) -> float:
+        return statistics.median(row.seconds for row in rows if row.name == name)
+
+    yield Goal("a file of 501 tables is parsed, s", 2, found("parse 501 tables"))
+    yield Goal("a queued unit is committed, warm Connect, s", 5, found("unit: queued to committed"))
+    yield Goal("of which ours: the refresh, s", 1, found("unit: refresh"))
+    yield Goal("NOTIFY to refreshed, s", 5, found("NOTIFY to refreshed"))
+    yield Goal("501 tables, 10% changed, all committed, s", 60, found("graph: triggered to committed"))
+    yield Goal("501 tables, 10% changed, run ended, s", 60, found("graph: triggered to run's end"))
+
+
+def _parse() -> Iterator[Measured]:
+    for _ in range(REPEATS):
+        done = subprocess.run(
+            [sys.executable, "-c", _PARSE, str(DAGS / "measured.py")], check=True, capture_output=True, text=True
+        )
+        yield Measured("airflow", "parse 501 tables", float(done.stdout.split()[-1]))
+
+
+def _create(conn: psycopg.Connection) -> None:
+    names = [*(f"rows_{chain:02}" for chain in range(CHAINS)), "unit_rows", "watched_rows"]
+    for name in names:
+        conn.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, g int, v int)")
+        conn.execute(f"INSERT INTO {name} SELECT n, n % 100, n FROM generate_series(1, 10000) n")
+    conn.execute("ANALYZE")
+
+
+def _unit(airflow: RunningAirflow, conn: psycopg.Connection) -> Iterator[Measured]:
+    """From the moment the scheduler queues the unit's task."""
+    _filled(airflow, "one_unit")
+    for number in range(REPEATS):
+        conn.execute("UPDATE unit_rows SET v = v + 1 WHERE id = %s", (number + 1,))
+        run_id = airflow.trigger("one_unit")
+        assert airflow.finished("one_unit", run_id) == "success"
+        task = airflow.task("one_unit", run_id, "unit_totals")
+        begun, ended = _refreshed(conn, "unit_totals")
+        queued, started = _time(task["queued_when"]), _time(task["start_date"])
+        yield Measured("airflow", "unit: queued to committed", _seconds(queued, ended))
+        yield Measured("airflow", "unit: queued to process started", _seconds(queued, started))
+        yield Measured("airflow", "unit: started to refresh begun", _seconds(started, begun))
+        yield Measured("airflow", "unit: refresh", _seconds(begun, ended))
+
+
+def _watched(airflow: RunningAirflow, conn: psycopg.Connection) -> Iterator[Measured]:
+    _filled(airflow, "watched")
+    for number in range(REPEATS):
+        conn.execute("UPDATE watched_rows SET v = v + 1 WHERE id = %s", (number + 1,))
+        (before,) = _scalars(conn, "SELECT clock_timestamp()")
+        conn.execute("NOTIFY pg_trickle_alert")
+        wait_for(lambda since=before: _refreshed(conn, "watched_totals")[0] > since, "a refresh that nobody asked for")
+        yield Measured("airflow", "NOTIFY to refreshed", _seconds(before, _refreshed(conn, "watched_totals")[1]))
+        for run in airflow.runs("watched"):
+            airflow.finished("watched", run["dag_run_id"])
+
+
+def _graph(airflow: RunningAirflow, conn: psycopg.Connection) -> Iterator[Measured]:
+    first = _filled(airflow, "graph_of_500")
+    yield Measured("airflow", "graph: first fill", _length(airflow, "graph_of_500", first, "refresh"))
+    for chain in range(CHANGED_CHAINS):
+        conn.execute(f"UPDATE rows_{chain:02} SET v = v + 1 WHERE id <= 10")
+    (asked,) = _scalars(conn, "SELECT clock_timestamp()")
+    run_id = airflow.trigger("graph_of_500")
+    wait_for(lambda: airflow.task("graph_of_500", run_id, "refresh")["state"] == "success", "the refresh", 600)
+    committed = _refreshed(conn, "all_chains")[1]
+    yield Measured("airflow", "graph: triggered to committed", _seconds(asked, committed))
+    yield Measured("airflow", "graph: plan task", _length(airflow, "graph_of_500", run_id, "plan"))
+    yield Measured("airflow", "graph: refresh task", _length(airflow, "graph_of_500", run_id, "refresh"))
+    _ended(airflow, "graph_of_500", run_id)
+    (done,) = [run for run in airflow.runs("graph_of_500") if run["dag_run_id"] == run_id]
+    yield Measured("airflow", "graph: triggered to run's end", _seconds(asked, _time(done["end_date"])))
+
+
+def _filled(airflow: RunningAirflow, dag_id: str) -> str:
+    run_id = airflow.trigger(dag_id)
+    _ended(airflow, dag_id, run_id)
+    return run_id
+
+
+def _ended(airflow: RunningAirflow, dag_id: str, run_id: str) -> None:
+    ended = {"success", "failed"}
+    wait_for(lambda: airflow.call("GET", f"dags/{dag_id}/dagRuns/{run_id}")["state"] in ended, run_id, 1800)
+
+
+def _length(airflow: RunningAirflow, dag_id: str, run_id: str, task_id: str) -> float:
+    return float(airflow.task(dag_id, run_id, task_id)["duration"])
+
+
+def _refreshed(conn: psycopg.Connection, name: str) -> tuple[Any, Any]:
+    """Begin and end of the last refresh that did something."""
+    return _scalars(
+        conn,
+        "SELECT max(start_time), max(end_time) FROM pgtrickle.pgt_refresh_history"
+        " JOIN pgtrickle.pgt_stream_tables st USING (pgt_id)"
+        f" WHERE pgt_name = '{name}' AND pgt_refresh_history.status = 'COMPLETED' AND action <> 'NO_DATA'",
+    )
+
+
+def _scalars(conn: psycopg.Connection, query: str) -> Any:
+    return conn.execute(query.encode()).fetchone()
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _seconds(begun: datetime, ended: datetime) -> float:
+    return (ended - begun).total_seconds()
+
+
+def _connections(dsn: str, connect_url: str) -> dict[str, dict[str, Any]]:
+    parts = conninfo_to_dict(dsn)
+    postgres = {"conn_type": "pgtrickle", "host": parts["host"], "port": int(str(parts["port"]))}
+    login = {"login": parts["user"], "password": parts.get("password"), "schema": parts["dbname"]}
+    connect = {"conn_type": "spark_connect", "host": "127.0.0.1", "port": int(connect_url.rpartition(":")[2])}
+    return {"bench_pg": {**postgres, **login}, "bench_connect": connect}
+
+
+def main() -> int:
+    out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/benchmarks/airflow")
+    rows = []
+    with place.server(None) as dsn:
+        for row in run(dsn):
+            rows.append(row)
+            print(report.table([row.as_row()]).splitlines()[-1], flush=True)
+    judged = list(goals(rows))
+    report.write(out, rows, judged, {})
+    print(report.table(goal.as_row() for goal in judged))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
