@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psycopg import sql
 
 from airflow_provider_pgtrickle.errors import redact
-from airflow_provider_pgtrickle.refresh.snapshot import Connection
+
+if TYPE_CHECKING:
+    # DAG files with a watcher come here; the engine behind a snapshot takes them a third of a second to load.
+    from airflow_provider_pgtrickle.refresh.snapshot import Connection
 
 CHANNEL = "pg_trickle_alert"
 
