@@ -22,7 +22,6 @@ from psycopg.conninfo import conninfo_to_dict
 
 from airflow_provider_pgtrickle.catalog.database import PINNED
 from airflow_provider_pgtrickle.errors import redact
-from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 from airflow_provider_pgtrickle.refresh.alerts import CHANNEL
 
 _BACKOFF_FIRST_SECONDS = 0.1
@@ -66,12 +65,19 @@ class Alert:
 async def connect(postgres_conn_id: str) -> psycopg.AsyncConnection:
     """An autocommit connection of the Airflow connection, its session pinned like every other of ours."""
     # Airflow's way to a connection is synchronous where an IAM token has to be fetched for it.
-    dsn: str = await sync_to_async(lambda: PgTrickleHook(postgres_conn_id=postgres_conn_id).dsn)()
+    dsn: str = await sync_to_async(_dsn)(postgres_conn_id)
     parameters: dict[str, Any] = {**_KEEPALIVE, **conninfo_to_dict(dsn), "application_name": "pgtrickle listener"}
     connection = await psycopg.AsyncConnection.connect(autocommit=True, **parameters)
     for name, value in PINNED.items():
         await connection.execute("SELECT set_config(%s, %s, false)", [name, value])
     return connection
+
+
+def _dsn(postgres_conn_id: str) -> str:
+    # DAG files with a watcher are parsed all the time, and the hook's base takes a third of a second to load.
+    from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
+
+    return PgTrickleHook(postgres_conn_id=postgres_conn_id).dsn
 
 
 async def observe(
