@@ -157,8 +157,6 @@ class _Placing:
         env = self._inputs(node)
         for term in node.terms:
             self._predicate(term, env)
-        if sum(r.weighted for r in node.relations) > 1:
-            raise NotClosed("two weighted relations")
         return env
 
     def outer_join(self, node: OuterJoin) -> dict[str, Carrier]:

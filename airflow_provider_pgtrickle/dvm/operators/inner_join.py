@@ -1,8 +1,9 @@
-"""Δ(R₁ ⋈ … ⋈ Rₙ) = Σᵢ R₁⁰ ⋈ … ⋈ Rᵢ₋₁⁰ ⋈ ΔRᵢ ⋈ Rᵢ₊₁¹ ⋈ … ⋈ Rₙ¹.
+"""Δ(L ⋈ R) = ΔL ⋈ R¹ + L¹ ⋈ ΔR − ΔL ⋈ ΔR, weights multiplied; for R₁ ⋈ … ⋈ Rₙ input by input.
 
-One term for each input that changed, one delta in each term, so weights pass through unmultiplied.
-Inputs that the planner can't narrow by itself (groups, windows, …) are restricted to the join keys
-that the term's delta reaches.
+Only new states are read, so PostgreSQL has their statistics and indexes; what did not change drops
+its terms before anything is read. Inputs are taken in an order in which each is tied to those before
+it. Inputs that the planner can't narrow by itself (groups, windows, …) are restricted to the join
+keys that the term's delta reaches.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.differ import Differ, expression_keys
 from airflow_provider_pgtrickle.dvm.emit import Emitter
-from airflow_provider_pgtrickle.dvm.expressions import columns_of, equality, plain_column
+from airflow_provider_pgtrickle.dvm.expressions import column, columns_of, equality, plain_column
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.dvm.operators.project import Project
 from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
+from airflow_provider_pgtrickle.dvm.operators.weigh import Weigh
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,15 +77,59 @@ class InnerJoin(Node):
         return pairs
 
     def delta(self, d: Differ) -> Node | None:
-        terms: list[Node] = []
-        for index, relation in enumerate(self.relations):
-            change = d.delta(relation)
-            if change is None:
-                continue
-            others = [d.old(r) if i < index else r for i, r in enumerate(self.relations)]
-            others[index] = change
-            terms.append(InnerJoin(tuple(self._narrowed(d, others, index)), self.terms))
-        return UnionAll.of(terms) if terms else None
+        order = self._order()
+        first = self.relations[order[0]]
+        before: list[Node] = [first]
+        change = d.delta(first)
+        used: list[exp.Expression] = []
+        for index in order[1:]:
+            relation = self.relations[index]
+            names = {n for r in (*before, relation) for n in r.names}
+            fresh = [t for t in self.terms if columns_of(t) <= names and t not in used]
+            change = self._step(d, before, change, relation, used, fresh)
+            before.append(relation)
+            used += fresh
+        if change is None or order == sorted(order):
+            return change
+        return Project(change, tuple((n, column(n)) for n in self.names))
+
+    def _step(
+        self,
+        d: Differ,
+        before: list[Node],
+        change: Node | None,
+        relation: Node,
+        used: list[exp.Expression],
+        fresh: list[exp.Expression],
+    ) -> Node | None:
+        """The rule for one more input; `used` are the terms among the inputs before, `fresh` those with it."""
+        own = d.delta(relation)
+        every = (*used, *fresh)
+        parts: list[Node] = []
+        if change is not None:
+            pair = InnerJoin((change, relation), tuple(fresh))
+            parts.append(replace(pair, relations=tuple(pair._narrowed(d, [change, relation], 0))))
+        if own is not None:
+            whole = InnerJoin((*before, own), every)
+            parts.append(replace(whole, relations=tuple(whole._narrowed(d, [*before, own], len(before)))))
+        if change is not None and own is not None:
+            parts.append(Weigh(InnerJoin((change, own), tuple(fresh)), -1))
+        return UnionAll.of(parts) if parts else None
+
+    def _order(self) -> list[int]:
+        """The inputs, the one with most ties first, then always one that is tied to those before it."""
+        owner = {n: i for i, r in enumerate(self.relations) for n in r.names}
+        ties: dict[int, set[int]] = {i: set() for i in range(len(self.relations))}
+        for term in self.terms:
+            owners = {owner[c] for c in columns_of(term)}
+            for i in owners:
+                ties[i] |= owners - {i}
+        order = [max(ties, key=lambda i: (len(ties[i]), -i))]
+        while len(order) < len(ties):
+            left = [i for i in ties if i not in order]
+            tied = [i for i in left if ties[i] & set(order)]
+            order.append((tied or left)[0])
+        return order
 
     def _narrowed(self, d: Differ, relations: list[Node], start: int) -> list[Node]:
         """The inputs, those worth it restricted to the keys reached from input `start`."""
