@@ -8,7 +8,14 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import sql
 
+from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
 from tests.airflow.live.running import wait_for
+
+
+def query(case: str) -> str:
+    """What every case keeps."""
+    return f"SELECT k, sum(v) AS total, count(*) AS n FROM {case}_rows GROUP BY k"
 
 
 class Case:
@@ -22,6 +29,14 @@ class Case:
         self.run("CREATE TABLE {rows} (id int PRIMARY KEY, k int, v int)")
         self.run("INSERT INTO {rows} SELECT n, n % 10, n FROM generate_series(1, 1000) n")
         self.run("ANALYZE {rows}")
+
+    def fill(self) -> None:
+        """Declare and fill the stream table as its DAG would, in PostgreSQL alone."""
+        with PgTrickle(self._dsn) as client:
+            database = client.database
+        with PgTrickle(self._dsn, executor=lambda: PostgresExecutor(database)) as client:
+            client.install()
+            client.create_stream_table(f"{self.name}_totals", query(self.name))
 
     def change(self) -> None:
         """One transaction that touches three of the ten groups and adds one."""
