@@ -1,0 +1,174 @@
+"""docs/how-to/roles.md grants enough and no more: its statements are run, and then each role does its work."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.errors import PermissionFault
+from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "roles.md"
+LOGINS = ("shop_app", "pgtrickle", "runner", "dashboard", "monitor")
+_BLOCK = re.compile(r"<!-- runs as (?P<who>[^>]+) -->\n```sql\n(?P<text>.*?)```", re.DOTALL)
+_TOTALS = "SELECT customer_id, sum(amount) AS total FROM sales.orders GROUP BY customer_id"
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A database whose roles are the page's, under names of this test's own: roles belong to the whole server."""
+
+    admin: str
+    suffix: str
+    password: str
+
+    def named(self, statement: str) -> str:
+        database = conninfo_to_dict(self.admin)["dbname"]
+        text = re.sub(rf"\b({'|'.join(('shop_owner', *LOGINS))})\b(?=[;,\s]|$)", rf"\1_{self.suffix}", statement)
+        text = re.sub(rf"(SCHEMA(?: \w+,)*? ?)\bpgtrickle_{self.suffix}\b", r"\1pgtrickle", text)
+        return text.replace("DATABASE shop", f"DATABASE {database}")
+
+    def dsn(self, role: str) -> str:
+        return make_conninfo(self.admin, user=f"{role}_{self.suffix}", password=self.password)
+
+    @contextmanager
+    def session(self, role: str) -> Iterator[psycopg.Connection[Any]]:
+        with psycopg.connect(self.admin if role == "admin" else self.dsn(role), autocommit=True) as conn:
+            yield conn
+
+    def client(self, role: str) -> PgTrickle:
+        database = Database(self.dsn(role))
+        return PgTrickle(self.dsn(role), executor=lambda: PostgresExecutor(database))
+
+    def run(self, who: str) -> None:
+        """The page's blocks for one reader, in order."""
+        for block in _BLOCK.finditer(PAGE.read_text(encoding="utf-8")):
+            if block["who"] == who:
+                with self.session(who.split()[0]) as conn:
+                    conn.execute(self.named(block["text"]))
+
+
+@pytest.fixture(params=["18", "15"])
+def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
+    admin = str(request.getfixturevalue("admin_dsn" if request.param == "18" else "admin_dsn15"))
+    made = Shop(admin, secrets.token_hex(4), secrets.token_hex(8))
+    roles = ["shop_owner", *LOGINS]
+    with made.session("admin") as conn:
+        for role in roles:
+            login = sql.SQL("LOGIN PASSWORD {}").format(made.password) if role in LOGINS else sql.SQL("NOLOGIN")
+            conn.execute(sql.SQL("CREATE ROLE {} {}").format(sql.Identifier(f"{role}_{made.suffix}"), login))
+        conn.execute(made.named("REVOKE ALL ON DATABASE shop FROM PUBLIC"))
+        conn.execute(made.named("GRANT CONNECT ON DATABASE shop TO shop_app, runner, dashboard, monitor"))
+        conn.execute(made.named("CREATE SCHEMA sales AUTHORIZATION shop_owner"))
+        conn.execute(made.named("SET ROLE shop_owner"))
+        conn.execute(
+            "CREATE TABLE sales.orders (id int PRIMARY KEY, customer_id int, amount numeric(10,2));"
+            "INSERT INTO sales.orders SELECT i, i % 5, i FROM generate_series(1, 100) i"
+        )
+        conn.execute(made.named("GRANT USAGE ON SCHEMA sales TO shop_app;"))
+        conn.execute(made.named("GRANT SELECT, INSERT, UPDATE, DELETE ON sales.orders TO shop_app"))
+    yield made
+    with made.session("admin") as conn:
+        for role in roles:
+            name = sql.Identifier(f"{role}_{made.suffix}")
+            conn.execute(sql.SQL("DROP OWNED BY {} CASCADE; DROP ROLE {}").format(name, name))
+
+
+@pytest.fixture
+def declared(shop: Shop) -> Shop:
+    """The first block run, the catalog installed, CREATE revoked again, two stream tables declared and filled."""
+    with shop.session("admin") as conn:
+        first = _BLOCK.search(PAGE.read_text(encoding="utf-8"))
+        assert first is not None
+        conn.execute(shop.named(first["text"]))
+    with shop.client("pgtrickle") as pt:
+        pt.install()
+        shop.run("admin after install")
+        assert pt.install() == []
+        pt.create_stream_table("reports.totals", _TOTALS, differential_max_change_ratio=0.0)
+        pt.create_stream_table(
+            "reports.big", "SELECT * FROM reports.totals WHERE total > 900", differential_max_change_ratio=0.0
+        )
+    return shop
+
+
+def _written(shop: Shop) -> None:
+    with shop.session("shop_app") as conn:
+        conn.execute("UPDATE sales.orders SET amount = amount + 5 WHERE id = 3")
+        conn.execute("DELETE FROM sales.orders WHERE id = 4")
+
+
+def test_what_writes_the_sources_needs_nothing_new_and_sees_no_buffer(declared: Shop) -> None:
+    _written(declared)
+    with declared.client("pgtrickle") as pt:
+        assert pt.refresh_stream_table("reports.big").action == "DIFFERENTIAL"
+    with declared.session("shop_app") as conn, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        conn.execute("SELECT * FROM pgtrickle.pgt_stream_tables")
+    with declared.session("shop_app") as conn, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        conn.execute("CREATE TABLE pgtrickle_changes.mine ()")
+
+
+def test_without_being_a_member_of_the_owner_nothing_is_captured(declared: Shop) -> None:
+    with declared.session("admin") as conn:
+        conn.execute(declared.named("SET ROLE shop_owner"))
+        conn.execute("CREATE TABLE sales.returns (id int PRIMARY KEY)")
+        conn.execute(declared.named("GRANT USAGE ON SCHEMA sales TO pgtrickle;"))
+        conn.execute(declared.named("GRANT SELECT, UPDATE, DELETE, TRUNCATE, TRIGGER ON sales.returns TO pgtrickle"))
+        conn.execute("RESET ROLE")
+        conn.execute(declared.named("REVOKE shop_owner FROM pgtrickle"))
+    with declared.client("pgtrickle") as pt, pytest.raises(PermissionFault):
+        pt.create_stream_table("reports.returned", "SELECT count(*) AS n FROM sales.returns")
+
+
+def test_readers_read_stream_tables_present_and_to_come_and_nothing_else(declared: Shop) -> None:
+    declared.run("pgtrickle")
+    with declared.client("pgtrickle") as pt:
+        pt.create_stream_table("reports.later", "SELECT count(*) AS n FROM sales.orders")
+    with declared.session("dashboard") as conn:
+        assert conn.execute("SELECT count(*) FROM reports.totals").fetchone() == (5,)
+        assert conn.execute("SELECT n FROM reports.later").fetchone() == (100,)
+        for refused in ("SELECT * FROM sales.orders", "DELETE FROM reports.totals", "SELECT pgtrickle.version()"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                conn.execute(refused)
+
+
+def test_monitoring_sees_the_catalog(declared: Shop) -> None:
+    declared.run("pgtrickle")
+    with declared.session("monitor") as conn:
+        for what in (
+            "pgtrickle.pgt_status()",
+            "pgtrickle.stream_tables_info",
+            "pgtrickle.pg_stat_stream_tables",
+            "pgtrickle.st_refresh_stats()",
+            "pgtrickle.dependency_tree()",
+            "pgtrickle.get_refresh_history('reports.totals')",
+            "pgtrickle.list_sources('reports.totals')",
+            "pgtrickle.change_buffer_sizes()",
+            "pgtrickle.check_cdc_health()",
+        ):
+            assert conn.execute(f"SELECT * FROM {what}").fetchall()
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            conn.execute("SELECT * FROM reports.totals")
+
+
+def test_a_role_that_only_refreshes_can_do_that_and_no_more(declared: Shop) -> None:
+    declared.run("pgtrickle")
+    declared.run("admin")
+    _written(declared)
+    with declared.client("runner") as pt:
+        results = pt.refresh(["reports.totals", "reports.big"])
+        assert {result.action for result in results.values()} == {"DIFFERENTIAL"}
+        with pytest.raises(PermissionFault):
+            pt.create_stream_table("reports.mine", _TOTALS)
