@@ -89,10 +89,7 @@ def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
 @pytest.fixture
 def declared(shop: Shop) -> Shop:
     """The first block run, the catalog installed, CREATE revoked again, two stream tables declared and filled."""
-    with shop.session("admin") as conn:
-        first = _BLOCK.search(PAGE.read_text(encoding="utf-8"))
-        assert first is not None
-        conn.execute(shop.named(first["text"]))
+    shop.run("admin")
     with shop.client("pgtrickle") as pt:
         pt.install()
         shop.run("admin after install")
@@ -165,7 +162,7 @@ def test_monitoring_sees_the_catalog(declared: Shop) -> None:
 
 def test_a_role_that_only_refreshes_can_do_that_and_no_more(declared: Shop) -> None:
     declared.run("pgtrickle")
-    declared.run("admin")
+    declared.run("admin for the runner")
     _written(declared)
     with declared.client("runner") as pt:
         results = pt.refresh(["reports.totals", "reports.big"])
