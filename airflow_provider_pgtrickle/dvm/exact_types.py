@@ -119,25 +119,38 @@ def _arithmetic(node: exp.Expr, a: Exact | None, b: Exact | None) -> Exact | Non
     return Exact(_wider(a, b), max(a.precision - a.scale, b.precision - b.scale) + scale + 1, scale)
 
 
-def _is_nothing(expression: exp.Expr) -> bool:
-    """NULL, or a zero: neither adds digits to a sum that matter."""
+def _null_type(expression: exp.Expr) -> str | None:
+    """The type's name where the expression is a NULL; empty where that has none."""
+    node, target = unparen(expression), ""
+    while isinstance(node, exp.Cast):
+        target = target or node.to.sql("postgres").lower()
+        node = unparen(node.this)
+    return target if isinstance(node, exp.Null) else None
+
+
+def _is_zero(expression: exp.Expr) -> bool:
+    """A zero adds no digits to a sum that matter."""
     node = unparen(expression)
     while isinstance(node, exp.Cast):
         node = unparen(node.this)
-    return isinstance(node, exp.Null) or (isinstance(node, exp.Literal) and not node.is_string and node.name == "0")
+    return isinstance(node, exp.Literal) and not node.is_string and node.name == "0"
 
 
 def _common(branches: list[exp.Expr], columns: Mapping[str, Column]) -> Exact | None:
     kinds: list[Exact] = []
     bases: list[Exact] = []
     for branch in branches:
-        if isinstance(unparen(branch), exp.Null):
+        null = _null_type(branch)
+        if null == "":
             continue
-        kind = exact_type(branch, columns) or (Exact("numeric", 1, 0) if _is_nothing(branch) else None)
+        if null is not None:
+            kind = Exact("numeric", 1, 0) if null in ("decimal", "numeric") else named(null.replace(", ", ","))
+        else:
+            kind = exact_type(branch, columns)
         if kind is None:
             return None
         bases.append(kind)
-        if not _is_nothing(branch):
+        if null is None and not _is_zero(branch):
             kinds.append(kind)
     if not bases or len({k.scale for k in kinds}) > 1:
         return None

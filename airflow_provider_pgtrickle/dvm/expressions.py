@@ -122,6 +122,17 @@ def has_subquery(expression: exp.Expr) -> bool:
     return next(subqueries(expression), None) is not None
 
 
+def holds_query(node: exp.Expr) -> bool:
+    """Whether a node is the value that a subquery gives: (SELECT …), EXISTS, IN, op ANY, op ALL, ARRAY(SELECT …)."""
+    if isinstance(node, exp.Binary) and isinstance(node.expression, (exp.All, exp.Any)):
+        return has_subquery(node.expression)
+    if isinstance(node, exp.In):
+        return bool(node.args.get("query"))
+    if isinstance(node, exp.Array):
+        return any(isinstance(e, exp.Query) for e in node.expressions)
+    return isinstance(node, (exp.Subquery, exp.Exists)) and has_subquery(node)
+
+
 def equality(term: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
     """Both sides of `a = b`."""
     bare = unparen(term)

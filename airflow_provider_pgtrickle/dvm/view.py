@@ -15,6 +15,7 @@ from airflow_provider_pgtrickle.dvm.explain import Explanation, explain
 from airflow_provider_pgtrickle.dvm.expressions import render
 from airflow_provider_pgtrickle.dvm.frontend import PASSES
 from airflow_provider_pgtrickle.dvm.frontend.build import Builder
+from airflow_provider_pgtrickle.dvm.frontend.covered import covered
 from airflow_provider_pgtrickle.dvm.frontend.inline_views import inline_views
 from airflow_provider_pgtrickle.dvm.frontend.parse import parse
 from airflow_provider_pgtrickle.dvm.frontend.prune import prune
@@ -197,7 +198,7 @@ def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], 
         root: Node = Native(query, tuple(builder.name(o) for o in outputs), reads)
     else:
         built, _ = builder.query(query, Scope())
-        root = prune(built)
+        root = prune(covered(built))
     described = Query(root, outputs, builder.name)
     sink = next(s for s in (kind.take(described) for kind in SINKS) if s is not None)
     used = _used(sink.storage, builder)

@@ -65,3 +65,88 @@ def test_a_limit_over_rows_that_differ_in_nothing_shown(new_case: NewCase) -> No
             ["INSERT INTO l VALUES (1)", "INSERT INTO r VALUES (1, 2), (1, 2), (1, 3)"],
             ["DELETE FROM r WHERE v = 2"],
         )
+
+
+SHOP = (
+    "CREATE TABLE a (id int PRIMARY KEY, g int, x text, arr int[])",
+    "CREATE TABLE b (id int PRIMARY KEY, g int, y text)",
+    "CREATE TABLE k (g int, v int, t text)",
+    "INSERT INTO a VALUES (1, 1, 'x,y', '{1,2}'), (2, 1, 'z', '{}'), (3, 2, NULL, NULL), (4, NULL, 'q,r', '{3,3}')",
+    "INSERT INTO b VALUES (1, 1, 'u'), (2, 2, 'v'), (3, NULL, 'w'), (4, 1, 'u')",
+    "INSERT INTO k VALUES (1, 10, 'a'), (1, 10, 'a'), (2, NULL, 'b'), (NULL, 5, NULL)",
+)
+SHOP_CYCLES = (
+    [
+        "INSERT INTO a VALUES (5, 1, 'x,y,z', '{1,1,1}'), (6, 3, 'm', '{9}')",
+        "INSERT INTO b VALUES (5, 3, 'zz')",
+        "INSERT INTO k VALUES (3, 1, 'c'), (1, 10, 'a')",
+    ],
+    [
+        "UPDATE a SET g = coalesce(g, 0) + 1 WHERE id IN (1, 4)",
+        "UPDATE b SET g = 2 WHERE id IN (1, 3)",
+        "UPDATE k SET v = v + 1 WHERE g = 1",
+        "UPDATE a SET id = 10 WHERE id = 2",
+    ],
+    ["DELETE FROM a WHERE id = 3", "DELETE FROM b WHERE id = 2", "DELETE FROM k WHERE g = 2"],
+    ["DELETE FROM a", "DELETE FROM k", "UPDATE b SET y = 'q'"],
+    ["INSERT INTO a VALUES (1, 1, 'x,y', '{1,2}'), (2, NULL, '', '{}')", "INSERT INTO k VALUES (1, 1, 'k')"],
+)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*) AS c, (SELECT count(*) FROM b) AS d FROM a",
+        "SELECT g, count(*) AS m FROM a GROUP BY g HAVING count(*) > (SELECT count(*) FROM k WHERE k.g = a.g)",
+        "SELECT g FROM a GROUP BY g HAVING EXISTS (SELECT 1 FROM k WHERE k.v > sum(a.id))",
+        "SELECT g, (SELECT count(*) FROM k WHERE k.g = a.g AND k.v >= max(a.id)) AS n FROM a GROUP BY g",
+    ],
+)
+def test_an_aggregate_in_a_subquery_belongs_to_the_block_whose_columns_it_reads(new_case: NewCase, query: str) -> None:
+    with new_case(*SHOP) as case:
+        maintain(case, query, *SHOP_CYCLES)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT g, sum(CASE WHEN g = ANY (SELECT g FROM b) THEN 1 END) AS s FROM a GROUP BY g",
+        "SELECT g, sum(CASE WHEN g > ALL (SELECT v FROM k WHERE v > 0) THEN 1 ELSE 0 END) AS s FROM a GROUP BY g",
+        "SELECT v.x FROM (VALUES ((SELECT max(id) FROM a)), (1)) v(x)",
+        "SELECT a.id, v.x FROM a JOIN (VALUES ((SELECT max(id) FROM b)), (1)) v(x) ON v.x = a.id",
+        "SELECT s.n FROM generate_series(1, (SELECT max(g) FROM a)) s(n)",
+        "SELECT a.id, s.n FROM a, generate_series(1, (SELECT count(*) FROM b WHERE b.g = a.g)) s(n)",
+    ],
+)
+def test_a_subquery_is_seen_wherever_it_stands(new_case: NewCase, query: str) -> None:
+    with new_case(*SHOP) as case:
+        maintain(case, query, *SHOP_CYCLES)
+
+
+def test_rows_of_both_sides_of_a_full_join_may_have_nothing_but_nulls(new_case: NewCase) -> None:
+    with new_case(*SHOP) as case:
+        maintain(
+            case,
+            "SELECT a.g, b.h FROM (SELECT DISTINCT g FROM a) a FULL JOIN (SELECT DISTINCT g AS h FROM b) b ON g = h",
+            *SHOP_CYCLES,
+        )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "sum(CASE WHEN t = 'a' THEN v END)",
+        "sum(CASE WHEN t = 'a' THEN 1 ELSE 0::bigint END)",
+        "sum(CASE WHEN t = 'a' THEN 1 ELSE 0::double precision END)",
+        "sum(CASE WHEN t = 'a' THEN 1 ELSE NULL::numeric END)",
+        "avg(CASE WHEN t IS NULL THEN v::numeric(10,2) END)",
+    ],
+)
+def test_a_null_branch_has_a_type_of_its_own(new_case: NewCase, value: str) -> None:
+    with new_case(*SHOP) as case:
+        maintain(case, f"SELECT g, {value} AS s FROM k GROUP BY g", *SHOP_CYCLES)
+
+
+def test_elements_are_numbered_from_their_arrays(new_case: NewCase) -> None:
+    with new_case(*SHOP) as case:
+        maintain(case, "SELECT a.id, w.v, w.o FROM a, unnest(arr) WITH ORDINALITY AS w(v, o)", *SHOP_CYCLES)

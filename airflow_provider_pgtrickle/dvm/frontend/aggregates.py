@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.dvm.expressions import is_row_column
+
 NAMES = {
     "any_value", "array_agg", "avg", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "corr", "count",
     "covar_pop", "covar_samp", "cume_dist", "dense_rank", "every", "json_agg", "json_agg_strict", "json_arrayagg",
@@ -48,18 +50,36 @@ def is_order_sensitive(call: exp.Expr) -> bool:
 
 
 def aggregate_calls(expression: exp.Expr, own: frozenset[str]) -> Iterator[exp.Expr]:
-    """The outermost aggregate calls with their FILTER and WITHIN GROUP, none inside OVER or a subquery."""
-    stack = [expression]
+    """The outermost aggregate calls of a block's bound expression, with their FILTER and WITHIN GROUP.
+
+    None inside OVER. Inside a subquery only those over the row alone: by SQL's rule they are the outer block's.
+    """
+    stack: list[tuple[exp.Expr, bool]] = [(expression, False)]
     while stack:
-        node = stack.pop()
-        if isinstance(node, (exp.Select, exp.SetOperation)):
-            continue
+        node, nested = stack.pop()
+        nested = nested or isinstance(node, (exp.Select, exp.SetOperation))
         if isinstance(node, exp.Window):
-            stack.extend(_window_parts(node))
-        elif isinstance(node, (exp.Filter, exp.WithinGroup)) or is_aggregate(node, own):
+            stack.extend((part, nested) for part in _window_parts(node))
+        elif not _is_call(node, own):
+            stack.extend((child, nested) for child in node.iter_expressions())
+        elif not nested or _is_over_row(node):
             yield node
         else:
-            stack.extend(node.iter_expressions())
+            stack.extend((child, nested) for child in node.iter_expressions())
+
+
+def _is_call(node: exp.Expr, own: frozenset[str]) -> bool:
+    return isinstance(node, (exp.Filter, exp.WithinGroup)) or is_aggregate(node, own)
+
+
+def _is_over_row(call: exp.Expr) -> bool:
+    columns = list(call.find_all(exp.Column))
+    return bool(columns) and all(is_row_column(c) for c in columns)
+
+
+def belongs(found: exp.Expr) -> bool:
+    """Whether a call that looks like one of the block's is one: `count(*)` in a subquery is the subquery's."""
+    return found.find_ancestor(exp.Select, exp.SetOperation) is None or _is_over_row(found)
 
 
 def _window_parts(window: exp.Window) -> list[exp.Expr]:

@@ -26,6 +26,7 @@ from airflow_provider_pgtrickle.dvm.operators.constant import Constant
 from airflow_provider_pgtrickle.dvm.operators.filter import Filter
 from airflow_provider_pgtrickle.dvm.operators.inner_join import InnerJoin
 from airflow_provider_pgtrickle.dvm.operators.lateral import Lateral
+from airflow_provider_pgtrickle.dvm.operators.native import Native
 from airflow_provider_pgtrickle.dvm.operators.outer_join import OuterJoin
 from airflow_provider_pgtrickle.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
@@ -154,7 +155,30 @@ def _function(builder: Builder, item: exp.Expr, scope: Scope) -> Node:
         return _derived(builder, exp.Subquery(this=bare.this, alias=item.args["alias"].copy()), scope)
     names = tuple(builder.name(o) for o in outputs)
     scope.add(item.alias, dict(zip(outputs, names, strict=True)))
-    return Constant(bind(bare, Scope()), names, ordinality)
+    bound = bind(bare, Scope())
+    reads = frozenset(t.meta[SOURCE_META] for t in bound.find_all(exp.Table) if SOURCE_META in t.meta)
+    if not reads:
+        return Constant(bound, names, ordinality)
+    if ordinality:
+        raise Refused(Reason.UNSUPPORTED_SYNTAX, "a subquery under WITH ORDINALITY")
+    query = _all_of(bound, outputs)
+    builder.note_reads(query)
+    return Native(query, names, reads)
+
+
+def _all_of(item: exp.Expr, outputs: list[str]) -> exp.Select:
+    """SELECT outputs FROM item."""
+    alias = exp.TableAlias(
+        this=exp.to_identifier("__pgt_i", quoted=True), columns=[exp.to_identifier(o, quoted=True) for o in outputs]
+    )
+    relation = (
+        exp.Subquery(this=item.this, alias=alias)
+        if isinstance(item, exp.Paren)
+        else exp.Lateral(this=item, alias=alias)
+    )
+    return exp.Select(
+        expressions=[exp.column(o, table="__pgt_i", quoted=True) for o in outputs], from_=exp.From(this=relation)
+    )
 
 
 def _bare(item: exp.Expr) -> tuple[exp.Expr, list[str], bool]:
@@ -165,13 +189,14 @@ def _bare(item: exp.Expr) -> tuple[exp.Expr, list[str], bool]:
         raise Refused(Reason.UNSUPPORTED_SYNTAX, "a column definition list", "It runs FULL.")
     ordinality = bool(item.args.get("ordinality"))
     bare = item.copy()
-    if isinstance(bare, exp.Unnest):
-        offset = bare.args.get("offset")
+    inner = bare.this if isinstance(bare, exp.Lateral) else bare
+    if isinstance(inner, exp.Unnest):
+        offset = inner.args.get("offset")
         if offset:
             ordinality = True
             if isinstance(offset, exp.Identifier):
                 outputs.append(offset.name)
-        bare.set("offset", None)
+        inner.set("offset", None)
     bare.set("alias", None)
     bare.set("joins", None)
     if isinstance(bare, (exp.Lateral, exp.Table)):
@@ -180,10 +205,10 @@ def _bare(item: exp.Expr) -> tuple[exp.Expr, list[str], bool]:
         bare = exp.Paren(this=bare)
         outputs = outputs or [f"column{n}" for n in range(1, len(item.expressions[0].expressions) + 1)]
     if not outputs and isinstance(bare, exp.Subquery):
-        inner: exp.Expr = bare.this
-        while isinstance(inner, (exp.SetOperation, exp.Subquery)):
-            inner = inner.this
-        outputs = [i.alias_or_name for i in inner.expressions]
+        first: exp.Expr = bare.this
+        while isinstance(first, (exp.SetOperation, exp.Subquery)):
+            first = first.this
+        outputs = [i.alias_or_name for i in first.expressions]
     if not outputs:
         outputs = [item.alias]
     return bare, outputs, ordinality
@@ -247,7 +272,7 @@ def _reads_neighbours(item: exp.Expr, scope: Scope) -> bool:
 
 
 def _lateral(builder: Builder, left: Node, join: exp.Join, outer: bool, scope: Scope) -> Node:
-    from airflow_provider_pgtrickle.dvm.frontend.subquery import analyse
+    from airflow_provider_pgtrickle.dvm.frontend.subquery import analyse, of_expression
 
     item = join.this
     bare, outputs, ordinality = _bare(item)
@@ -257,7 +282,8 @@ def _lateral(builder: Builder, left: Node, join: exp.Join, outer: bool, scope: S
         parts = analyse(builder, query, scope, left)
         bound: exp.Expr = exp.Subquery(this=query)
     else:
-        bound, parts = bind(bare, scope), ()
+        bound = bind(bare, scope)
+        parts = of_expression(builder, bound, scope, left)
     names = [builder.name(o) for o in outputs]
     scope.add(item.alias, dict(zip(outputs, names, strict=True)))
     terms = [bind(t, scope) for t in conjuncts(join.args.get("on"))]

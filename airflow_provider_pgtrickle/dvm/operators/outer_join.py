@@ -49,7 +49,11 @@ class OuterJoin(Node):
             bound = {r for _, r in self.pairs}
             if any(key <= bound for key in self.right.unique_keys):
                 return self.left.unique_keys
-        return frozenset(a | b for a in self.left.unique_keys for b in self.right.unique_keys)
+        both = [(a, b) for a in self.left.unique_keys for b in self.right.unique_keys]
+        if self.kind == "FULL":
+            # A left row without a partner and a right one look alike in keys that are all NULL.
+            both = [(a, b) for a, b in both if _never_all_null(self.left, a) or _never_all_null(self.right, b)]
+        return frozenset(a | b for a, b in both)
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -156,3 +160,7 @@ class OuterJoin(Node):
 
     def label(self) -> str:
         return f"{self.kind.title()}Join on {self.condition.sql('postgres')}"
+
+
+def _never_all_null(node: Node, key: Key) -> bool:
+    return any(node.column(name).not_null for name in key)

@@ -1,0 +1,41 @@
+"""A subquery in a place that no operator differentiates is refused: its changes would go unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.emit import SOURCE_META
+from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
+
+
+def covered(root: Node) -> Node:
+    """The tree itself: every table that stands in an expression of a node is a source of that node."""
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        for expression in _expressions(vars(node).values()):
+            for table in expression.find_all(exp.Table):
+                if table.meta.get(SOURCE_META) not in {None, *node.own_sources}:
+                    raise Refused(
+                        Reason.UNSUPPORTED_SYNTAX,
+                        f"a subquery over {table.name} in this place",
+                        "Move it into a derived table; until then it runs FULL.",
+                    )
+        stack.extend(node.inputs)
+        stack.extend(p.core for p in getattr(node, "parts", ()) if p.core is not None)
+    return root
+
+
+def _expressions(values: object) -> Iterator[exp.Expr]:
+    if isinstance(values, exp.Expr):
+        yield values
+    elif not isinstance(values, (str, Node)) and hasattr(values, "__iter__"):
+        for value in values:
+            yield from _expressions(value)
