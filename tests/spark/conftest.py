@@ -35,7 +35,7 @@ def connect_server(spark_alone: None, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="session")
 def connect(connect_server: ConnectServer) -> Iterator[SparkSession]:
-    with _client(connect_server) as session:
+    with client(connect_server) as session:
         yield session
 
 
@@ -58,7 +58,7 @@ def on_cluster(cluster: StandaloneCluster, tmp_path_factory: pytest.TempPathFact
     conf = {"spark.executor.memory": "512m"}
     with (
         ConnectServer(tmp_path_factory.mktemp("driver"), Settings.load(), master=cluster.url, conf=conf) as server,
-        _client(server) as session,
+        client(server) as session,
     ):
         yield session
 
@@ -89,7 +89,8 @@ def snapshot_now(database: Database) -> SnapshotNow:
 
 
 @contextmanager
-def _client(server: ConnectServer) -> Iterator[SparkSession]:
+def client(server: ConnectServer) -> Iterator[SparkSession]:
+    """A session of a Connect server, beside whatever other sessions the process has."""
     # The class itself: PySpark's own builder would turn this whole process over to Connect.
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
