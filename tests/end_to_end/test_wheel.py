@@ -49,7 +49,12 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     if UV:
         run(UV, "venv", "--quiet", "--python", sys.executable, folder / "venv", cwd=folder)
         python = folder / "venv" / "bin" / "python"
-        run(UV, "pip", "install", "--quiet", "--python", python, "-c", locked, wheel, cwd=folder)
+        install = [UV, "pip", "install", "--quiet", "--python", python, "-c", locked, wheel]
+        try:
+            # What set-up brought is in uv's cache; asking the registry about each package takes a minute.
+            run(*install, "--offline", cwd=folder)
+        except AssertionError:
+            run(*install, cwd=folder)
     else:
         run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
         run(folder / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet", "-c", locked, wheel, cwd=folder)
