@@ -11,8 +11,6 @@ from airflow_provider_pgtrickle.catalog.records import StorageColumn
 from airflow_provider_pgtrickle.declare.scalar import scalar
 from airflow_provider_pgtrickle.dvm import View
 
-ROW_ID = "__pgt_row_id"
-
 _DESCRIBE = """
 SELECT a.attname,
        pg_catalog.format_type(a.atttypid, a.atttypmod),

@@ -12,9 +12,10 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.capture.guard import guard
 from airflow_provider_pgtrickle.declare import columns, identity_index
-from airflow_provider_pgtrickle.declare.columns import ROW_ID, Column
+from airflow_provider_pgtrickle.declare.columns import Column
 from airflow_provider_pgtrickle.declare.options import partition_key
 from airflow_provider_pgtrickle.declare.scalar import scalar
+from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.errors import UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
 

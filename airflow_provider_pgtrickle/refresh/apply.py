@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from airflow_provider_pgtrickle.dvm.buffers import buffer_column
+from airflow_provider_pgtrickle.capture.layout import CHANGES
+from airflow_provider_pgtrickle.dvm.buffers import ROW_ID, buffer_column
+from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.refresh import invariants
 from airflow_provider_pgtrickle.refresh.consolidate import (
     DELETE,
@@ -20,7 +22,7 @@ from airflow_provider_pgtrickle.refresh.consolidate import (
 )
 from airflow_provider_pgtrickle.refresh.sameness import agree, look_alike
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
-from airflow_provider_pgtrickle.refresh.stage import CHANGES, ROW_ID, WEIGHT, names
+from airflow_provider_pgtrickle.refresh.stage import names
 
 
 @dataclass(frozen=True)

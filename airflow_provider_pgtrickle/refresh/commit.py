@@ -8,6 +8,7 @@ from typing import Any
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from airflow_provider_pgtrickle.capture.layout import CHANGES
 from airflow_provider_pgtrickle.catalog.records import StreamTable
 from airflow_provider_pgtrickle.errors import TransientFault
 from airflow_provider_pgtrickle.refresh import alerts, apply, history, lease, stage
@@ -125,7 +126,7 @@ def _exists(conn: Connection, buffer: str) -> bool:
     row = conn.execute(
         "SELECT EXISTS (SELECT FROM pg_catalog.pg_class WHERE relname = %s"
         " AND relnamespace = pg_catalog.to_regnamespace(%s))",
-        (buffer, stage.CHANGES),
+        (buffer, CHANGES),
     ).fetchone()
     return row is not None and bool(row[0])
 

@@ -10,6 +10,7 @@ from psycopg import sql
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.dvm import SparkPlan, identity
 from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding
+from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.dvm.schema import Source
 from airflow_provider_pgtrickle.refresh import describe, pending, stage
 from airflow_provider_pgtrickle.refresh.consolidate import consolidate
@@ -178,7 +179,7 @@ def _rows_sql(member: Member, decision: Decision, binding: Binding) -> str | Non
     if decision.action is Action.DIFFERENTIAL:
         return member.query.delta(binding)
     whole = sql.SQL(member.query.full(binding))
-    return sql.SQL("SELECT 1 AS {}, f.* FROM ({}) AS f").format(sql.Identifier(stage.WEIGHT), whole).as_string(None)
+    return sql.SQL("SELECT 1 AS {}, f.* FROM ({}) AS f").format(sql.Identifier(WEIGHT), whole).as_string(None)
 
 
 def _as_text(member: Member, rows: str) -> str:

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
+from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
+from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh.sameness import Column
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
-from airflow_provider_pgtrickle.refresh.stage import ROW_ID, WEIGHT, analyze, names
+from airflow_provider_pgtrickle.refresh.stage import analyze, names
 
 OP = "__pgt_op"
 

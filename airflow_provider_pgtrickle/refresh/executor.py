@@ -7,16 +7,17 @@ from typing import Any, Protocol
 
 import psycopg
 import pyarrow as pa
-import xxhash
 from psycopg import sql
 
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.dvm import SparkPlan
+from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
+from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
+from airflow_provider_pgtrickle.dvm.identity import row_id
 from airflow_provider_pgtrickle.errors import EnvironmentFault
 from airflow_provider_pgtrickle.refresh import snapshot
-from airflow_provider_pgtrickle.refresh.stage import ROW_ID, WEIGHT, copy_arrow
+from airflow_provider_pgtrickle.refresh.stage import copy_arrow
 
-SEED = 42
 _BATCH = 20_000
 
 
@@ -105,9 +106,3 @@ def read_arrow(conn: psycopg.Connection[tuple[Any, ...]], computation: Computati
             arrays = [weights, [row_id(key) for key in keys], *values]
             batches.append(pa.record_batch([pa.array(a, t) for a, t in zip(arrays, types, strict=True)], schema=schema))
     return pa.Table.from_batches(batches, schema)
-
-
-def row_id(key: str) -> int:
-    """The signed XXH64 of a canonical identity string, as Spark's `xxhash64` gives it."""
-    unsigned = int(xxhash.xxh64_intdigest(key.encode(), SEED))
-    return unsigned - (1 << 64) if unsigned >= 1 << 63 else unsigned

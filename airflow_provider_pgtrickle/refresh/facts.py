@@ -8,6 +8,7 @@ from datetime import datetime
 
 from psycopg import sql
 
+from airflow_provider_pgtrickle.capture.layout import CHANGES
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.catalog.records import StreamTable
 from airflow_provider_pgtrickle.dvm.binding import Window
@@ -15,7 +16,6 @@ from airflow_provider_pgtrickle.dvm.schema import Source
 from airflow_provider_pgtrickle.refresh.decision import SourceFacts
 from airflow_provider_pgtrickle.refresh.frontier import Frontier
 from airflow_provider_pgtrickle.refresh.snapshot import Connection, Snapshot
-from airflow_provider_pgtrickle.refresh.stage import CHANGES
 
 _TRIGGERS = "pgtrickle_capture_"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from psycopg import sql
 
+from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.errors import InvariantViolated
 from airflow_provider_pgtrickle.refresh.consolidate import DUPLICATE, INSERT, OP, Difference, Sink
 from airflow_provider_pgtrickle.refresh.sameness import agree
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
-from airflow_provider_pgtrickle.refresh.stage import ROW_ID
 
 _REMEDY = (
     "Nothing was written. Refresh it with force_full=True; if its rows were not changed by hand, please report this."

@@ -12,8 +12,10 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.catalog.records import StorageColumn
 from airflow_provider_pgtrickle.dvm import binding
+from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
+from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
-from airflow_provider_pgtrickle.refresh.stage import ROW_ID, WEIGHT, names
+from airflow_provider_pgtrickle.refresh.stage import names
 
 MAX_LITERAL_ROWS = 50_000
 

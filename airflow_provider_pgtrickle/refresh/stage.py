@@ -8,12 +8,11 @@ import pyarrow as pa
 import pyarrow.csv
 from psycopg import sql
 
+from airflow_provider_pgtrickle.capture.layout import CHANGES
+from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
+from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
-
-WEIGHT = "__pgt_w"
-ROW_ID = "__pgt_row_id"
-CHANGES = "pgtrickle_changes"
 
 _CHUNK = 50_000
 _ANALYZE_FROM = 5_000

@@ -12,9 +12,10 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.dvm import SparkPlan
+from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
+from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.errors import PgTrickleError
 from airflow_provider_pgtrickle.refresh.executor import Computation, Staged, StageTarget
-from airflow_provider_pgtrickle.refresh.stage import ROW_ID, WEIGHT
 from airflow_provider_pgtrickle.spark.compute import computed
 from airflow_provider_pgtrickle.spark.faults import translating
 from airflow_provider_pgtrickle.spark.leaf import Leaf, Snapshot, portable_dsn

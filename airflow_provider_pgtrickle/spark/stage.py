@@ -10,7 +10,8 @@ import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from airflow_provider_pgtrickle.refresh.stage import ROW_ID, WEIGHT
+from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
+from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.spark.attempt import partition_copier
 from airflow_provider_pgtrickle.spark.faults import translating
 

@@ -81,7 +81,7 @@ class InnerJoin(Node):
         first = self.relations[order[0]]
         before: list[Node] = [first]
         change = d.delta(first)
-        used: list[exp.Expression] = []
+        used: list[exp.Expr] = []
         for index in order[1:]:
             relation = self.relations[index]
             names = {n for r in (*before, relation) for n in r.names}
@@ -99,8 +99,8 @@ class InnerJoin(Node):
         before: list[Node],
         change: Node | None,
         relation: Node,
-        used: list[exp.Expression],
-        fresh: list[exp.Expression],
+        used: list[exp.Expr],
+        fresh: list[exp.Expr],
     ) -> Node | None:
         """The rule for one more input; `used` are the terms among the inputs before, `fresh` those with it."""
         own = d.delta(relation)
