@@ -13,6 +13,8 @@ from sqlglot import exp
 
 ROW = "__pgt_row"
 WEIGHT = "__pgt_w"
+SET_META = "pgtrickle_set"
+"""Where the front end marks a call that returns a set of rows."""
 
 
 def render(expression: exp.Expr) -> str:
@@ -120,6 +122,19 @@ def subqueries(expression: exp.Expr) -> Iterator[exp.Query]:
 
 def has_subquery(expression: exp.Expr) -> bool:
     return next(subqueries(expression), None) is not None
+
+
+def returns_set(expression: exp.Expr) -> bool:
+    """Whether an expression may give several rows, or none, for one; a subquery's sets are its own."""
+    stack: list[exp.Expr] = [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (exp.Select, exp.SetOperation)):
+            continue
+        if SET_META in node.meta or isinstance(node, (exp.UDTF, exp.Unnest, exp.ExplodingGenerateSeries)):
+            return True
+        stack.extend(node.iter_expressions())
+    return False
 
 
 def holds_query(node: exp.Expr) -> bool:

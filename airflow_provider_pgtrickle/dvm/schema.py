@@ -52,5 +52,7 @@ class Schema:
     """Volatility ('i', 's', 'v') of each function the query calls, by lower-case name; the worst of its overloads."""
     aggregates: frozenset[str] = frozenset()
     """Lower-case names of the user-defined aggregates the query calls."""
+    set_returning: frozenset[str] = frozenset()
+    """Lower-case names of the functions it calls that return sets of rows."""
     view_columns: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     """Output column names of each view."""

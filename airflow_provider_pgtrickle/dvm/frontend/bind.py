@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.expressions import rewrite
+from airflow_provider_pgtrickle.dvm.expressions import ROW, is_row_column, rewrite
 from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 
@@ -16,7 +16,7 @@ def bind(expression: exp.Expr, scope: Scope) -> exp.Expr:
         if isinstance(node, (exp.Select, exp.SetOperation)):
             return bind_nested(node, scope)
         if isinstance(node, exp.Column):
-            return scope.resolve(node)
+            return node.copy() if is_row_column(node) else scope.resolve(node)
         if isinstance(node, exp.Dot) and isinstance(node.this, (exp.Identifier, exp.Dot)):
             return None
         return None
@@ -36,7 +36,7 @@ def _visit(node: exp.Expr, scope: Scope, inner: frozenset[str]) -> None:
         inner = inner | defined_aliases(node)
     for child in list(node.iter_expressions()):
         if isinstance(child, exp.Column):
-            if child.table and child.table not in inner:
+            if child.table and child.table not in inner and child.table != ROW:
                 child.replace(scope.resolve(child))
             continue
         _visit(child, scope, inner)

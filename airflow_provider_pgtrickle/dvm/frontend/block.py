@@ -12,14 +12,16 @@ from airflow_provider_pgtrickle.dvm.expressions import (
     conjunction,
     conjuncts,
     has_subquery,
+    holds_query,
     is_row_column,
     plain_column,
     rewrite,
     unparen,
 )
 from airflow_provider_pgtrickle.dvm.frontend import from_items
-from airflow_provider_pgtrickle.dvm.frontend.aggregates import aggregate_calls
+from airflow_provider_pgtrickle.dvm.frontend.aggregates import aggregate_calls, belongs
 from airflow_provider_pgtrickle.dvm.frontend.bind import bind
+from airflow_provider_pgtrickle.dvm.frontend.decorrelate import join_scalars, semi_join
 from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.dvm.frontend.subquery import of_expression
 from airflow_provider_pgtrickle.dvm.node import Node
@@ -42,7 +44,7 @@ def build(builder: Builder, select: exp.Select, scope: Scope) -> tuple[Node, lis
     terms = [bind(t, scope) for t in conjuncts(where.this)] if where else []
     plain = [t for t in terms if not has_subquery(t)]
     node = from_items.combine(group.relations, [*_plain(group.terms), *plain])
-    node = _filtered(builder, node, scope, [t for t in (*group.terms, *terms) if has_subquery(t)])
+    node = filtered(builder, node, scope, [t for t in (*group.terms, *terms) if has_subquery(t)])
 
     outputs = [_output_name(i) for i in select.expressions]
     items = [bind(i.this if isinstance(i, exp.Alias) else i, scope) for i in select.expressions]
@@ -52,7 +54,7 @@ def build(builder: Builder, select: exp.Select, scope: Scope) -> tuple[Node, lis
     if select.args.get("group") or having or any(_aggregates(builder, e) for e in items):
         node, rewritten = _grouped(builder, select, scope, node, [*items, *having])
         items, having = rewritten[: len(items)], rewritten[len(items) :]
-        node = _filtered(builder, node, scope, having)
+        node = filtered(builder, node, scope, having)
     node, items = _windowed(builder, node, scope, items)
     node = _project(builder, node, scope, outputs, items)
     distinct = select.args.get("distinct")
@@ -71,18 +73,27 @@ def _plain(terms: list[exp.Expr]) -> list[exp.Expr]:
     return [t for t in terms if not has_subquery(t)]
 
 
-def _filtered(builder: Builder, node: Node, scope: Scope, terms: list[exp.Expr]) -> Node:
-    """A filter for each term with a subquery, one for all others."""
+def filtered(builder: Builder, node: Node, scope: Scope, terms: list[exp.Expression]) -> Node:
+    """The rows for which every term is true: joins for the subqueries that can be, a filter for each other."""
     plain = _plain(terms)
     if plain:
         node = Filter(node, conjunction(plain))
     for term in terms:
-        if has_subquery(term):
-            node = Filter(node, term, of_expression(builder, term, scope, node))
+        if not has_subquery(term):
+            continue
+        joined = semi_join(builder, node, term)
+        if joined is not None:
+            node = joined
+            continue
+        node, rest = join_scalars(builder, node, term)
+        node = Filter(node, rest, of_expression(builder, rest, scope, node) if has_subquery(rest) else ())
     return node
 
 
 def _project(builder: Builder, node: Node, scope: Scope, outputs: list[str], items: list[exp.Expr]) -> Project:
+    for number, item in enumerate(items):
+        if has_subquery(item):
+            node, items[number] = join_scalars(builder, node, item)
     parts = tuple(p for i in items if has_subquery(i) for p in of_expression(builder, i, scope, node))
     return Project(node, tuple((builder.name(o), i) for o, i in zip(outputs, items, strict=True)), parts)
 
@@ -144,22 +155,18 @@ def _hoisted(builder: Builder, call: exp.Expr, computed: list[tuple[str, exp.Exp
     """The call with subqueries in its arguments replaced by computed columns."""
 
     def change(node: exp.Expr) -> exp.Expr | None:
-        if isinstance(node, (exp.Subquery, exp.Exists)) and has_subquery(node):
-            name = builder.name("sub")
-            computed.append((name, node.copy()))
-            return column(name)
-        if isinstance(node, exp.In) and node.args.get("query"):
-            name = builder.name("sub")
-            computed.append((name, node.copy()))
-            return column(name)
-        return None
+        if not holds_query(node):
+            return None
+        name = builder.name("sub")
+        computed.append((name, node.copy()))
+        return column(name)
 
     return rewrite(call, change) if has_subquery(call) else call
 
 
 def _over_groups(expression: exp.Expr, keys: list[tuple[exp.Expr, str]], calls: dict[exp.Expr, str]) -> exp.Expr:
     def change(node: exp.Expr) -> exp.Expr | None:
-        if node in calls:
+        if node in calls and belongs(node):
             return column(calls[node])
         if isinstance(node, exp.Window):
             return None
@@ -225,7 +232,7 @@ def _windowed(builder: Builder, node: Node, scope: Scope, items: list[exp.Expr])
         node = Window(node, tuple(sorted(partition_names)), tuple(functions))
 
     def change(found: exp.Expr) -> exp.Expr | None:
-        return column(calls[found]) if isinstance(found, exp.Window) and found in calls else None
+        return column(calls[found]) if isinstance(found, exp.Window) and found in calls and belongs(found) else None
 
     return node, [rewrite(i, change) for i in items]
 

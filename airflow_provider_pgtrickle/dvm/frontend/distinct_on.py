@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.expressions import unparen
+from airflow_provider_pgtrickle.dvm.expressions import returns_set, unparen
+from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.dvm.schema import Schema
 
 RANK = "__pgt_rank"
@@ -29,6 +30,12 @@ def distinct_on(query: exp.Query, schema: Schema) -> exp.Query:
 
 
 def _rewritten(select: exp.Select, distinct: exp.Distinct) -> exp.Select:
+    if any(returns_set(item) for item in select.expressions):
+        raise Refused(
+            Reason.UNSUPPORTED_SYNTAX,
+            "DISTINCT ON beside a function that returns a set",
+            "Call the function in a derived table; until then it runs FULL.",
+        )
     on = unparen(distinct.args["on"])
     keys = on.expressions if isinstance(on, exp.Tuple) else [on]
     by_output = {item.alias: item.this for item in select.expressions if isinstance(item, exp.Alias)}

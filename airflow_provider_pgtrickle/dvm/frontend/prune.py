@@ -17,6 +17,7 @@ from airflow_provider_pgtrickle.dvm.operators.lateral import Lateral
 from airflow_provider_pgtrickle.dvm.operators.outer_join import OuterJoin
 from airflow_provider_pgtrickle.dvm.operators.project import Project
 from airflow_provider_pgtrickle.dvm.operators.scan import Scan
+from airflow_provider_pgtrickle.dvm.operators.semi_join import SemiJoin
 from airflow_provider_pgtrickle.dvm.operators.set_operation import SetOperation
 from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.dvm.operators.window import Window
@@ -53,7 +54,7 @@ def _reads(node: Node, needed: set[str]) -> set[str]:
     elif isinstance(node, InnerJoin):
         for term in node.terms:
             found |= columns_of(term)
-    elif isinstance(node, OuterJoin):
+    elif isinstance(node, (OuterJoin, SemiJoin)):
         found |= columns_of(node.condition)
     elif isinstance(node, Aggregate):
         found |= set(node.group)

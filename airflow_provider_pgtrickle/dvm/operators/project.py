@@ -10,7 +10,7 @@ from sqlglot import exp
 from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.exact_types import exact_type
-from airflow_provider_pgtrickle.dvm.expressions import plain_column
+from airflow_provider_pgtrickle.dvm.expressions import plain_column, returns_set
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.dependent import Subquery, dependent_delta, unique_keys_through
 
@@ -61,7 +61,7 @@ class Project(Node):
 
     @property
     def unique_keys(self) -> frozenset[Key]:
-        if any(isinstance(x, (exp.UDTF, exp.Unnest)) for _, e in self.items for x in e.walk()):
+        if any(returns_set(x) for _, x in self.items):
             return frozenset()
         return unique_keys_through(self.child, self.passed)
 
