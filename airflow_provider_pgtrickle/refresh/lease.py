@@ -19,6 +19,9 @@ from airflow_provider_pgtrickle.settings import Settings
 
 _TERMINATE_MS = 5000
 
+_OF_RUN = "FROM pgtrickle.pgt_stream_tables WHERE pg_catalog.split_part(lease_token, '/', 1) = %s"
+_END = "UPDATE pgtrickle.pgt_stream_tables SET lease_token = NULL, lease_pid = NULL, lease_expires = NULL"
+
 
 @dataclass(frozen=True)
 class RunToken:
@@ -93,14 +96,12 @@ def terminate_holders(conn: Connection, ids: Sequence[int]) -> None:
 
 def revoke(conn: Connection, run: str) -> list[int]:
     """Take every lease of a run away and end its sessions: what a kill does. The ids that it held."""
-    held = conn.execute(
-        "UPDATE pgtrickle.pgt_stream_tables SET lease_token = NULL, lease_pid = NULL, lease_expires = NULL"
-        " WHERE pg_catalog.split_part(lease_token, '/', 1) = %s RETURNING pgt_id",
-        (run,),
-    ).fetchall()
-    ids = [pgt_id for (pgt_id,) in held]
+    ids = [pgt_id for (pgt_id,) in conn.execute(f"SELECT pgt_id {_OF_RUN}", (run,)).fetchall()]
     if ids:
+        # A session in its commit has its rows locked, however long it waits there, and is ended first.
+        conn.execute(f"{_END} WHERE pgt_id IN (SELECT pgt_id {_OF_RUN} FOR UPDATE SKIP LOCKED)", (run,))
         terminate_holders(conn, ids)
+        conn.execute(f"{_END} WHERE pgt_id IN (SELECT pgt_id {_OF_RUN})", (run,))
     return ids
 
 

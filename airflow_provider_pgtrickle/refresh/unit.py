@@ -94,5 +94,5 @@ def _persistently(request: Request) -> dict[str, RefreshResult]:
                     remedy="Look at that run's result instead.",
                 ) from error
         time.sleep(failure.back_off(number, request.settings))
-        request = replace(request, token=RunToken(request.token.run))
+        request = replace(request, token=RunToken(request.token.run), takes_over=False)
     raise AssertionError("the last try returns or raises")

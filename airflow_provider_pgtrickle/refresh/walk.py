@@ -42,6 +42,8 @@ class Request:
     force_full: bool
     token: RunToken
     initiated_by: str
+    takes_over: bool = True
+    """False for what tries again by itself: it may be the orphan whose tables a newer attempt has just taken."""
 
     @property
     def unit(self) -> tuple[str, ...]:
@@ -106,7 +108,7 @@ def _give_up_indexes(conn: Connection, unit: Mapping[str, Member]) -> bool:
 def _hold(conn: Connection, ids: Sequence[int], request: Request) -> bool:
     """Lock all members. One that an earlier attempt of this run holds, or a run past its time, is taken from it."""
     busy = lease.try_lock(conn, ids)
-    if busy and lease.may_take_over(conn, busy, request.token.run):
+    if busy and request.takes_over and lease.may_take_over(conn, busy, request.token.run):
         lease.terminate_holders(conn, busy)
         lease.try_lock(conn, busy)
         # Where the role may not end that session, the lease alone decides: what it computes, it can't commit.

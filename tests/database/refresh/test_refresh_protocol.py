@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import psycopg
 import pytest
 
@@ -134,6 +136,39 @@ def test_a_revoked_run_does_not_try_again(big: Workshop) -> None:
     with pytest.raises(LeaseLost, match="it was killed"):
         big.refresh_one("big", run_token="doomed", settings=patient)
     assert [h.status for h in big.history("big")] == ["FAILED", "COMPLETED"]
+    assert big.one("SELECT count(*) FROM big") == 50
+
+
+def test_a_run_that_waits_in_its_commit_is_revoked_at_once(big: Workshop) -> None:
+    big.run("DELETE FROM orders WHERE id = 100")
+    with user(big) as blocker, ThreadPoolExecutor(1) as pool:
+        blocker.execute("LOCK TABLE big IN SHARE ROW EXCLUSIVE MODE")
+        doomed = pool.submit(big.refresh_one, "big", run_token="doomed")
+        while not big.one("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'big'::regclass"):
+            assert not doomed.done()
+        with user(big) as killer:
+            killer.execute("SET lock_timeout = '1s'")
+            assert lease.revoke(killer, "doomed") == [big.record("big").id]
+        assert isinstance(doomed.exception(), (LeaseLost, TransientFault))
+    assert big.one("SELECT count(*) FROM pgtrickle.pgt_stream_tables WHERE lease_token IS NOT NULL") == 0
+    assert big.one("SELECT count(*) FROM big") == 50
+
+
+def test_an_attempt_that_tries_again_takes_nothing_from_a_newer_one(big: Workshop) -> None:
+    """An orphan that was ended a moment before the newer attempt wrote its lease doesn't know of that attempt."""
+    big.run("DELETE FROM orders WHERE id = 100")
+    with user(big, autocommit=True) as newer:
+        pgt_id = big.record("big").id
+
+        def take_over() -> None:
+            big.executor.before = None
+            lease.terminate_holders(newer, [pgt_id])
+            assert lease.try_lock(newer, [pgt_id]) == []
+
+        big.executor.before = take_over
+        patient = Settings(retry_attempts=2, retry_base_seconds=0.01)
+        result = big.refresh_one("big", run_token="run", settings=patient)
+    assert (result.action, result.fallback_reason) == ("SKIP", "locked")
     assert big.one("SELECT count(*) FROM big") == 50
 
 
