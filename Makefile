@@ -1,6 +1,6 @@
 # `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint format soak bench demo up down clean
+.PHONY: help setup test lint format live soak bench demo up down clean
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
@@ -18,6 +18,9 @@ lint: setup  ## ruff, its formatter and mypy
 
 test: lint  ## set-up, lint and all tests but the soaks
 	$(PYTEST) -m "not slow"
+
+live: setup  ## all tests under a live Airflow; `make test` has a core of them
+	$(PYTEST) -m live
 
 soak: setup  ## the long randomized tests
 	$(PYTEST) -m slow --timeout=0

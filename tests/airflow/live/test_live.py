@@ -10,6 +10,8 @@ from tests.airflow.live.running import RunningAirflow, wait_for
 from tests.airflow.live.shop import Case
 
 Filled = Callable[[str], Case]
+#: Left to `make live`; `make test` has the two that need a live Airflow most.
+slow = pytest.mark.slow
 
 
 def test_a_schedule_refreshes_and_the_asset_starts_its_consumer(
@@ -38,6 +40,7 @@ def test_a_watcher_in_the_triggerer_refreshes_what_changed(airflow: RunningAirfl
     assert {run["run_type"] for run in airflow.runs("watched")} == {"asset_triggered"}
 
 
+@slow
 def test_a_cleared_task_runs_again_and_does_nothing_twice(airflow: RunningAirflow, filled: Filled) -> None:
     cleared = filled("cleared")
     cleared.change()
@@ -50,6 +53,7 @@ def test_a_cleared_task_runs_again_and_does_nothing_twice(airflow: RunningAirflo
     assert cleared.differences == []
 
 
+@slow
 def test_of_two_runs_at_once_one_refreshes_and_the_other_is_skipped(airflow: RunningAirflow, filled: Filled) -> None:
     twice = filled("twice")
     twice.change()
@@ -64,6 +68,7 @@ def test_of_two_runs_at_once_one_refreshes_and_the_other_is_skipped(airflow: Run
     assert twice.differences == []
 
 
+@slow
 def test_a_suspended_table_is_skipped_until_it_is_resumed(airflow: RunningAirflow, filled: Filled) -> None:
     suspended = filled("suspended")
     suspended.change()
@@ -80,6 +85,7 @@ def test_a_suspended_table_is_skipped_until_it_is_resumed(airflow: RunningAirflo
     assert suspended.differences == []
 
 
+@slow
 @pytest.mark.parametrize(
     ("dag_id", "task_id", "message"),
     [

@@ -9,11 +9,14 @@ import signal
 from collections.abc import Callable
 
 import psutil
+import pytest
 
 from tests.airflow.live.running import RunningAirflow, descendants
 from tests.airflow.live.shop import Case
 
 Filled = Callable[[str], Case]
+#: Left to `make live`; one death is in `make test`.
+slow = pytest.mark.slow
 
 
 def test_a_killed_task_is_retried_and_its_session_ended(airflow: RunningAirflow, filled: Filled) -> None:
@@ -27,6 +30,7 @@ def test_a_killed_task_is_retried_and_its_session_ended(airflow: RunningAirflow,
     equal_and_once(airflow, worker, run)
 
 
+@slow
 def test_a_driver_that_outlives_its_spark_submit_cannot_commit(airflow: RunningAirflow, filled: Filled) -> None:
     driver = filled("driver")
     driver.change()
@@ -39,6 +43,7 @@ def test_a_driver_that_outlives_its_spark_submit_cannot_commit(airflow: RunningA
     equal_and_once(airflow, driver, run)
 
 
+@slow
 def test_a_task_of_a_killed_scheduler_is_taken_over_by_the_next_one(airflow: RunningAirflow, filled: Filled) -> None:
     scheduler = filled("scheduler")
     scheduler.change()
