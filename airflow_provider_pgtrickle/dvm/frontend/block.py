@@ -73,7 +73,7 @@ def _plain(terms: list[exp.Expr]) -> list[exp.Expr]:
     return [t for t in terms if not has_subquery(t)]
 
 
-def filtered(builder: Builder, node: Node, scope: Scope, terms: list[exp.Expression]) -> Node:
+def filtered(builder: Builder, node: Node, scope: Scope, terms: list[exp.Expr]) -> Node:
     """The rows for which every term is true: joins for the subqueries that can be, a filter for each other."""
     plain = _plain(terms)
     if plain:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _NULL_OVER_NOTHING = NAMES - (ORDERED_SETS - {"mode", "percentile_cont", "percentile_disc"}) - {"count", "regr_count"}
 
 
-def semi_join(builder: Builder, node: Node, term: exp.Expression) -> Node | None:
+def semi_join(builder: Builder, node: Node, term: exp.Expr) -> Node | None:
     """The rows of `node` for which a term of WHERE is true, as a semi- or anti-join; None where it is none."""
     member, kind = unparen(term), "SEMI"
     if isinstance(member, exp.Not):
@@ -65,7 +65,7 @@ def semi_join(builder: Builder, node: Node, term: exp.Expression) -> Node | None
     return SemiJoin(kind, node, right, conjunction(terms))
 
 
-def _block(query: exp.Expression) -> exp.Select | None:
+def _block(query: exp.Expr) -> exp.Select | None:
     """A plain block: nothing above its rows but a list."""
     while isinstance(query, exp.Subquery):
         query = query.this
@@ -75,7 +75,7 @@ def _block(query: exp.Expression) -> exp.Select | None:
     return None if any(query.args.get(c) for c in clauses) else query
 
 
-def _exists(builder: Builder, query: exp.Expression) -> tuple[Node, list[exp.Expression]] | None:
+def _exists(builder: Builder, query: exp.Expr) -> tuple[Node, list[exp.Expr]] | None:
     block = _block(query)
     if block is None or any(next(aggregate_calls(i, builder.own_aggregates), None) for i in block.expressions):
         return None
@@ -87,7 +87,7 @@ def _exists(builder: Builder, query: exp.Expression) -> tuple[Node, list[exp.Exp
 
 def _membership(
     builder: Builder, node: Node, member: exp.In, needs_not_null: bool
-) -> tuple[Node, list[exp.Expression]] | None:
+) -> tuple[Node, list[exp.Expr]] | None:
     query = member.args["query"]
     members = member.this.expressions if isinstance(member.this, exp.Tuple) else [member.this]
     block = _block(query)
@@ -95,7 +95,7 @@ def _membership(
         next(aggregate_calls(i, builder.own_aggregates), None) or i.find(exp.Window) or _may_multiply(i)
         for i in block.expressions
     )
-    terms: list[exp.Expression]
+    terms: list[exp.Expr]
     if plain and block is not None:
         rows = _rows(builder, block)
         if rows is None:
@@ -120,20 +120,20 @@ def _membership(
     return right, [*terms, *equalities]
 
 
-def _not_null(node: Node, expression: exp.Expression) -> bool:
+def _not_null(node: Node, expression: exp.Expr) -> bool:
     name = plain_column(expression)
     return name is not None and name in node.names and node.column(name).not_null
 
 
-def _may_multiply(item: exp.Expression) -> bool:
+def _may_multiply(item: exp.Expr) -> bool:
     return any(isinstance(x, (exp.UDTF, exp.Anonymous, exp.Unnest, exp.Explode)) for x in item.walk())
 
 
-def _reads_row(expression: exp.Expression) -> bool:
+def _reads_row(expression: exp.Expr) -> bool:
     return any(c.table == ROW for c in expression.find_all(exp.Column))
 
 
-def _rows(builder: Builder, block: exp.Select) -> tuple[Node, list[exp.Expression], Scope] | None:
+def _rows(builder: Builder, block: exp.Select) -> tuple[Node, list[exp.Expr], Scope] | None:
     """The block's rows without the terms that tie it to the outer row, and those terms."""
     from airflow_provider_pgtrickle.dvm.frontend.block import filtered
 
@@ -157,9 +157,9 @@ def _rows(builder: Builder, block: exp.Select) -> tuple[Node, list[exp.Expressio
 # -- scalar subqueries -----------------------------------------------------------------------------
 
 
-def join_scalars(builder: Builder, node: Node, expression: exp.Expression) -> tuple[Node, exp.Expression]:
+def join_scalars(builder: Builder, node: Node, expression: exp.Expr) -> tuple[Node, exp.Expr]:
     """The node with each aggregate that a scalar subquery computes joined to it, and the expression over that."""
-    values: dict[int, exp.Expression] = {}
+    values: dict[int, exp.Expr] = {}
     for subquery in _scalars(expression):
         try:
             joined = _joined(builder, node, subquery)
@@ -172,7 +172,7 @@ def join_scalars(builder: Builder, node: Node, expression: exp.Expression) -> tu
     return node, _replace(expression, values)
 
 
-def _scalars(expression: exp.Expression) -> list[exp.Subquery]:
+def _scalars(expression: exp.Expr) -> list[exp.Subquery]:
     found: list[exp.Subquery] = []
     stack = [expression]
     while stack:
@@ -188,7 +188,7 @@ def _scalars(expression: exp.Expression) -> list[exp.Subquery]:
     return found
 
 
-def _replace(expression: exp.Expression, values: dict[int, exp.Expression]) -> exp.Expression:
+def _replace(expression: exp.Expr, values: dict[int, exp.Expr]) -> exp.Expr:
     wrapper = exp.Paren(this=expression)
     for subquery in _scalars(expression):
         if id(subquery) in values:
@@ -198,7 +198,7 @@ def _replace(expression: exp.Expression, values: dict[int, exp.Expression]) -> e
     return result
 
 
-def _joined(builder: Builder, node: Node, subquery: exp.Subquery) -> tuple[Node, exp.Expression] | None:
+def _joined(builder: Builder, node: Node, subquery: exp.Subquery) -> tuple[Node, exp.Expr] | None:
     block = _block(subquery)
     if block is None or block.args.get("distinct") or len(block.expressions) != 1:
         return None
@@ -229,13 +229,13 @@ def _joined(builder: Builder, node: Node, subquery: exp.Subquery) -> tuple[Node,
     return OuterJoin("LEFT", node, grouped, conjunction(terms)), value
 
 
-def _bare(call: exp.Expression) -> exp.Expression:
+def _bare(call: exp.Expr) -> exp.Expr:
     while isinstance(call, (exp.Filter, exp.WithinGroup, exp.Paren)):
         call = call.this
     return call
 
 
-def _tie(term: exp.Expression, core: Node) -> tuple[exp.Expression, exp.Expression] | None:
+def _tie(term: exp.Expr, core: Node) -> tuple[exp.Expr, exp.Expr] | None:
     """(outer, inner) sides of an equality."""
     sides = equality(term)
     inside = set(core.names)
@@ -246,12 +246,12 @@ def _tie(term: exp.Expression, core: Node) -> tuple[exp.Expression, exp.Expressi
 
 
 def _value(
-    item: exp.Expression, calls: list[exp.Expression], columns: list[str], names: dict[int, str], tied: bool
-) -> exp.Expression:
+    item: exp.Expr, calls: list[exp.Expr], columns: list[str], names: dict[int, str], tied: bool
+) -> exp.Expr:
     """The item over the aggregate's columns; a count that found no group is 0."""
     by_call = {call: (name, names[id(call)]) for call, name in zip(calls, columns, strict=True)}
 
-    def change(part: exp.Expression) -> exp.Expression | None:
+    def change(part: exp.Expr) -> exp.Expr | None:
         if is_row_column(part) or part not in by_call:
             return None
         name, function = by_call[part]

@@ -28,7 +28,7 @@ class SemiJoin(Node):
     kind: str
     left: Node
     right: Node
-    condition: exp.Expression
+    condition: exp.Expr
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -50,7 +50,7 @@ class SemiJoin(Node):
         return self.left.weighted
 
     @property
-    def ties(self) -> list[tuple[exp.Expression, exp.Expression]]:
+    def ties(self) -> list[tuple[exp.Expr, exp.Expr]]:
         """(expression over the left, expression over the right) that the condition equates."""
         left, right = set(self.left.names), set(self.right.names)
         found = []
