@@ -12,8 +12,9 @@ from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.catalog.records import StreamTable
 from airflow_provider_pgtrickle.declare import identity_index
 from airflow_provider_pgtrickle.declare.storage import rebuild, recapture
+from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.refresh import alerts, compute, facts, history, lease, snapshot, stage
+from airflow_provider_pgtrickle.refresh import alerts, compute, facts, history, lease, snapshot
 from airflow_provider_pgtrickle.refresh.alerts import Event
 from airflow_provider_pgtrickle.refresh.commit import commit
 from airflow_provider_pgtrickle.refresh.decision import Fallback
@@ -157,7 +158,7 @@ def _was_altered(conn: Connection, st: StreamTable) -> bool:
         "SELECT attname FROM pg_catalog.pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped",
         (st.relid,),
     ).fetchall()
-    return not {stage.ROW_ID, *(column.name for column in st.storage)} <= {name for (name,) in there}
+    return not {ROW_ID, *(column.name for column in st.storage)} <= {name for (name,) in there}
 
 
 def _refuse_to_mix(unit: Mapping[str, Member]) -> None:

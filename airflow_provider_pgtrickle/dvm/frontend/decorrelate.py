@@ -193,7 +193,7 @@ def _replace(expression: exp.Expr, values: dict[int, exp.Expr]) -> exp.Expr:
     for subquery in _scalars(expression):
         if id(subquery) in values:
             subquery.replace(exp.Paren(this=values[id(subquery)]))
-    result = wrapper.this
+    result: exp.Expr = wrapper.this
     result.parent = None
     return result
 
