@@ -38,6 +38,8 @@ OPTIONS = {
     "max_replication_slots": "10",
     # A vacuum or analyze of its own accord would make sizes and plans differ from run to run.
     "autovacuum": "off",
+    # Debian's 15 compiles what it thinks expensive, for seconds, over tables of ten rows.
+    "jit": "off",
     # A few tables' checkpoints, not minutes of log.
     "max_wal_size": "256MB",
 }
