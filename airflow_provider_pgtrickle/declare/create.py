@@ -9,7 +9,7 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.records import StreamTable
-from airflow_provider_pgtrickle.declare import capturing, identity_index, table
+from airflow_provider_pgtrickle.declare import capturing, table
 from airflow_provider_pgtrickle.declare.definition import define
 from airflow_provider_pgtrickle.declare.lock import lock_declarations
 from airflow_provider_pgtrickle.declare.options import Options
@@ -48,7 +48,6 @@ def create(conn: psycopg.Connection, name: QualifiedName, query: str, options: O
             **options.catalog_columns(),
             **definition.catalog_columns(),
         )
-        identity_index.ensure(conn, name, created.identity, keyed=created.keyed)
         records.replace_dependencies(conn, created.id, definition.dependencies)
         capturing.start(conn, created.id, definition.view)
         return Created(created, definition.notices)

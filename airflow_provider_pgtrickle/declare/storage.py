@@ -7,7 +7,7 @@ import psycopg
 from airflow_provider_pgtrickle.capture.st_buffer import drop_st_buffer, ensure_st_buffer
 from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.records import Dependency, StreamTable
-from airflow_provider_pgtrickle.declare import capturing, dependencies, identity_index, table
+from airflow_provider_pgtrickle.declare import capturing, dependencies, table
 from airflow_provider_pgtrickle.declare.definition import Definition, define
 from airflow_provider_pgtrickle.declare.subject import about
 from airflow_provider_pgtrickle.errors import PgTrickleError
@@ -55,7 +55,6 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
         )
         capturing.stop(conn, stream_table.id, gone)
         rebuilt = records.get(conn, stream_table.qualified)
-        identity_index.ensure(conn, rebuilt.qualified, rebuilt.identity, keyed=rebuilt.keyed)
         kept = reshaped.change is table.Change.SAME and identified == (stream_table.identity, stream_table.keyed)
         if not kept and dependencies.readers(conn, rebuilt):
             # The buffer has the old columns, or lacks the rows that went; its readers find another and start anew.
