@@ -31,9 +31,10 @@ FROM pg_index i, unnest(i.indkey) WITH ORDINALITY k(attnum, position), pg_attrib
 WHERE i.indrelid = %s AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL
   AND k.position <= i.indnkeyatts AND a.attrelid = i.indrelid AND a.attnum = k.attnum
 GROUP BY i.indexrelid, i.indisprimary"""
-_VOLATILITY = """
+_FUNCTIONS = """
 SELECT proname, CASE max(CASE provolatile WHEN 'i' THEN 0 WHEN 's' THEN 1 ELSE 2 END)
-                WHEN 0 THEN 'i' WHEN 1 THEN 's' ELSE 'v' END
+                WHEN 0 THEN 'i' WHEN 1 THEN 's' ELSE 'v' END,
+       bool_or(prokind = 'a'), bool_or(proretset)
 FROM pg_proc WHERE proname = ANY (%s) GROUP BY proname"""
 
 
@@ -62,11 +63,18 @@ def declare(conn: psycopg.Connection, schema_name: str, query: str) -> Declared:
         else:
             sources[schema_name, name] = _source(conn, schema_name, oid, name, kind, estimate)
     words = sorted(set(re.findall(r"[a-z_][a-z_0-9]*(?=\()", " ".join([canonical, *views.values()]).lower())))
-    functions = dict(conn.execute(_VOLATILITY, (words,)).fetchall())
+    functions = conn.execute(_FUNCTIONS, (words,)).fetchall()
     return Declared(
         canonical,
         tuple((name, kind, collation) for name, kind, _, _, collation in columns),
-        Schema(sources=sources, views=views, functions=functions, view_columns=view_columns),
+        Schema(
+            sources=sources,
+            views=views,
+            functions={name: volatility for name, volatility, _, _ in functions},
+            aggregates=frozenset(name for name, _, aggregates, _ in functions if aggregates),
+            set_returning=frozenset(name for name, _, _, returns_set in functions if returns_set),
+            view_columns=view_columns,
+        ),
     )
 
 

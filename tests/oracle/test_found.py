@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.oracle.fixtures import NewCase
-from tests.oracle.harness import maintain
+from tests.oracle.harness import Refused, maintain
 
 TABLE = ("CREATE TABLE t (a int PRIMARY KEY, b text)", "INSERT INTO t VALUES (1, 'x'), (2, 'y')")
 CYCLES = (["INSERT INTO t VALUES (3, 'x')"], ["UPDATE t SET b = 'y'", "DELETE FROM t WHERE a = 1"])
@@ -145,6 +145,39 @@ def test_rows_of_both_sides_of_a_full_join_may_have_nothing_but_nulls(new_case: 
 def test_a_null_branch_has_a_type_of_its_own(new_case: NewCase, value: str) -> None:
     with new_case(*SHOP) as case:
         maintain(case, f"SELECT g, {value} AS s FROM k GROUP BY g", *SHOP_CYCLES)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, regexp_split_to_table(x, ',') AS w FROM a",
+        "SELECT id, generate_series(1, g) + generate_series(1, 2) AS n FROM a",
+        "SELECT s.id, b.y FROM (SELECT id, twice(g) AS w FROM a) s JOIN b ON b.id = s.id",
+        "SELECT g, generate_series(1, count(*)) AS n FROM k GROUP BY g",
+        "SELECT generate_series(1, count(*)) AS n FROM k",
+        "SELECT g, count(*) AS n FROM (SELECT g, generate_series(1, v) AS x FROM k) s GROUP BY g",
+        "SELECT g, n + 1 AS m FROM (SELECT g, generate_series(1, count(*)) AS n FROM k GROUP BY g) s",
+    ],
+)
+def test_a_function_that_returns_a_set_multiplies_rows(new_case: NewCase, query: str) -> None:
+    twice = "CREATE FUNCTION twice(i int) RETURNS SETOF int LANGUAGE sql IMMUTABLE AS 'SELECT i UNION ALL SELECT i'"
+    with new_case(*SHOP, twice) as case:
+        maintain(case, query, *SHOP_CYCLES)
+
+
+def test_distinct_on_beside_a_function_that_returns_a_set_is_refused(new_case: NewCase) -> None:
+    with new_case(*SHOP) as case, pytest.raises(Refused, match="returns a set"):
+        maintain(case, "SELECT DISTINCT ON (id) id, unnest(arr) AS u FROM a ORDER BY id, u")
+
+
+def test_an_aggregate_of_the_users_own(new_case: NewCase) -> None:
+    own = "CREATE AGGREGATE total(int) (SFUNC = int4pl, STYPE = int, INITCOND = '0')"
+    with new_case(*SHOP, own) as case:
+        maintain(
+            case,
+            "SELECT g, total(v) AS s FROM k WHERE v > 0 GROUP BY ROLLUP (g)",
+            *SHOP_CYCLES,
+        )
 
 
 def test_elements_are_numbered_from_their_arrays(new_case: NewCase) -> None:

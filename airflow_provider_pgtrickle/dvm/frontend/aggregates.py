@@ -37,6 +37,8 @@ def is_aggregate(node: exp.Expr, own: frozenset[str] = frozenset()) -> bool:
     """Whether a call aggregates when it has no OVER; `own` are names of user-defined aggregates."""
     if isinstance(node, WINDOW_ONLY):
         return False
+    if isinstance(node, exp.Dot):  # schema.name(…)
+        return isinstance(node.expression, exp.Anonymous) and node.expression.name.lower() in own
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in NAMES or node.name.lower() in own
     return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Func) and call_name(node) in NAMES)
@@ -90,6 +92,8 @@ def _window_parts(window: exp.Window) -> list[exp.Expr]:
         if isinstance(call, exp.Filter):
             parts.append(call.expression)
         call = call.this
+    if isinstance(call, exp.Dot):
+        call = call.expression
     parts.extend(call.iter_expressions())
     parts.extend(window.args.get("partition_by") or [])
     if window.args.get("order"):

@@ -7,7 +7,7 @@ from itertools import product
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.expressions import rewrite, unparen
-from airflow_provider_pgtrickle.dvm.frontend.aggregates import is_aggregate
+from airflow_provider_pgtrickle.dvm.frontend.aggregates import aggregate_calls, is_aggregate
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.dvm.schema import Schema
 
@@ -24,7 +24,7 @@ def grouping_sets(query: exp.Query, schema: Schema) -> exp.Query:
         group = select.args.get("group")
         if group is None or not any(isinstance(g, (exp.GroupingSets, exp.Cube, exp.Rollup)) for g in _parts(group)):
             continue
-        union = _union(select, _all_sets(group))
+        union = _union(select, _all_sets(group), schema.aggregates)
         if select is query:
             query = union
         else:
@@ -68,9 +68,9 @@ def _members(expression: exp.Expr) -> Grouping:
     return tuple(bare.expressions) if isinstance(bare, exp.Tuple) else (bare,)
 
 
-def _union(select: exp.Select, sets: list[Grouping]) -> exp.Query:
+def _union(select: exp.Select, sets: list[Grouping], own: frozenset[str]) -> exp.Query:
     every = list(dict.fromkeys(e for s in sets for e in s))
-    branches = [_branch(select, chosen, every) for chosen in sets]
+    branches = [_branch(select, chosen, every, own) for chosen in sets]
     union: exp.Query = branches[0]
     for branch in branches[1:]:
         union = exp.Union(this=union, expression=branch, distinct=False)
@@ -87,7 +87,7 @@ def _union(select: exp.Select, sets: list[Grouping]) -> exp.Query:
     return union
 
 
-def _branch(select: exp.Select, chosen: Grouping, every: list[exp.Expr]) -> exp.Select:
+def _branch(select: exp.Select, chosen: Grouping, every: list[exp.Expr], own: frozenset[str]) -> exp.Select:
     kept = {unparen(e) for e in chosen}
     absent = {unparen(e) for e in every} - kept
 
@@ -96,7 +96,7 @@ def _branch(select: exp.Select, chosen: Grouping, every: list[exp.Expr]) -> exp.
             arguments = node.expressions or [node.this]
             bits = "".join("0" if unparen(a) in kept else "1" for a in arguments)
             return exp.Literal.number(int(bits, 2))
-        if _aggregates(node):
+        if _aggregates(node, own):
             return node.copy()
         if node in absent:
             return _typed_null(node)
@@ -114,7 +114,7 @@ def _branch(select: exp.Select, chosen: Grouping, every: list[exp.Expr]) -> exp.
         branch.set("having", exp.Having(this=rewrite(select.args["having"].this, change)))
     distinct_keys = list(dict.fromkeys(e.copy() for e in chosen))
     branch.set("group", exp.Group(expressions=distinct_keys) if distinct_keys else None)
-    if not distinct_keys and not any(i.find(exp.AggFunc) for i in items):
+    if not distinct_keys and not any(next(aggregate_calls(i, own), None) for i in items):
         branch.set(
             "having",
             branch.args.get("having")
@@ -123,9 +123,9 @@ def _branch(select: exp.Select, chosen: Grouping, every: list[exp.Expr]) -> exp.
     return branch
 
 
-def _aggregates(node: exp.Expr) -> bool:
+def _aggregates(node: exp.Expr, own: frozenset[str]) -> bool:
     """An aggregate with all that belongs to it: what it reads are the rows, not the groups."""
-    if not (isinstance(node, (exp.Filter, exp.WithinGroup)) or is_aggregate(node)):
+    if not (isinstance(node, (exp.Filter, exp.WithinGroup)) or is_aggregate(node, own)):
         return False
     around = node.parent
     while isinstance(around, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.expressions import columns_of
+from airflow_provider_pgtrickle.dvm.expressions import columns_of, returns_set
 from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
 from airflow_provider_pgtrickle.dvm.operators.dependent import Subquery
@@ -47,7 +47,7 @@ def _reads(node: Node, needed: set[str]) -> set[str]:
     found: set[str] = set()
     if isinstance(node, Project):
         for name, expression in node.items:
-            if name in needed or _may_multiply(expression):
+            if name in needed or returns_set(expression):
                 found |= columns_of(expression) | {name}
     elif isinstance(node, Filter):
         found |= columns_of(node.predicate)
@@ -74,11 +74,6 @@ def _reads(node: Node, needed: set[str]) -> set[str]:
         for outer, inner in part.ties:
             found |= columns_of(outer) | columns_of(inner)
     return found
-
-
-def _may_multiply(expression: exp.Expr) -> bool:
-    """Whether an expression may return a set, and so say how many rows there are, read or not."""
-    return any(isinstance(x, (exp.UDTF, exp.Anonymous, exp.Unnest, exp.Explode)) for x in expression.walk())
 
 
 class _Cutter:

@@ -23,6 +23,7 @@ from airflow_provider_pgtrickle.dvm.expressions import (
     plain_column,
     rename,
     render,
+    returns_set,
     rewrite,
     substitute,
     unparen,
@@ -77,7 +78,7 @@ class MergeAdd(Sink):
     @classmethod
     def take(cls, query: Query) -> Sink | None:
         core = query.root
-        while isinstance(core, Project) and not core.parts:
+        while isinstance(core, Project) and not core.parts and not any(returns_set(x) for _, x in core.items):
             core = core.child
         shape = _shape(core)
         if shape is None:
