@@ -45,7 +45,7 @@ WITH "__pgt_window_orders" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_1" AS (
   SELECT
     __pgt_q11."customer",
     COALESCE(CAST(SUM(__pgt_q11."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
@@ -82,11 +82,11 @@ WITH "__pgt_window_orders" AS (
   ) AS __pgt_q11
   GROUP BY
     __pgt_q11."customer"
-), "__pgt_keys_2" AS (
+), "__pgt_part_2" AS (
   SELECT DISTINCT
-    __pgt_q20."customer" AS "customer"
-  FROM "__pgt_keys_1" AS __pgt_q20
-), "__pgt_keys_3" AS (
+    __pgt_q19."customer" AS "customer"
+  FROM "__pgt_part_1" AS __pgt_q19
+), "__pgt_part_3" AS (
   SELECT
     __pgt_q16."customer",
     __pgt_q16."n",
@@ -104,26 +104,26 @@ WITH "__pgt_window_orders" AS (
       __pgt_q17."__pgt_count",
       __pgt_q17."__pgt_sum",
       __pgt_q17."__pgt_nn"
-    FROM (
+    FROM "shop"."st_0" AS __pgt_q17
+  ) AS __pgt_q16
+  WHERE
+    (
+      __pgt_q16."customer"
+    ) IN (
       SELECT
-        __pgt_q18."customer",
-        __pgt_q18."n",
-        __pgt_q18."total",
-        __pgt_q18."mean",
-        __pgt_q18."__pgt_count",
-        __pgt_q18."__pgt_sum",
-        __pgt_q18."__pgt_nn"
-      FROM "shop"."st_0" AS __pgt_q18
-    ) AS __pgt_q17
-    WHERE
-      (
-        __pgt_q17."customer"
-      ) IN (
-        SELECT
-          __pgt_q19."customer"
-        FROM "__pgt_keys_2" AS __pgt_q19
-      )
-    UNION ALL
+        __pgt_q18."customer"
+      FROM "__pgt_part_2" AS __pgt_q18
+    )
+  UNION ALL
+  SELECT
+    __pgt_q16."customer",
+    __pgt_q16."n",
+    __pgt_q16."total",
+    __pgt_q16."mean",
+    __pgt_q16."__pgt_count",
+    __pgt_q16."__pgt_sum",
+    __pgt_q16."__pgt_nn"
+  FROM (
     SELECT
       __pgt_q17."customer",
       __pgt_q17."n",
@@ -132,50 +132,22 @@ WITH "__pgt_window_orders" AS (
       __pgt_q17."__pgt_count",
       __pgt_q17."__pgt_sum",
       __pgt_q17."__pgt_nn"
-    FROM (
-      SELECT
-        __pgt_q18."customer",
-        __pgt_q18."n",
-        __pgt_q18."total",
-        __pgt_q18."mean",
-        __pgt_q18."__pgt_count",
-        __pgt_q18."__pgt_sum",
-        __pgt_q18."__pgt_nn"
-      FROM "shop"."st_0" AS __pgt_q18
-    ) AS __pgt_q17
-    WHERE
-      __pgt_q17."customer" IS NULL
-      AND EXISTS(
-        SELECT
-          1
-        FROM "__pgt_keys_2" AS __pgt_q21
-        WHERE
-          __pgt_q21."customer" IS NULL
-      )
+    FROM "shop"."st_0" AS __pgt_q17
   ) AS __pgt_q16
   WHERE
-    (
-      __pgt_q16."customer"
-    ) IN (
+    __pgt_q16."customer" IS NULL
+    AND EXISTS(
       SELECT
-        __pgt_q22."customer"
-      FROM "__pgt_keys_2" AS __pgt_q22
+        1
+      FROM "__pgt_part_2" AS __pgt_q20
+      WHERE
+        __pgt_q20."customer" IS NULL
     )
-    OR (
-      __pgt_q16."customer" IS NULL
-      AND EXISTS(
-        SELECT
-          1
-        FROM "__pgt_keys_2" AS __pgt_q23
-        WHERE
-          __pgt_q23."customer" IS NULL
-      )
-    )
-), "__pgt_keys_4" AS (
+), "__pgt_part_4" AS (
   SELECT
     __pgt_q8."customer",
     CAST(SUM(__pgt_q8."__pgt_count") AS BIGINT) AS "__pgt_count",
-    CAST(SUM(__pgt_q8."__pgt_sum") AS DECIMAL) AS "__pgt_sum",
+    CAST(SUM(__pgt_q8."__pgt_sum") AS DECIMAL(38, 2)) AS "__pgt_sum",
     CAST(SUM(__pgt_q8."__pgt_nn") AS BIGINT) AS "__pgt_nn"
   FROM (
     SELECT
@@ -189,7 +161,7 @@ WITH "__pgt_window_orders" AS (
         __pgt_q10."__pgt_count" AS "__pgt_count",
         __pgt_q10."__pgt_sum" AS "__pgt_sum",
         __pgt_q10."__pgt_nn" AS "__pgt_nn"
-      FROM "__pgt_keys_1" AS __pgt_q10
+      FROM "__pgt_part_1" AS __pgt_q10
     ) AS __pgt_q9
     UNION ALL
     SELECT
@@ -203,30 +175,30 @@ WITH "__pgt_window_orders" AS (
         __pgt_q15."__pgt_count" AS "__pgt_count",
         __pgt_q15."__pgt_sum" AS "__pgt_sum",
         __pgt_q15."__pgt_nn" AS "__pgt_nn"
-      FROM "__pgt_keys_3" AS __pgt_q15
+      FROM "__pgt_part_3" AS __pgt_q15
     ) AS __pgt_q14
   ) AS __pgt_q8
   GROUP BY
     __pgt_q8."customer"
-), "__pgt_keys_5" AS (
+), "__pgt_part_5" AS (
   SELECT DISTINCT
-    __pgt_q30."customer" AS "customer"
+    __pgt_q27."customer" AS "customer"
   FROM (
     SELECT
-      __pgt_q31."customer",
-      __pgt_q31."__pgt_count",
-      __pgt_q31."__pgt_sum",
-      __pgt_q31."__pgt_nn"
-    FROM "__pgt_keys_4" AS __pgt_q31
+      __pgt_q28."customer",
+      __pgt_q28."__pgt_count",
+      __pgt_q28."__pgt_sum",
+      __pgt_q28."__pgt_nn"
+    FROM "__pgt_part_4" AS __pgt_q28
     WHERE
       (
         (
           (
-            __pgt_q31."__pgt_sum" - __pgt_q31."__pgt_sum"
+            __pgt_q28."__pgt_sum" - __pgt_q28."__pgt_sum"
           ) <> 0
         )
       )
-  ) AS __pgt_q30
+  ) AS __pgt_q27
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -261,7 +233,7 @@ FROM (
         __pgt_q4."customer" AS "customer_2",
         __pgt_q4."__pgt_count" AS "n",
         (
-          CASE WHEN __pgt_q4."__pgt_nn" > 0 THEN __pgt_q4."__pgt_sum" END
+          CASE WHEN __pgt_q4."__pgt_nn" > 0 THEN CAST(__pgt_q4."__pgt_sum" AS DECIMAL) END
         ) AS "total",
         (
           CASE
@@ -290,7 +262,7 @@ FROM (
               __pgt_q7."__pgt_count",
               __pgt_q7."__pgt_sum",
               __pgt_q7."__pgt_nn"
-            FROM "__pgt_keys_4" AS __pgt_q7
+            FROM "__pgt_part_4" AS __pgt_q7
             WHERE
               (
                 __pgt_q7."__pgt_count" > 0
@@ -310,109 +282,109 @@ FROM (
         ) AS __pgt_q5
         UNION ALL
         SELECT
-          __pgt_q24."customer",
-          __pgt_q24."__pgt_count",
-          __pgt_q24."__pgt_sum",
-          __pgt_q24."__pgt_nn"
+          __pgt_q21."customer",
+          __pgt_q21."__pgt_count",
+          __pgt_q21."__pgt_sum",
+          __pgt_q21."__pgt_nn"
         FROM (
           SELECT
-            __pgt_q25."customer",
-            __pgt_q25."__pgt_count",
-            __pgt_q25."__pgt_sum",
-            __pgt_q25."__pgt_nn"
+            __pgt_q22."customer",
+            __pgt_q22."__pgt_count",
+            __pgt_q22."__pgt_sum",
+            __pgt_q22."__pgt_nn"
           FROM (
             SELECT
-              __pgt_q26."customer",
+              __pgt_q23."customer",
               COUNT(*) AS "__pgt_count",
-              CAST(COALESCE(SUM(__pgt_q26."amount"), 0) AS DECIMAL) AS "__pgt_sum",
-              COUNT(__pgt_q26."amount") AS "__pgt_nn"
+              CAST(COALESCE(SUM(__pgt_q23."amount"), 0) AS DECIMAL(38, 2)) AS "__pgt_sum",
+              COUNT(__pgt_q23."amount") AS "__pgt_nn"
             FROM (
               SELECT
-                __pgt_q27."id",
-                __pgt_q27."customer",
-                __pgt_q27."amount"
+                __pgt_q24."id",
+                __pgt_q24."customer",
+                __pgt_q24."amount"
               FROM (
                 SELECT
-                  __pgt_q28."id" AS "id",
-                  __pgt_q28."customer" AS "customer",
-                  __pgt_q28."amount" AS "amount"
-                FROM "shop"."orders" AS __pgt_q28
-              ) AS __pgt_q27
+                  __pgt_q25."id" AS "id",
+                  __pgt_q25."customer" AS "customer",
+                  __pgt_q25."amount" AS "amount"
+                FROM "shop"."orders" AS __pgt_q25
+              ) AS __pgt_q24
               WHERE
                 (
-                  __pgt_q27."customer"
+                  __pgt_q24."customer"
                 ) IN (
                   SELECT
-                    __pgt_q29."customer"
-                  FROM "__pgt_keys_5" AS __pgt_q29
+                    __pgt_q26."customer"
+                  FROM "__pgt_part_5" AS __pgt_q26
                 )
               UNION ALL
               SELECT
-                __pgt_q27."id",
-                __pgt_q27."customer",
-                __pgt_q27."amount"
+                __pgt_q24."id",
+                __pgt_q24."customer",
+                __pgt_q24."amount"
               FROM (
                 SELECT
-                  __pgt_q28."id" AS "id",
-                  __pgt_q28."customer" AS "customer",
-                  __pgt_q28."amount" AS "amount"
-                FROM "shop"."orders" AS __pgt_q28
-              ) AS __pgt_q27
+                  __pgt_q25."id" AS "id",
+                  __pgt_q25."customer" AS "customer",
+                  __pgt_q25."amount" AS "amount"
+                FROM "shop"."orders" AS __pgt_q25
+              ) AS __pgt_q24
               WHERE
-                __pgt_q27."customer" IS NULL
+                __pgt_q24."customer" IS NULL
                 AND EXISTS(
                   SELECT
                     1
-                  FROM "__pgt_keys_5" AS __pgt_q32
+                  FROM "__pgt_part_5" AS __pgt_q29
                   WHERE
-                    __pgt_q32."customer" IS NULL
+                    __pgt_q29."customer" IS NULL
                 )
-            ) AS __pgt_q26
+            ) AS __pgt_q23
             GROUP BY
-              __pgt_q26."customer"
-          ) AS __pgt_q25
+              __pgt_q23."customer"
+          ) AS __pgt_q22
           WHERE
             (
-              __pgt_q25."customer"
+              __pgt_q22."customer"
             ) IN (
               SELECT
-                __pgt_q33."customer"
-              FROM "__pgt_keys_5" AS __pgt_q33
+                __pgt_q30."customer"
+              FROM "__pgt_part_5" AS __pgt_q30
             )
             OR (
-              __pgt_q25."customer" IS NULL
+              __pgt_q22."customer" IS NULL
               AND EXISTS(
                 SELECT
                   1
-                FROM "__pgt_keys_5" AS __pgt_q34
+                FROM "__pgt_part_5" AS __pgt_q31
                 WHERE
-                  __pgt_q34."customer" IS NULL
+                  __pgt_q31."customer" IS NULL
               )
             )
-        ) AS __pgt_q24
+        ) AS __pgt_q21
       ) AS __pgt_q4
     ) AS __pgt_q3
   ) AS __pgt_q2
 ) AS __pgt_q1
 UNION ALL
 SELECT
-  __pgt_q35."__pgt_w",
-  __pgt_q35."customer",
-  __pgt_q35."n",
-  __pgt_q35."total",
-  __pgt_q35."mean",
-  __pgt_q35."__pgt_count",
-  __pgt_q35."__pgt_sum",
-  __pgt_q35."__pgt_nn"
+  __pgt_q32."__pgt_w",
+  __pgt_q32."customer",
+  __pgt_q32."n",
+  __pgt_q32."total",
+  __pgt_q32."mean",
+  __pgt_q32."__pgt_count",
+  __pgt_q32."__pgt_sum",
+  __pgt_q32."__pgt_nn"
 FROM (
   SELECT
     -1 AS "__pgt_w",
-    __pgt_q36."customer",
-    __pgt_q36."n",
-    __pgt_q36."total",
-    __pgt_q36."mean",
-    __pgt_q36."__pgt_count",
-    __pgt_q36."__pgt_sum",
-    __pgt_q36."__pgt_nn"
-  FROM "__pgt_keys_3" AS __pgt_q36
-) AS __pgt_q35
+    __pgt_q33."customer",
+    __pgt_q33."n",
+    __pgt_q33."total",
+    __pgt_q33."mean",
+    __pgt_q33."__pgt_count",
+    __pgt_q33."__pgt_sum",
+    __pgt_q33."__pgt_nn"
+  FROM "__pgt_part_3" AS __pgt_q33
+) AS __pgt_q32

@@ -47,7 +47,7 @@ WITH "__pgt_window_orders" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_1" AS (
   SELECT
     __pgt_q11."customer",
     COALESCE(CAST(SUM(__pgt_q11."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
@@ -86,11 +86,11 @@ WITH "__pgt_window_orders" AS (
   ) AS __pgt_q11
   GROUP BY
     __pgt_q11."customer"
-), "__pgt_keys_2" AS (
+), "__pgt_part_2" AS (
   SELECT DISTINCT
-    __pgt_q20."customer" AS "customer"
-  FROM "__pgt_keys_1" AS __pgt_q20
-), "__pgt_keys_3" AS (
+    __pgt_q19."customer" AS "customer"
+  FROM "__pgt_part_1" AS __pgt_q19
+), "__pgt_part_3" AS (
   SELECT
     __pgt_q16."customer",
     __pgt_q16."lo",
@@ -106,25 +106,25 @@ WITH "__pgt_window_orders" AS (
       __pgt_q17."__pgt_count",
       __pgt_q17."__pgt_ext",
       __pgt_q17."__pgt_ext_2"
-    FROM (
+    FROM "shop"."st_0" AS __pgt_q17
+  ) AS __pgt_q16
+  WHERE
+    (
+      __pgt_q16."customer"
+    ) IN (
       SELECT
-        __pgt_q18."customer",
-        __pgt_q18."lo",
-        __pgt_q18."last",
-        __pgt_q18."__pgt_count",
-        __pgt_q18."__pgt_ext",
-        __pgt_q18."__pgt_ext_2"
-      FROM "shop"."st_0" AS __pgt_q18
-    ) AS __pgt_q17
-    WHERE
-      (
-        __pgt_q17."customer"
-      ) IN (
-        SELECT
-          __pgt_q19."customer"
-        FROM "__pgt_keys_2" AS __pgt_q19
-      )
-    UNION ALL
+        __pgt_q18."customer"
+      FROM "__pgt_part_2" AS __pgt_q18
+    )
+  UNION ALL
+  SELECT
+    __pgt_q16."customer",
+    __pgt_q16."lo",
+    __pgt_q16."last",
+    __pgt_q16."__pgt_count",
+    __pgt_q16."__pgt_ext",
+    __pgt_q16."__pgt_ext_2"
+  FROM (
     SELECT
       __pgt_q17."customer",
       __pgt_q17."lo",
@@ -132,45 +132,18 @@ WITH "__pgt_window_orders" AS (
       __pgt_q17."__pgt_count",
       __pgt_q17."__pgt_ext",
       __pgt_q17."__pgt_ext_2"
-    FROM (
-      SELECT
-        __pgt_q18."customer",
-        __pgt_q18."lo",
-        __pgt_q18."last",
-        __pgt_q18."__pgt_count",
-        __pgt_q18."__pgt_ext",
-        __pgt_q18."__pgt_ext_2"
-      FROM "shop"."st_0" AS __pgt_q18
-    ) AS __pgt_q17
-    WHERE
-      __pgt_q17."customer" IS NULL
-      AND EXISTS(
-        SELECT
-          1
-        FROM "__pgt_keys_2" AS __pgt_q21
-        WHERE
-          __pgt_q21."customer" IS NULL
-      )
+    FROM "shop"."st_0" AS __pgt_q17
   ) AS __pgt_q16
   WHERE
-    (
-      __pgt_q16."customer"
-    ) IN (
+    __pgt_q16."customer" IS NULL
+    AND EXISTS(
       SELECT
-        __pgt_q22."customer"
-      FROM "__pgt_keys_2" AS __pgt_q22
+        1
+      FROM "__pgt_part_2" AS __pgt_q20
+      WHERE
+        __pgt_q20."customer" IS NULL
     )
-    OR (
-      __pgt_q16."customer" IS NULL
-      AND EXISTS(
-        SELECT
-          1
-        FROM "__pgt_keys_2" AS __pgt_q23
-        WHERE
-          __pgt_q23."customer" IS NULL
-      )
-    )
-), "__pgt_keys_4" AS (
+), "__pgt_part_4" AS (
   SELECT
     __pgt_q8."customer",
     CAST(SUM(__pgt_q8."__pgt_count") AS BIGINT) AS "__pgt_count",
@@ -200,7 +173,7 @@ WITH "__pgt_window_orders" AS (
         __pgt_q10."__pgt_ins_2" AS "__pgt_ext_2",
         __pgt_q10."__pgt_ins_2" AS "__pgt_ins_2",
         __pgt_q10."__pgt_del_2" AS "__pgt_del_2"
-      FROM "__pgt_keys_1" AS __pgt_q10
+      FROM "__pgt_part_1" AS __pgt_q10
     ) AS __pgt_q9
     UNION ALL
     SELECT
@@ -222,36 +195,36 @@ WITH "__pgt_window_orders" AS (
         __pgt_q15."__pgt_ext_2" AS "__pgt_ext_2",
         NULLIF(__pgt_q15."__pgt_ext_2", __pgt_q15."__pgt_ext_2") AS "__pgt_ins_2",
         NULLIF(__pgt_q15."__pgt_ext_2", __pgt_q15."__pgt_ext_2") AS "__pgt_del_2"
-      FROM "__pgt_keys_3" AS __pgt_q15
+      FROM "__pgt_part_3" AS __pgt_q15
     ) AS __pgt_q14
   ) AS __pgt_q8
   GROUP BY
     __pgt_q8."customer"
-), "__pgt_keys_5" AS (
+), "__pgt_part_5" AS (
   SELECT DISTINCT
-    __pgt_q30."customer" AS "customer"
+    __pgt_q27."customer" AS "customer"
   FROM (
     SELECT
-      __pgt_q31."customer",
-      __pgt_q31."__pgt_count",
-      __pgt_q31."__pgt_ext",
-      __pgt_q31."__pgt_ins",
-      __pgt_q31."__pgt_del",
-      __pgt_q31."__pgt_ext_2",
-      __pgt_q31."__pgt_ins_2",
-      __pgt_q31."__pgt_del_2"
-    FROM "__pgt_keys_4" AS __pgt_q31
+      __pgt_q28."customer",
+      __pgt_q28."__pgt_count",
+      __pgt_q28."__pgt_ext",
+      __pgt_q28."__pgt_ins",
+      __pgt_q28."__pgt_del",
+      __pgt_q28."__pgt_ext_2",
+      __pgt_q28."__pgt_ins_2",
+      __pgt_q28."__pgt_del_2"
+    FROM "__pgt_part_4" AS __pgt_q28
     WHERE
       (
         (
           NOT (
             (
-              __pgt_q31."__pgt_del"
+              __pgt_q28."__pgt_del"
             ) IS NULL
           )
           AND COALESCE(
             (
-              __pgt_q31."__pgt_del" <= LEAST(__pgt_q31."__pgt_ext", __pgt_q31."__pgt_ins")
+              __pgt_q28."__pgt_del" <= LEAST(__pgt_q28."__pgt_ext", __pgt_q28."__pgt_ins")
             ),
             TRUE
           )
@@ -259,18 +232,18 @@ WITH "__pgt_window_orders" AS (
         OR (
           NOT (
             (
-              __pgt_q31."__pgt_del_2"
+              __pgt_q28."__pgt_del_2"
             ) IS NULL
           )
           AND COALESCE(
             (
-              __pgt_q31."__pgt_del_2" >= GREATEST(__pgt_q31."__pgt_ext_2", __pgt_q31."__pgt_ins_2")
+              __pgt_q28."__pgt_del_2" >= GREATEST(__pgt_q28."__pgt_ext_2", __pgt_q28."__pgt_ins_2")
             ),
             TRUE
           )
         )
       )
-  ) AS __pgt_q30
+  ) AS __pgt_q27
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -327,7 +300,7 @@ FROM (
               __pgt_q7."__pgt_ext_2",
               __pgt_q7."__pgt_ins_2",
               __pgt_q7."__pgt_del_2"
-            FROM "__pgt_keys_4" AS __pgt_q7
+            FROM "__pgt_part_4" AS __pgt_q7
             WHERE
               (
                 __pgt_q7."__pgt_count" > 0
@@ -368,111 +341,111 @@ FROM (
         ) AS __pgt_q5
         UNION ALL
         SELECT
-          __pgt_q24."customer",
-          __pgt_q24."__pgt_count",
-          __pgt_q24."__pgt_ext",
-          __pgt_q24."__pgt_ext_2"
+          __pgt_q21."customer",
+          __pgt_q21."__pgt_count",
+          __pgt_q21."__pgt_ext",
+          __pgt_q21."__pgt_ext_2"
         FROM (
           SELECT
-            __pgt_q25."customer",
-            __pgt_q25."__pgt_count",
-            __pgt_q25."__pgt_ext",
-            __pgt_q25."__pgt_ext_2"
+            __pgt_q22."customer",
+            __pgt_q22."__pgt_count",
+            __pgt_q22."__pgt_ext",
+            __pgt_q22."__pgt_ext_2"
           FROM (
             SELECT
-              __pgt_q26."customer",
+              __pgt_q23."customer",
               COUNT(*) AS "__pgt_count",
-              MIN(__pgt_q26."amount") AS "__pgt_ext",
-              MAX(__pgt_q26."placed") AS "__pgt_ext_2"
+              MIN(__pgt_q23."amount") AS "__pgt_ext",
+              MAX(__pgt_q23."placed") AS "__pgt_ext_2"
             FROM (
               SELECT
-                __pgt_q27."id",
-                __pgt_q27."customer",
-                __pgt_q27."amount",
-                __pgt_q27."placed"
+                __pgt_q24."id",
+                __pgt_q24."customer",
+                __pgt_q24."amount",
+                __pgt_q24."placed"
               FROM (
                 SELECT
-                  __pgt_q28."id" AS "id",
-                  __pgt_q28."customer" AS "customer",
-                  __pgt_q28."amount" AS "amount",
-                  __pgt_q28."placed" AS "placed"
-                FROM "shop"."orders" AS __pgt_q28
-              ) AS __pgt_q27
+                  __pgt_q25."id" AS "id",
+                  __pgt_q25."customer" AS "customer",
+                  __pgt_q25."amount" AS "amount",
+                  __pgt_q25."placed" AS "placed"
+                FROM "shop"."orders" AS __pgt_q25
+              ) AS __pgt_q24
               WHERE
                 (
-                  __pgt_q27."customer"
+                  __pgt_q24."customer"
                 ) IN (
                   SELECT
-                    __pgt_q29."customer"
-                  FROM "__pgt_keys_5" AS __pgt_q29
+                    __pgt_q26."customer"
+                  FROM "__pgt_part_5" AS __pgt_q26
                 )
               UNION ALL
               SELECT
-                __pgt_q27."id",
-                __pgt_q27."customer",
-                __pgt_q27."amount",
-                __pgt_q27."placed"
+                __pgt_q24."id",
+                __pgt_q24."customer",
+                __pgt_q24."amount",
+                __pgt_q24."placed"
               FROM (
                 SELECT
-                  __pgt_q28."id" AS "id",
-                  __pgt_q28."customer" AS "customer",
-                  __pgt_q28."amount" AS "amount",
-                  __pgt_q28."placed" AS "placed"
-                FROM "shop"."orders" AS __pgt_q28
-              ) AS __pgt_q27
+                  __pgt_q25."id" AS "id",
+                  __pgt_q25."customer" AS "customer",
+                  __pgt_q25."amount" AS "amount",
+                  __pgt_q25."placed" AS "placed"
+                FROM "shop"."orders" AS __pgt_q25
+              ) AS __pgt_q24
               WHERE
-                __pgt_q27."customer" IS NULL
+                __pgt_q24."customer" IS NULL
                 AND EXISTS(
                   SELECT
                     1
-                  FROM "__pgt_keys_5" AS __pgt_q32
+                  FROM "__pgt_part_5" AS __pgt_q29
                   WHERE
-                    __pgt_q32."customer" IS NULL
+                    __pgt_q29."customer" IS NULL
                 )
-            ) AS __pgt_q26
+            ) AS __pgt_q23
             GROUP BY
-              __pgt_q26."customer"
-          ) AS __pgt_q25
+              __pgt_q23."customer"
+          ) AS __pgt_q22
           WHERE
             (
-              __pgt_q25."customer"
+              __pgt_q22."customer"
             ) IN (
               SELECT
-                __pgt_q33."customer"
-              FROM "__pgt_keys_5" AS __pgt_q33
+                __pgt_q30."customer"
+              FROM "__pgt_part_5" AS __pgt_q30
             )
             OR (
-              __pgt_q25."customer" IS NULL
+              __pgt_q22."customer" IS NULL
               AND EXISTS(
                 SELECT
                   1
-                FROM "__pgt_keys_5" AS __pgt_q34
+                FROM "__pgt_part_5" AS __pgt_q31
                 WHERE
-                  __pgt_q34."customer" IS NULL
+                  __pgt_q31."customer" IS NULL
               )
             )
-        ) AS __pgt_q24
+        ) AS __pgt_q21
       ) AS __pgt_q4
     ) AS __pgt_q3
   ) AS __pgt_q2
 ) AS __pgt_q1
 UNION ALL
 SELECT
-  __pgt_q35."__pgt_w",
-  __pgt_q35."customer",
-  __pgt_q35."lo",
-  __pgt_q35."last",
-  __pgt_q35."__pgt_count",
-  __pgt_q35."__pgt_ext",
-  __pgt_q35."__pgt_ext_2"
+  __pgt_q32."__pgt_w",
+  __pgt_q32."customer",
+  __pgt_q32."lo",
+  __pgt_q32."last",
+  __pgt_q32."__pgt_count",
+  __pgt_q32."__pgt_ext",
+  __pgt_q32."__pgt_ext_2"
 FROM (
   SELECT
     -1 AS "__pgt_w",
-    __pgt_q36."customer",
-    __pgt_q36."lo",
-    __pgt_q36."last",
-    __pgt_q36."__pgt_count",
-    __pgt_q36."__pgt_ext",
-    __pgt_q36."__pgt_ext_2"
-  FROM "__pgt_keys_3" AS __pgt_q36
-) AS __pgt_q35
+    __pgt_q33."customer",
+    __pgt_q33."lo",
+    __pgt_q33."last",
+    __pgt_q33."__pgt_count",
+    __pgt_q33."__pgt_ext",
+    __pgt_q33."__pgt_ext_2"
+  FROM "__pgt_part_3" AS __pgt_q33
+) AS __pgt_q32

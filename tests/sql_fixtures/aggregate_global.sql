@@ -49,7 +49,7 @@ WITH "__pgt_window_orders" AS (
     __pgt_q14."id" AS "id",
     __pgt_q14."amount" AS "amount"
   FROM "__pgt_window_orders" AS __pgt_q14
-), "__pgt_keys_2" AS (
+), "__pgt_part_2" AS (
   SELECT
     COALESCE(CAST(SUM(__pgt_q12."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
     COALESCE(SUM(__pgt_q12."__pgt_n" * (
@@ -75,11 +75,11 @@ WITH "__pgt_window_orders" AS (
       __pgt_q13."amount"
     FROM "__pgt_delta_1" AS __pgt_q13
   ) AS __pgt_q12
-), "__pgt_keys_3" AS (
+), "__pgt_part_3" AS (
   SELECT DISTINCT
     TRUE AS "k0"
   FROM "__pgt_delta_1" AS __pgt_q20
-), "__pgt_keys_4" AS (
+), "__pgt_part_4" AS (
   SELECT
     __pgt_q17."n",
     __pgt_q17."total",
@@ -99,12 +99,12 @@ WITH "__pgt_window_orders" AS (
     EXISTS(
       SELECT
         1
-      FROM "__pgt_keys_3" AS __pgt_q19
+      FROM "__pgt_part_3" AS __pgt_q19
     )
-), "__pgt_keys_5" AS (
+), "__pgt_part_5" AS (
   SELECT
     CAST(SUM(__pgt_q9."__pgt_count") AS BIGINT) AS "__pgt_count",
-    CAST(SUM(__pgt_q9."__pgt_sum") AS DECIMAL) AS "__pgt_sum",
+    CAST(SUM(__pgt_q9."__pgt_sum") AS DECIMAL(38, 2)) AS "__pgt_sum",
     CAST(SUM(__pgt_q9."__pgt_nn") AS BIGINT) AS "__pgt_nn"
   FROM (
     SELECT
@@ -116,7 +116,7 @@ WITH "__pgt_window_orders" AS (
         __pgt_q11."__pgt_count" AS "__pgt_count",
         __pgt_q11."__pgt_sum" AS "__pgt_sum",
         __pgt_q11."__pgt_nn" AS "__pgt_nn"
-      FROM "__pgt_keys_2" AS __pgt_q11
+      FROM "__pgt_part_2" AS __pgt_q11
     ) AS __pgt_q10
     UNION ALL
     SELECT
@@ -128,26 +128,26 @@ WITH "__pgt_window_orders" AS (
         __pgt_q16."__pgt_count" AS "__pgt_count",
         __pgt_q16."__pgt_sum" AS "__pgt_sum",
         __pgt_q16."__pgt_nn" AS "__pgt_nn"
-      FROM "__pgt_keys_4" AS __pgt_q16
+      FROM "__pgt_part_4" AS __pgt_q16
     ) AS __pgt_q15
   ) AS __pgt_q9
-), "__pgt_keys_6" AS (
+), "__pgt_part_6" AS (
   SELECT DISTINCT
     TRUE AS "k0"
   FROM "__pgt_delta_1" AS __pgt_q22
-), "__pgt_keys_7" AS (
+), "__pgt_part_7" AS (
   SELECT
     __pgt_q8."__pgt_count",
     __pgt_q8."__pgt_sum",
     __pgt_q8."__pgt_nn"
-  FROM "__pgt_keys_5" AS __pgt_q8
+  FROM "__pgt_part_5" AS __pgt_q8
   WHERE
     EXISTS(
       SELECT
         1
-      FROM "__pgt_keys_6" AS __pgt_q21
+      FROM "__pgt_part_6" AS __pgt_q21
     )
-), "__pgt_keys_8" AS (
+), "__pgt_part_8" AS (
   SELECT DISTINCT
     TRUE AS "k0"
   FROM (
@@ -155,7 +155,7 @@ WITH "__pgt_window_orders" AS (
       __pgt_q29."__pgt_count",
       __pgt_q29."__pgt_sum",
       __pgt_q29."__pgt_nn"
-    FROM "__pgt_keys_7" AS __pgt_q29
+    FROM "__pgt_part_7" AS __pgt_q29
     WHERE
       (
         (
@@ -192,7 +192,7 @@ FROM (
       SELECT
         __pgt_q4."__pgt_count" AS "n",
         (
-          CASE WHEN __pgt_q4."__pgt_nn" > 0 THEN __pgt_q4."__pgt_sum" END
+          CASE WHEN __pgt_q4."__pgt_nn" > 0 THEN CAST(__pgt_q4."__pgt_sum" AS DECIMAL) END
         ) AS "total",
         __pgt_q4."__pgt_count" AS "__pgt_count",
         __pgt_q4."__pgt_sum" AS "__pgt_sum",
@@ -212,7 +212,7 @@ FROM (
               __pgt_q7."__pgt_count",
               __pgt_q7."__pgt_sum",
               __pgt_q7."__pgt_nn"
-            FROM "__pgt_keys_7" AS __pgt_q7
+            FROM "__pgt_part_7" AS __pgt_q7
             WHERE
               (
                 NOT (
@@ -240,7 +240,7 @@ FROM (
           FROM (
             SELECT
               COUNT(*) AS "__pgt_count",
-              CAST(COALESCE(SUM(__pgt_q25."amount"), 0) AS DECIMAL) AS "__pgt_sum",
+              CAST(COALESCE(SUM(__pgt_q25."amount"), 0) AS DECIMAL(38, 2)) AS "__pgt_sum",
               COUNT(__pgt_q25."amount") AS "__pgt_nn"
             FROM (
               SELECT
@@ -253,7 +253,7 @@ FROM (
             EXISTS(
               SELECT
                 1
-              FROM "__pgt_keys_8" AS __pgt_q27
+              FROM "__pgt_part_8" AS __pgt_q27
             )
         ) AS __pgt_q23
       ) AS __pgt_q4
@@ -276,5 +276,5 @@ FROM (
     __pgt_q31."__pgt_count",
     __pgt_q31."__pgt_sum",
     __pgt_q31."__pgt_nn"
-  FROM "__pgt_keys_4" AS __pgt_q31
+  FROM "__pgt_part_4" AS __pgt_q31
 ) AS __pgt_q30

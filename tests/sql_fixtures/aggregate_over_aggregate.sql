@@ -43,7 +43,7 @@ WITH "__pgt_window_orders" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_1" AS (
   SELECT DISTINCT
     __pgt_q20."customer" AS "customer"
   FROM (
@@ -104,7 +104,7 @@ WITH "__pgt_window_orders" AS (
     HAVING
       SUM(s."__pgt_w") > 0
   ) AS u
-), "__pgt_keys_2" AS (
+), "__pgt_part_2" AS (
   SELECT
     __pgt_q10."n",
     COALESCE(CAST(SUM(__pgt_q10."__pgt_n") AS BIGINT), 0) AS "__pgt_count"
@@ -150,7 +150,7 @@ WITH "__pgt_window_orders" AS (
                   ) IN (
                     SELECT
                       __pgt_q19."customer"
-                    FROM "__pgt_keys_1" AS __pgt_q19
+                    FROM "__pgt_part_1" AS __pgt_q19
                   )
                 UNION ALL
                 SELECT
@@ -167,7 +167,7 @@ WITH "__pgt_window_orders" AS (
                   AND EXISTS(
                     SELECT
                       1
-                    FROM "__pgt_keys_1" AS __pgt_q22
+                    FROM "__pgt_part_1" AS __pgt_q22
                     WHERE
                       __pgt_q22."customer" IS NULL
                   )
@@ -181,14 +181,14 @@ WITH "__pgt_window_orders" AS (
               ) IN (
                 SELECT
                   __pgt_q23."customer"
-                FROM "__pgt_keys_1" AS __pgt_q23
+                FROM "__pgt_part_1" AS __pgt_q23
               )
               OR (
                 __pgt_q15."customer" IS NULL
                 AND EXISTS(
                   SELECT
                     1
-                  FROM "__pgt_keys_1" AS __pgt_q24
+                  FROM "__pgt_part_1" AS __pgt_q24
                   WHERE
                     __pgt_q24."customer" IS NULL
                 )
@@ -229,7 +229,7 @@ WITH "__pgt_window_orders" AS (
                   ) IN (
                     SELECT
                       __pgt_q31."customer"
-                    FROM "__pgt_keys_1" AS __pgt_q31
+                    FROM "__pgt_part_1" AS __pgt_q31
                   )
                 UNION ALL
                 SELECT
@@ -246,7 +246,7 @@ WITH "__pgt_window_orders" AS (
                   AND EXISTS(
                     SELECT
                       1
-                    FROM "__pgt_keys_1" AS __pgt_q32
+                    FROM "__pgt_part_1" AS __pgt_q32
                     WHERE
                       __pgt_q32."customer" IS NULL
                   )
@@ -260,14 +260,14 @@ WITH "__pgt_window_orders" AS (
               ) IN (
                 SELECT
                   __pgt_q33."customer"
-                FROM "__pgt_keys_1" AS __pgt_q33
+                FROM "__pgt_part_1" AS __pgt_q33
               )
               OR (
                 __pgt_q27."customer" IS NULL
                 AND EXISTS(
                   SELECT
                     1
-                  FROM "__pgt_keys_1" AS __pgt_q34
+                  FROM "__pgt_part_1" AS __pgt_q34
                   WHERE
                     __pgt_q34."customer" IS NULL
                 )
@@ -279,11 +279,11 @@ WITH "__pgt_window_orders" AS (
   ) AS __pgt_q10
   GROUP BY
     __pgt_q10."n"
-), "__pgt_keys_3" AS (
+), "__pgt_part_3" AS (
   SELECT DISTINCT
-    __pgt_q41."n" AS "n"
-  FROM "__pgt_keys_2" AS __pgt_q41
-), "__pgt_keys_4" AS (
+    __pgt_q40."n" AS "n"
+  FROM "__pgt_part_2" AS __pgt_q40
+), "__pgt_part_4" AS (
   SELECT
     __pgt_q37."n",
     __pgt_q37."customers",
@@ -293,31 +293,17 @@ WITH "__pgt_window_orders" AS (
       __pgt_q38."n",
       __pgt_q38."customers",
       __pgt_q38."__pgt_count"
-    FROM (
-      SELECT
-        __pgt_q39."n",
-        __pgt_q39."customers",
-        __pgt_q39."__pgt_count"
-      FROM "shop"."st_0" AS __pgt_q39
-    ) AS __pgt_q38
-    WHERE
-      (
-        __pgt_q38."n"
-      ) IN (
-        SELECT
-          __pgt_q40."n"
-        FROM "__pgt_keys_3" AS __pgt_q40
-      )
+    FROM "shop"."st_0" AS __pgt_q38
   ) AS __pgt_q37
   WHERE
     (
       __pgt_q37."n"
     ) IN (
       SELECT
-        __pgt_q42."n"
-      FROM "__pgt_keys_3" AS __pgt_q42
+        __pgt_q39."n"
+      FROM "__pgt_part_3" AS __pgt_q39
     )
-), "__pgt_keys_5" AS (
+), "__pgt_part_5" AS (
   SELECT
     __pgt_q7."n",
     CAST(SUM(__pgt_q7."__pgt_count") AS BIGINT) AS "__pgt_count"
@@ -329,7 +315,7 @@ WITH "__pgt_window_orders" AS (
       SELECT
         __pgt_q9."n" AS "n",
         __pgt_q9."__pgt_count" AS "__pgt_count"
-      FROM "__pgt_keys_2" AS __pgt_q9
+      FROM "__pgt_part_2" AS __pgt_q9
     ) AS __pgt_q8
     UNION ALL
     SELECT
@@ -339,7 +325,7 @@ WITH "__pgt_window_orders" AS (
       SELECT
         __pgt_q36."n" AS "n",
         __pgt_q36."__pgt_count" AS "__pgt_count"
-      FROM "__pgt_keys_4" AS __pgt_q36
+      FROM "__pgt_part_4" AS __pgt_q36
     ) AS __pgt_q35
   ) AS __pgt_q7
   GROUP BY
@@ -374,7 +360,7 @@ FROM (
           SELECT
             __pgt_q6."n",
             __pgt_q6."__pgt_count"
-          FROM "__pgt_keys_5" AS __pgt_q6
+          FROM "__pgt_part_5" AS __pgt_q6
           WHERE
             (
               __pgt_q6."__pgt_count" > 0
@@ -386,15 +372,15 @@ FROM (
 ) AS __pgt_q1
 UNION ALL
 SELECT
-  __pgt_q43."__pgt_w",
-  __pgt_q43."n",
-  __pgt_q43."customers",
-  __pgt_q43."__pgt_count"
+  __pgt_q41."__pgt_w",
+  __pgt_q41."n",
+  __pgt_q41."customers",
+  __pgt_q41."__pgt_count"
 FROM (
   SELECT
     -1 AS "__pgt_w",
-    __pgt_q44."n",
-    __pgt_q44."customers",
-    __pgt_q44."__pgt_count"
-  FROM "__pgt_keys_4" AS __pgt_q44
-) AS __pgt_q43
+    __pgt_q42."n",
+    __pgt_q42."customers",
+    __pgt_q42."__pgt_count"
+  FROM "__pgt_part_4" AS __pgt_q42
+) AS __pgt_q41

@@ -46,63 +46,13 @@ WITH "__pgt_window_orders" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_old_orders" AS NOT MATERIALIZED (
+), "__pgt_delta_1" AS (
   SELECT
-    "id",
-    "customer",
-    "amount"
-  FROM "shop"."orders" AS t
-  WHERE
-    NOT (
-      (
-        t."id"
-      ) IN (
-        SELECT
-          "id"
-        FROM "__pgt_window_orders"
-      )
-    )
-  UNION ALL
-  SELECT
-    u."id",
-    u."customer",
-    u."amount"
-  FROM (
-    SELECT
-      s."id" AS "id",
-      s."customer" AS "customer",
-      s."amount" AS "amount",
-      SUM(s."__pgt_w") AS __pgt_n
-    FROM (
-      SELECT
-        1 AS "__pgt_w",
-        "id",
-        "customer",
-        "amount"
-      FROM "shop"."orders" AS t
-      WHERE
-        (
-          t."id"
-        ) IN (
-          SELECT
-            "id"
-          FROM "__pgt_window_orders"
-        )
-      UNION ALL
-      SELECT
-        -"__pgt_w",
-        "id",
-        "customer",
-        "amount"
-      FROM "__pgt_window_orders" AS c
-    ) AS s
-    GROUP BY
-      s."id",
-      s."customer",
-      s."amount"
-    HAVING
-      SUM(s."__pgt_w") > 0
-  ) AS u
+    __pgt_q15."__pgt_w",
+    __pgt_q15."id" AS "id",
+    __pgt_q15."customer" AS "customer",
+    __pgt_q15."amount" AS "amount"
+  FROM "__pgt_window_orders" AS __pgt_q15
 ), "__pgt_window_customers" AS (
   SELECT
     1 AS "__pgt_w",
@@ -127,7 +77,13 @@ WITH "__pgt_window_orders" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_delta_2" AS (
+  SELECT
+    __pgt_q22."__pgt_w",
+    __pgt_q22."id" AS "id_2",
+    __pgt_q22."country" AS "country"
+  FROM "__pgt_window_customers" AS __pgt_q22
+), "__pgt_part_3" AS (
   SELECT
     __pgt_q11."country",
     COALESCE(CAST(SUM(__pgt_q11."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
@@ -171,14 +127,7 @@ WITH "__pgt_window_orders" AS (
           __pgt_q14."amount",
           __pgt_q16."id_2",
           __pgt_q16."country"
-        FROM (
-          SELECT
-            __pgt_q15."__pgt_w",
-            __pgt_q15."id" AS "id",
-            __pgt_q15."customer" AS "customer",
-            __pgt_q15."amount" AS "amount"
-          FROM "__pgt_window_orders" AS __pgt_q15
-        ) AS __pgt_q14
+        FROM "__pgt_delta_1" AS __pgt_q14
         CROSS JOIN (
           SELECT
             __pgt_q17."id" AS "id_2",
@@ -211,113 +160,112 @@ WITH "__pgt_window_orders" AS (
             __pgt_q20."id" AS "id",
             __pgt_q20."customer" AS "customer",
             __pgt_q20."amount" AS "amount"
-          FROM "__pgt_old_orders" AS __pgt_q20
+          FROM "shop"."orders" AS __pgt_q20
         ) AS __pgt_q19
-        CROSS JOIN (
-          SELECT
-            __pgt_q22."__pgt_w",
-            __pgt_q22."id" AS "id_2",
-            __pgt_q22."country" AS "country"
-          FROM "__pgt_window_customers" AS __pgt_q22
-        ) AS __pgt_q21
+        CROSS JOIN "__pgt_delta_2" AS __pgt_q21
         WHERE
           (
             __pgt_q21."id_2" = __pgt_q19."customer"
           )
       ) AS __pgt_q18
+      UNION ALL
+      SELECT
+        __pgt_q23."__pgt_w",
+        __pgt_q23."id",
+        __pgt_q23."customer",
+        __pgt_q23."amount",
+        __pgt_q23."id_2",
+        __pgt_q23."country"
+      FROM (
+        SELECT
+          -__pgt_q24."__pgt_w" AS "__pgt_w",
+          __pgt_q24."id",
+          __pgt_q24."customer",
+          __pgt_q24."amount",
+          __pgt_q24."id_2",
+          __pgt_q24."country"
+        FROM (
+          SELECT
+            __pgt_q25."__pgt_w" * __pgt_q26."__pgt_w" AS "__pgt_w",
+            __pgt_q25."id",
+            __pgt_q25."customer",
+            __pgt_q25."amount",
+            __pgt_q26."id_2",
+            __pgt_q26."country"
+          FROM "__pgt_delta_1" AS __pgt_q25
+          CROSS JOIN "__pgt_delta_2" AS __pgt_q26
+          WHERE
+            (
+              __pgt_q26."id_2" = __pgt_q25."customer"
+            )
+        ) AS __pgt_q24
+      ) AS __pgt_q23
     ) AS __pgt_q12
   ) AS __pgt_q11
   GROUP BY
     __pgt_q11."country"
-), "__pgt_keys_2" AS (
+), "__pgt_part_4" AS (
   SELECT DISTINCT
-    __pgt_q29."country" AS "country"
-  FROM "__pgt_keys_1" AS __pgt_q29
-), "__pgt_keys_3" AS (
+    __pgt_q32."country" AS "country"
+  FROM "__pgt_part_3" AS __pgt_q32
+), "__pgt_part_5" AS (
   SELECT
-    __pgt_q25."country",
-    __pgt_q25."total",
-    __pgt_q25."n",
-    __pgt_q25."__pgt_count",
-    __pgt_q25."__pgt_sum",
-    __pgt_q25."__pgt_nn"
+    __pgt_q29."country",
+    __pgt_q29."total",
+    __pgt_q29."n",
+    __pgt_q29."__pgt_count",
+    __pgt_q29."__pgt_sum",
+    __pgt_q29."__pgt_nn"
   FROM (
     SELECT
-      __pgt_q26."country",
-      __pgt_q26."total",
-      __pgt_q26."n",
-      __pgt_q26."__pgt_count",
-      __pgt_q26."__pgt_sum",
-      __pgt_q26."__pgt_nn"
-    FROM (
-      SELECT
-        __pgt_q27."country",
-        __pgt_q27."total",
-        __pgt_q27."n",
-        __pgt_q27."__pgt_count",
-        __pgt_q27."__pgt_sum",
-        __pgt_q27."__pgt_nn"
-      FROM "shop"."st_0" AS __pgt_q27
-    ) AS __pgt_q26
-    WHERE
-      (
-        __pgt_q26."country"
-      ) IN (
-        SELECT
-          __pgt_q28."country"
-        FROM "__pgt_keys_2" AS __pgt_q28
-      )
-    UNION ALL
-    SELECT
-      __pgt_q26."country",
-      __pgt_q26."total",
-      __pgt_q26."n",
-      __pgt_q26."__pgt_count",
-      __pgt_q26."__pgt_sum",
-      __pgt_q26."__pgt_nn"
-    FROM (
-      SELECT
-        __pgt_q27."country",
-        __pgt_q27."total",
-        __pgt_q27."n",
-        __pgt_q27."__pgt_count",
-        __pgt_q27."__pgt_sum",
-        __pgt_q27."__pgt_nn"
-      FROM "shop"."st_0" AS __pgt_q27
-    ) AS __pgt_q26
-    WHERE
-      __pgt_q26."country" IS NULL
-      AND EXISTS(
-        SELECT
-          1
-        FROM "__pgt_keys_2" AS __pgt_q30
-        WHERE
-          __pgt_q30."country" IS NULL
-      )
-  ) AS __pgt_q25
+      __pgt_q30."country",
+      __pgt_q30."total",
+      __pgt_q30."n",
+      __pgt_q30."__pgt_count",
+      __pgt_q30."__pgt_sum",
+      __pgt_q30."__pgt_nn"
+    FROM "shop"."st_0" AS __pgt_q30
+  ) AS __pgt_q29
   WHERE
     (
-      __pgt_q25."country"
+      __pgt_q29."country"
     ) IN (
       SELECT
         __pgt_q31."country"
-      FROM "__pgt_keys_2" AS __pgt_q31
+      FROM "__pgt_part_4" AS __pgt_q31
     )
-    OR (
-      __pgt_q25."country" IS NULL
-      AND EXISTS(
-        SELECT
-          1
-        FROM "__pgt_keys_2" AS __pgt_q32
-        WHERE
-          __pgt_q32."country" IS NULL
-      )
+  UNION ALL
+  SELECT
+    __pgt_q29."country",
+    __pgt_q29."total",
+    __pgt_q29."n",
+    __pgt_q29."__pgt_count",
+    __pgt_q29."__pgt_sum",
+    __pgt_q29."__pgt_nn"
+  FROM (
+    SELECT
+      __pgt_q30."country",
+      __pgt_q30."total",
+      __pgt_q30."n",
+      __pgt_q30."__pgt_count",
+      __pgt_q30."__pgt_sum",
+      __pgt_q30."__pgt_nn"
+    FROM "shop"."st_0" AS __pgt_q30
+  ) AS __pgt_q29
+  WHERE
+    __pgt_q29."country" IS NULL
+    AND EXISTS(
+      SELECT
+        1
+      FROM "__pgt_part_4" AS __pgt_q33
+      WHERE
+        __pgt_q33."country" IS NULL
     )
-), "__pgt_keys_4" AS (
+), "__pgt_part_6" AS (
   SELECT
     __pgt_q8."country",
     CAST(SUM(__pgt_q8."__pgt_count") AS BIGINT) AS "__pgt_count",
-    CAST(SUM(__pgt_q8."__pgt_sum") AS DECIMAL) AS "__pgt_sum",
+    CAST(SUM(__pgt_q8."__pgt_sum") AS DECIMAL(38, 2)) AS "__pgt_sum",
     CAST(SUM(__pgt_q8."__pgt_nn") AS BIGINT) AS "__pgt_nn"
   FROM (
     SELECT
@@ -331,44 +279,44 @@ WITH "__pgt_window_orders" AS (
         __pgt_q10."__pgt_count" AS "__pgt_count",
         __pgt_q10."__pgt_sum" AS "__pgt_sum",
         __pgt_q10."__pgt_nn" AS "__pgt_nn"
-      FROM "__pgt_keys_1" AS __pgt_q10
+      FROM "__pgt_part_3" AS __pgt_q10
     ) AS __pgt_q9
     UNION ALL
     SELECT
-      __pgt_q23."country",
-      __pgt_q23."__pgt_count",
-      __pgt_q23."__pgt_sum",
-      __pgt_q23."__pgt_nn"
+      __pgt_q27."country",
+      __pgt_q27."__pgt_count",
+      __pgt_q27."__pgt_sum",
+      __pgt_q27."__pgt_nn"
     FROM (
       SELECT
-        __pgt_q24."country" AS "country",
-        __pgt_q24."__pgt_count" AS "__pgt_count",
-        __pgt_q24."__pgt_sum" AS "__pgt_sum",
-        __pgt_q24."__pgt_nn" AS "__pgt_nn"
-      FROM "__pgt_keys_3" AS __pgt_q24
-    ) AS __pgt_q23
+        __pgt_q28."country" AS "country",
+        __pgt_q28."__pgt_count" AS "__pgt_count",
+        __pgt_q28."__pgt_sum" AS "__pgt_sum",
+        __pgt_q28."__pgt_nn" AS "__pgt_nn"
+      FROM "__pgt_part_5" AS __pgt_q28
+    ) AS __pgt_q27
   ) AS __pgt_q8
   GROUP BY
     __pgt_q8."country"
-), "__pgt_keys_5" AS (
+), "__pgt_part_7" AS (
   SELECT DISTINCT
-    __pgt_q42."country" AS "country"
+    __pgt_q43."country" AS "country"
   FROM (
     SELECT
-      __pgt_q43."country",
-      __pgt_q43."__pgt_count",
-      __pgt_q43."__pgt_sum",
-      __pgt_q43."__pgt_nn"
-    FROM "__pgt_keys_4" AS __pgt_q43
+      __pgt_q44."country",
+      __pgt_q44."__pgt_count",
+      __pgt_q44."__pgt_sum",
+      __pgt_q44."__pgt_nn"
+    FROM "__pgt_part_6" AS __pgt_q44
     WHERE
       (
         (
           (
-            __pgt_q43."__pgt_sum" - __pgt_q43."__pgt_sum"
+            __pgt_q44."__pgt_sum" - __pgt_q44."__pgt_sum"
           ) <> 0
         )
       )
-  ) AS __pgt_q42
+  ) AS __pgt_q43
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -399,7 +347,7 @@ FROM (
       SELECT
         __pgt_q4."country" AS "country_2",
         (
-          CASE WHEN __pgt_q4."__pgt_nn" > 0 THEN __pgt_q4."__pgt_sum" END
+          CASE WHEN __pgt_q4."__pgt_nn" > 0 THEN CAST(__pgt_q4."__pgt_sum" AS DECIMAL) END
         ) AS "total",
         __pgt_q4."__pgt_count" AS "n",
         __pgt_q4."__pgt_count" AS "__pgt_count",
@@ -423,7 +371,7 @@ FROM (
               __pgt_q7."__pgt_count",
               __pgt_q7."__pgt_sum",
               __pgt_q7."__pgt_nn"
-            FROM "__pgt_keys_4" AS __pgt_q7
+            FROM "__pgt_part_6" AS __pgt_q7
             WHERE
               (
                 __pgt_q7."__pgt_count" > 0
@@ -443,122 +391,122 @@ FROM (
         ) AS __pgt_q5
         UNION ALL
         SELECT
-          __pgt_q33."country",
-          __pgt_q33."__pgt_count",
-          __pgt_q33."__pgt_sum",
-          __pgt_q33."__pgt_nn"
+          __pgt_q34."country",
+          __pgt_q34."__pgt_count",
+          __pgt_q34."__pgt_sum",
+          __pgt_q34."__pgt_nn"
         FROM (
           SELECT
-            __pgt_q34."country",
-            __pgt_q34."__pgt_count",
-            __pgt_q34."__pgt_sum",
-            __pgt_q34."__pgt_nn"
+            __pgt_q35."country",
+            __pgt_q35."__pgt_count",
+            __pgt_q35."__pgt_sum",
+            __pgt_q35."__pgt_nn"
           FROM (
             SELECT
-              __pgt_q35."country",
+              __pgt_q36."country",
               COUNT(*) AS "__pgt_count",
-              CAST(COALESCE(SUM(__pgt_q35."amount"), 0) AS DECIMAL) AS "__pgt_sum",
-              COUNT(__pgt_q35."amount") AS "__pgt_nn"
+              CAST(COALESCE(SUM(__pgt_q36."amount"), 0) AS DECIMAL(38, 2)) AS "__pgt_sum",
+              COUNT(__pgt_q36."amount") AS "__pgt_nn"
             FROM (
               SELECT
-                __pgt_q36."id",
-                __pgt_q36."customer",
-                __pgt_q36."amount",
-                __pgt_q38."id_2",
-                __pgt_q38."country"
+                __pgt_q37."id",
+                __pgt_q37."customer",
+                __pgt_q37."amount",
+                __pgt_q39."id_2",
+                __pgt_q39."country"
               FROM (
                 SELECT
-                  __pgt_q37."id" AS "id",
-                  __pgt_q37."customer" AS "customer",
-                  __pgt_q37."amount" AS "amount"
-                FROM "shop"."orders" AS __pgt_q37
-              ) AS __pgt_q36
+                  __pgt_q38."id" AS "id",
+                  __pgt_q38."customer" AS "customer",
+                  __pgt_q38."amount" AS "amount"
+                FROM "shop"."orders" AS __pgt_q38
+              ) AS __pgt_q37
               CROSS JOIN (
                 SELECT
-                  __pgt_q39."id_2",
-                  __pgt_q39."country"
+                  __pgt_q40."id_2",
+                  __pgt_q40."country"
                 FROM (
                   SELECT
-                    __pgt_q40."id" AS "id_2",
-                    __pgt_q40."country" AS "country"
-                  FROM "shop"."customers" AS __pgt_q40
-                ) AS __pgt_q39
+                    __pgt_q41."id" AS "id_2",
+                    __pgt_q41."country" AS "country"
+                  FROM "shop"."customers" AS __pgt_q41
+                ) AS __pgt_q40
                 WHERE
                   (
-                    __pgt_q39."country"
+                    __pgt_q40."country"
                   ) IN (
                     SELECT
-                      __pgt_q41."country"
-                    FROM "__pgt_keys_5" AS __pgt_q41
+                      __pgt_q42."country"
+                    FROM "__pgt_part_7" AS __pgt_q42
                   )
                 UNION ALL
                 SELECT
-                  __pgt_q39."id_2",
-                  __pgt_q39."country"
+                  __pgt_q40."id_2",
+                  __pgt_q40."country"
                 FROM (
                   SELECT
-                    __pgt_q40."id" AS "id_2",
-                    __pgt_q40."country" AS "country"
-                  FROM "shop"."customers" AS __pgt_q40
-                ) AS __pgt_q39
+                    __pgt_q41."id" AS "id_2",
+                    __pgt_q41."country" AS "country"
+                  FROM "shop"."customers" AS __pgt_q41
+                ) AS __pgt_q40
                 WHERE
-                  __pgt_q39."country" IS NULL
+                  __pgt_q40."country" IS NULL
                   AND EXISTS(
                     SELECT
                       1
-                    FROM "__pgt_keys_5" AS __pgt_q44
+                    FROM "__pgt_part_7" AS __pgt_q45
                     WHERE
-                      __pgt_q44."country" IS NULL
+                      __pgt_q45."country" IS NULL
                   )
-              ) AS __pgt_q38
+              ) AS __pgt_q39
               WHERE
                 (
-                  __pgt_q38."id_2" = __pgt_q36."customer"
+                  __pgt_q39."id_2" = __pgt_q37."customer"
                 )
-            ) AS __pgt_q35
+            ) AS __pgt_q36
             GROUP BY
-              __pgt_q35."country"
-          ) AS __pgt_q34
+              __pgt_q36."country"
+          ) AS __pgt_q35
           WHERE
             (
-              __pgt_q34."country"
+              __pgt_q35."country"
             ) IN (
               SELECT
-                __pgt_q45."country"
-              FROM "__pgt_keys_5" AS __pgt_q45
+                __pgt_q46."country"
+              FROM "__pgt_part_7" AS __pgt_q46
             )
             OR (
-              __pgt_q34."country" IS NULL
+              __pgt_q35."country" IS NULL
               AND EXISTS(
                 SELECT
                   1
-                FROM "__pgt_keys_5" AS __pgt_q46
+                FROM "__pgt_part_7" AS __pgt_q47
                 WHERE
-                  __pgt_q46."country" IS NULL
+                  __pgt_q47."country" IS NULL
               )
             )
-        ) AS __pgt_q33
+        ) AS __pgt_q34
       ) AS __pgt_q4
     ) AS __pgt_q3
   ) AS __pgt_q2
 ) AS __pgt_q1
 UNION ALL
 SELECT
-  __pgt_q47."__pgt_w",
-  __pgt_q47."country",
-  __pgt_q47."total",
-  __pgt_q47."n",
-  __pgt_q47."__pgt_count",
-  __pgt_q47."__pgt_sum",
-  __pgt_q47."__pgt_nn"
+  __pgt_q48."__pgt_w",
+  __pgt_q48."country",
+  __pgt_q48."total",
+  __pgt_q48."n",
+  __pgt_q48."__pgt_count",
+  __pgt_q48."__pgt_sum",
+  __pgt_q48."__pgt_nn"
 FROM (
   SELECT
     -1 AS "__pgt_w",
-    __pgt_q48."country",
-    __pgt_q48."total",
-    __pgt_q48."n",
-    __pgt_q48."__pgt_count",
-    __pgt_q48."__pgt_sum",
-    __pgt_q48."__pgt_nn"
-  FROM "__pgt_keys_3" AS __pgt_q48
-) AS __pgt_q47
+    __pgt_q49."country",
+    __pgt_q49."total",
+    __pgt_q49."n",
+    __pgt_q49."__pgt_count",
+    __pgt_q49."__pgt_sum",
+    __pgt_q49."__pgt_nn"
+  FROM "__pgt_part_5" AS __pgt_q49
+) AS __pgt_q48

@@ -127,7 +127,7 @@ WITH "__pgt_window_orders" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_1" AS (
   SELECT DISTINCT
     TRUE AS "k0"
   FROM (
@@ -147,7 +147,7 @@ WITH "__pgt_window_orders" AS (
         __pgt_q13."country" IS NULL
       )
   ) AS __pgt_q12
-), "__pgt_keys_2" AS (
+), "__pgt_part_2" AS (
   SELECT DISTINCT
     TRUE AS "k0"
   FROM (
@@ -288,12 +288,12 @@ FROM (
             EXISTS(
               SELECT
                 1
-              FROM "__pgt_keys_1" AS __pgt_q11
+              FROM "__pgt_part_1" AS __pgt_q11
             )
             OR EXISTS(
               SELECT
                 1
-              FROM "__pgt_keys_2" AS __pgt_q15
+              FROM "__pgt_part_2" AS __pgt_q15
             )
         ) AS __pgt_q8
         WHERE
@@ -350,12 +350,12 @@ FROM (
             EXISTS(
               SELECT
                 1
-              FROM "__pgt_keys_1" AS __pgt_q23
+              FROM "__pgt_part_1" AS __pgt_q23
             )
             OR EXISTS(
               SELECT
                 1
-              FROM "__pgt_keys_2" AS __pgt_q24
+              FROM "__pgt_part_2" AS __pgt_q24
             )
         ) AS __pgt_q20
         WHERE

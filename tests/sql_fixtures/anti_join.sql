@@ -119,19 +119,19 @@ WITH "__pgt_window_customers" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_1" AS (
   SELECT DISTINCT
-    __pgt_q13."customer" AS "k1"
+    __pgt_q14."customer" AS "k1"
   FROM (
     SELECT
-      __pgt_q14."__pgt_w",
-      __pgt_q14."id" AS "id_2",
-      __pgt_q14."customer" AS "customer"
-    FROM "__pgt_window_orders" AS __pgt_q14
-  ) AS __pgt_q13
+      __pgt_q15."__pgt_w",
+      __pgt_q15."id" AS "id_2",
+      __pgt_q15."customer" AS "customer"
+    FROM "__pgt_window_orders" AS __pgt_q15
+  ) AS __pgt_q14
   WHERE
     (
-      __pgt_q13."customer"
+      __pgt_q14."customer"
     ) IS NOT NULL
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
@@ -212,134 +212,146 @@ FROM (
         FROM "__pgt_window_customers" AS __pgt_q5
       ) AS __pgt_q4
       WHERE
-        NOT (
-          EXISTS(
+        NOT EXISTS(
+          SELECT
+            1
+          FROM (
             SELECT
-            FROM shop.orders AS o
-            WHERE
-              (
-                o.customer = __pgt_q4."id"
-              )
-          )
+              __pgt_q7."id" AS "id_2",
+              __pgt_q7."customer" AS "customer"
+            FROM "shop"."orders" AS __pgt_q7
+          ) AS __pgt_q6
+          WHERE
+            (
+              __pgt_q6."customer" = __pgt_q4."id"
+            )
         )
     ) AS __pgt_q3
     UNION ALL
     SELECT
-      __pgt_q6."__pgt_w",
-      __pgt_q6."id",
-      __pgt_q6."name"
+      __pgt_q8."__pgt_w",
+      __pgt_q8."id",
+      __pgt_q8."name"
     FROM (
       SELECT
         1 AS "__pgt_w",
-        __pgt_q7."id",
-        __pgt_q7."name"
+        __pgt_q9."id",
+        __pgt_q9."name"
       FROM (
         SELECT
-          __pgt_q8."id",
-          __pgt_q8."name"
+          __pgt_q10."id",
+          __pgt_q10."name"
         FROM (
           SELECT
-            __pgt_q9."id",
-            __pgt_q9."name"
+            __pgt_q11."id",
+            __pgt_q11."name"
           FROM (
             SELECT
-              __pgt_q10."id",
-              __pgt_q10."name"
-            FROM (
-              SELECT
-                __pgt_q11."id" AS "id",
-                __pgt_q11."name" AS "name"
-              FROM "__pgt_old_customers" AS __pgt_q11
-            ) AS __pgt_q10
-            WHERE
-              (
-                __pgt_q10."id"
-              ) IN (
-                SELECT
-                  __pgt_q12."k1"
-                FROM "__pgt_keys_1" AS __pgt_q12
-              )
-          ) AS __pgt_q9
+              __pgt_q12."id" AS "id",
+              __pgt_q12."name" AS "name"
+            FROM "__pgt_old_customers" AS __pgt_q12
+          ) AS __pgt_q11
           WHERE
             (
-              __pgt_q9."id"
+              __pgt_q11."id"
             ) IN (
               SELECT
-                __pgt_q15."k1"
-              FROM "__pgt_keys_1" AS __pgt_q15
+                __pgt_q13."k1"
+              FROM "__pgt_part_1" AS __pgt_q13
             )
-        ) AS __pgt_q8
+        ) AS __pgt_q10
         WHERE
-          NOT (
-            EXISTS(
+          NOT EXISTS(
+            SELECT
+              1
+            FROM (
               SELECT
-              FROM shop.orders AS o
+                __pgt_q17."id_2",
+                __pgt_q17."customer"
+              FROM (
+                SELECT
+                  __pgt_q18."id" AS "id_2",
+                  __pgt_q18."customer" AS "customer"
+                FROM "shop"."orders" AS __pgt_q18
+              ) AS __pgt_q17
               WHERE
                 (
-                  o.customer = __pgt_q8."id"
+                  __pgt_q17."customer"
+                ) IN (
+                  SELECT
+                    __pgt_q19."k1"
+                  FROM "__pgt_part_1" AS __pgt_q19
                 )
-            )
+            ) AS __pgt_q16
+            WHERE
+              (
+                __pgt_q16."customer" = __pgt_q10."id"
+              )
           )
-      ) AS __pgt_q7
-    ) AS __pgt_q6
+      ) AS __pgt_q9
+    ) AS __pgt_q8
     UNION ALL
     SELECT
-      __pgt_q16."__pgt_w",
-      __pgt_q16."id",
-      __pgt_q16."name"
+      __pgt_q20."__pgt_w",
+      __pgt_q20."id",
+      __pgt_q20."name"
     FROM (
       SELECT
         -1 AS "__pgt_w",
-        __pgt_q17."id",
-        __pgt_q17."name"
+        __pgt_q21."id",
+        __pgt_q21."name"
       FROM (
         SELECT
-          __pgt_q18."id",
-          __pgt_q18."name"
+          __pgt_q22."id",
+          __pgt_q22."name"
         FROM (
           SELECT
-            __pgt_q19."id",
-            __pgt_q19."name"
+            __pgt_q23."id",
+            __pgt_q23."name"
           FROM (
             SELECT
-              __pgt_q20."id",
-              __pgt_q20."name"
-            FROM (
-              SELECT
-                __pgt_q21."id" AS "id",
-                __pgt_q21."name" AS "name"
-              FROM "__pgt_old_customers" AS __pgt_q21
-            ) AS __pgt_q20
-            WHERE
-              (
-                __pgt_q20."id"
-              ) IN (
-                SELECT
-                  __pgt_q22."k1"
-                FROM "__pgt_keys_1" AS __pgt_q22
-              )
-          ) AS __pgt_q19
+              __pgt_q24."id" AS "id",
+              __pgt_q24."name" AS "name"
+            FROM "__pgt_old_customers" AS __pgt_q24
+          ) AS __pgt_q23
           WHERE
             (
-              __pgt_q19."id"
+              __pgt_q23."id"
             ) IN (
               SELECT
-                __pgt_q23."k1"
-              FROM "__pgt_keys_1" AS __pgt_q23
+                __pgt_q25."k1"
+              FROM "__pgt_part_1" AS __pgt_q25
             )
-        ) AS __pgt_q18
+        ) AS __pgt_q22
         WHERE
-          NOT (
-            EXISTS(
+          NOT EXISTS(
+            SELECT
+              1
+            FROM (
               SELECT
-              FROM "__pgt_old_orders" AS o
+                __pgt_q27."id_2",
+                __pgt_q27."customer"
+              FROM (
+                SELECT
+                  __pgt_q28."id" AS "id_2",
+                  __pgt_q28."customer" AS "customer"
+                FROM "__pgt_old_orders" AS __pgt_q28
+              ) AS __pgt_q27
               WHERE
                 (
-                  o.customer = __pgt_q18."id"
+                  __pgt_q27."customer"
+                ) IN (
+                  SELECT
+                    __pgt_q29."k1"
+                  FROM "__pgt_part_1" AS __pgt_q29
                 )
-            )
+            ) AS __pgt_q26
+            WHERE
+              (
+                __pgt_q26."customer" = __pgt_q22."id"
+              )
           )
-      ) AS __pgt_q17
-    ) AS __pgt_q16
+      ) AS __pgt_q21
+    ) AS __pgt_q20
   ) AS __pgt_q2
 ) AS __pgt_q1

@@ -41,7 +41,7 @@ WITH "__pgt_window_clicks" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_1" AS (
   SELECT
     __pgt_q9."page_2",
     COALESCE(CAST(SUM(__pgt_q9."__pgt_n") AS BIGINT), 0) AS "__pgt_count"
@@ -63,11 +63,11 @@ WITH "__pgt_window_clicks" AS (
   ) AS __pgt_q9
   GROUP BY
     __pgt_q9."page_2"
-), "__pgt_keys_2" AS (
+), "__pgt_part_2" AS (
   SELECT DISTINCT
-    __pgt_q19."page_2" AS "page_2"
-  FROM "__pgt_keys_1" AS __pgt_q19
-), "__pgt_keys_3" AS (
+    __pgt_q18."page_2" AS "page_2"
+  FROM "__pgt_part_1" AS __pgt_q18
+), "__pgt_part_3" AS (
   SELECT
     __pgt_q15."page",
     __pgt_q15."__pgt_count"
@@ -75,59 +75,36 @@ WITH "__pgt_window_clicks" AS (
     SELECT
       __pgt_q16."page",
       __pgt_q16."__pgt_count"
-    FROM (
-      SELECT
-        __pgt_q17."page",
-        __pgt_q17."__pgt_count"
-      FROM "shop"."st_0" AS __pgt_q17
-    ) AS __pgt_q16
-    WHERE
-      (
-        __pgt_q16."page"
-      ) IN (
-        SELECT
-          __pgt_q18."page_2"
-        FROM "__pgt_keys_2" AS __pgt_q18
-      )
-    UNION ALL
-    SELECT
-      __pgt_q16."page",
-      __pgt_q16."__pgt_count"
-    FROM (
-      SELECT
-        __pgt_q17."page",
-        __pgt_q17."__pgt_count"
-      FROM "shop"."st_0" AS __pgt_q17
-    ) AS __pgt_q16
-    WHERE
-      __pgt_q16."page" IS NULL
-      AND EXISTS(
-        SELECT
-          1
-        FROM "__pgt_keys_2" AS __pgt_q20
-        WHERE
-          __pgt_q20."page_2" IS NULL
-      )
+    FROM "shop"."st_0" AS __pgt_q16
   ) AS __pgt_q15
   WHERE
     (
       __pgt_q15."page"
     ) IN (
       SELECT
-        __pgt_q21."page_2"
-      FROM "__pgt_keys_2" AS __pgt_q21
+        __pgt_q17."page_2"
+      FROM "__pgt_part_2" AS __pgt_q17
     )
-    OR (
-      __pgt_q15."page" IS NULL
-      AND EXISTS(
-        SELECT
-          1
-        FROM "__pgt_keys_2" AS __pgt_q22
-        WHERE
-          __pgt_q22."page_2" IS NULL
-      )
+  UNION ALL
+  SELECT
+    __pgt_q15."page",
+    __pgt_q15."__pgt_count"
+  FROM (
+    SELECT
+      __pgt_q16."page",
+      __pgt_q16."__pgt_count"
+    FROM "shop"."st_0" AS __pgt_q16
+  ) AS __pgt_q15
+  WHERE
+    __pgt_q15."page" IS NULL
+    AND EXISTS(
+      SELECT
+        1
+      FROM "__pgt_part_2" AS __pgt_q19
+      WHERE
+        __pgt_q19."page_2" IS NULL
     )
-), "__pgt_keys_4" AS (
+), "__pgt_part_4" AS (
   SELECT
     __pgt_q6."page_2",
     CAST(SUM(__pgt_q6."__pgt_count") AS BIGINT) AS "__pgt_count"
@@ -139,7 +116,7 @@ WITH "__pgt_window_clicks" AS (
       SELECT
         __pgt_q8."page_2" AS "page_2",
         __pgt_q8."__pgt_count" AS "__pgt_count"
-      FROM "__pgt_keys_1" AS __pgt_q8
+      FROM "__pgt_part_1" AS __pgt_q8
     ) AS __pgt_q7
     UNION ALL
     SELECT
@@ -149,7 +126,7 @@ WITH "__pgt_window_clicks" AS (
       SELECT
         __pgt_q14."page" AS "page_2",
         __pgt_q14."__pgt_count" AS "__pgt_count"
-      FROM "__pgt_keys_3" AS __pgt_q14
+      FROM "__pgt_part_3" AS __pgt_q14
     ) AS __pgt_q13
   ) AS __pgt_q6
   GROUP BY
@@ -176,7 +153,7 @@ FROM (
         SELECT
           __pgt_q5."page_2",
           __pgt_q5."__pgt_count"
-        FROM "__pgt_keys_4" AS __pgt_q5
+        FROM "__pgt_part_4" AS __pgt_q5
         WHERE
           (
             __pgt_q5."__pgt_count" > 0
@@ -187,13 +164,13 @@ FROM (
 ) AS __pgt_q1
 UNION ALL
 SELECT
-  __pgt_q23."__pgt_w",
-  __pgt_q23."page",
-  __pgt_q23."__pgt_count"
+  __pgt_q20."__pgt_w",
+  __pgt_q20."page",
+  __pgt_q20."__pgt_count"
 FROM (
   SELECT
     -1 AS "__pgt_w",
-    __pgt_q24."page",
-    __pgt_q24."__pgt_count"
-  FROM "__pgt_keys_3" AS __pgt_q24
-) AS __pgt_q23
+    __pgt_q21."page",
+    __pgt_q21."__pgt_count"
+  FROM "__pgt_part_3" AS __pgt_q21
+) AS __pgt_q20

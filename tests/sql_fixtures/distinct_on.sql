@@ -45,7 +45,7 @@ WITH "__pgt_window_orders" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_1" AS (
   SELECT DISTINCT
     __pgt_q12."customer" AS "customer"
   FROM (
@@ -122,7 +122,7 @@ FROM (
                   ) IN (
                     SELECT
                       __pgt_q11."customer"
-                    FROM "__pgt_keys_1" AS __pgt_q11
+                    FROM "__pgt_part_1" AS __pgt_q11
                   )
                 UNION ALL
                 SELECT
@@ -141,7 +141,7 @@ FROM (
                   AND EXISTS(
                     SELECT
                       1
-                    FROM "__pgt_keys_1" AS __pgt_q14
+                    FROM "__pgt_part_1" AS __pgt_q14
                     WHERE
                       __pgt_q14."customer" IS NULL
                   )
@@ -161,14 +161,14 @@ FROM (
       ) IN (
         SELECT
           __pgt_q15."customer"
-        FROM "__pgt_keys_1" AS __pgt_q15
+        FROM "__pgt_part_1" AS __pgt_q15
       )
       OR (
         __pgt_q3."customer" IS NULL
         AND EXISTS(
           SELECT
             1
-          FROM "__pgt_keys_1" AS __pgt_q16
+          FROM "__pgt_part_1" AS __pgt_q16
           WHERE
             __pgt_q16."customer" IS NULL
         )
@@ -197,60 +197,36 @@ FROM (
         __pgt_q20."customer",
         __pgt_q20."id",
         __pgt_q20."amount"
-      FROM (
-        SELECT
-          __pgt_q21."customer",
-          __pgt_q21."id",
-          __pgt_q21."amount"
-        FROM "shop"."st_0" AS __pgt_q21
-      ) AS __pgt_q20
-      WHERE
-        (
-          __pgt_q20."customer"
-        ) IN (
-          SELECT
-            __pgt_q22."customer"
-          FROM "__pgt_keys_1" AS __pgt_q22
-        )
-      UNION ALL
-      SELECT
-        __pgt_q20."customer",
-        __pgt_q20."id",
-        __pgt_q20."amount"
-      FROM (
-        SELECT
-          __pgt_q21."customer",
-          __pgt_q21."id",
-          __pgt_q21."amount"
-        FROM "shop"."st_0" AS __pgt_q21
-      ) AS __pgt_q20
-      WHERE
-        __pgt_q20."customer" IS NULL
-        AND EXISTS(
-          SELECT
-            1
-          FROM "__pgt_keys_1" AS __pgt_q23
-          WHERE
-            __pgt_q23."customer" IS NULL
-        )
+      FROM "shop"."st_0" AS __pgt_q20
     ) AS __pgt_q19
     WHERE
       (
         __pgt_q19."customer"
       ) IN (
         SELECT
-          __pgt_q24."customer"
-        FROM "__pgt_keys_1" AS __pgt_q24
+          __pgt_q21."customer"
+        FROM "__pgt_part_1" AS __pgt_q21
       )
-      OR (
-        __pgt_q19."customer" IS NULL
-        AND EXISTS(
-          SELECT
-            1
-          FROM "__pgt_keys_1" AS __pgt_q25
-          WHERE
-            __pgt_q25."customer" IS NULL
-        )
+    UNION ALL
+    SELECT
+      __pgt_q19."customer",
+      __pgt_q19."id",
+      __pgt_q19."amount"
+    FROM (
+      SELECT
+        __pgt_q20."customer",
+        __pgt_q20."id",
+        __pgt_q20."amount"
+      FROM "shop"."st_0" AS __pgt_q20
+    ) AS __pgt_q19
+    WHERE
+      __pgt_q19."customer" IS NULL
+      AND EXISTS(
+        SELECT
+          1
+        FROM "__pgt_part_1" AS __pgt_q22
+        WHERE
+          __pgt_q22."customer" IS NULL
       )
   ) AS __pgt_q18
 ) AS __pgt_q17

@@ -68,42 +68,42 @@ WITH "__pgt_window_orders" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_1" AS (
   SELECT DISTINCT
-    __pgt_q10."k1" AS "k1"
+    __pgt_q9."k1" AS "k1"
   FROM (
     SELECT
-      __pgt_q11."__pgt_w",
-      __pgt_q11."k1"
+      __pgt_q10."__pgt_w",
+      __pgt_q10."k1"
     FROM (
       SELECT
-        __pgt_q12."__pgt_w",
-        __pgt_q12."customer" AS "k1"
+        __pgt_q11."__pgt_w",
+        __pgt_q11."customer" AS "k1"
       FROM (
         SELECT
-          __pgt_q13."__pgt_w",
-          __pgt_q13."id" AS "id",
-          __pgt_q13."customer" AS "customer"
-        FROM "__pgt_window_orders" AS __pgt_q13
-      ) AS __pgt_q12
-    ) AS __pgt_q11
+          __pgt_q12."__pgt_w",
+          __pgt_q12."id" AS "id",
+          __pgt_q12."customer" AS "customer"
+        FROM "__pgt_window_orders" AS __pgt_q12
+      ) AS __pgt_q11
+    ) AS __pgt_q10
     UNION ALL
     SELECT
-      __pgt_q14."__pgt_w",
-      __pgt_q14."k1"
+      __pgt_q13."__pgt_w",
+      __pgt_q13."k1"
     FROM (
       SELECT
-        __pgt_q15."__pgt_w",
-        __pgt_q15."id_2" AS "k1"
+        __pgt_q14."__pgt_w",
+        __pgt_q14."id_2" AS "k1"
       FROM (
         SELECT
-          __pgt_q16."__pgt_w",
-          __pgt_q16."id" AS "id_2",
-          __pgt_q16."name" AS "name"
-        FROM "__pgt_window_customers" AS __pgt_q16
-      ) AS __pgt_q15
-    ) AS __pgt_q14
-  ) AS __pgt_q10
+          __pgt_q15."__pgt_w",
+          __pgt_q15."id" AS "id_2",
+          __pgt_q15."name" AS "name"
+        FROM "__pgt_window_customers" AS __pgt_q15
+      ) AS __pgt_q14
+    ) AS __pgt_q13
+  ) AS __pgt_q9
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -234,223 +234,151 @@ FROM (
         SELECT
           __pgt_q5."id",
           __pgt_q5."customer",
-          __pgt_q20."id_2",
-          __pgt_q20."name"
+          __pgt_q17."id_2",
+          __pgt_q17."name"
         FROM (
           SELECT
             __pgt_q6."id",
             __pgt_q6."customer"
           FROM (
             SELECT
-              __pgt_q7."id",
-              __pgt_q7."customer"
-            FROM (
-              SELECT
-                __pgt_q8."id" AS "id",
-                __pgt_q8."customer" AS "customer"
-              FROM "shop"."orders" AS __pgt_q8
-            ) AS __pgt_q7
-            WHERE
-              (
-                __pgt_q7."customer"
-              ) IN (
-                SELECT
-                  __pgt_q9."k1"
-                FROM "__pgt_keys_1" AS __pgt_q9
-              )
-            UNION ALL
-            SELECT
-              __pgt_q7."id",
-              __pgt_q7."customer"
-            FROM (
-              SELECT
-                __pgt_q8."id" AS "id",
-                __pgt_q8."customer" AS "customer"
-              FROM "shop"."orders" AS __pgt_q8
-            ) AS __pgt_q7
-            WHERE
-              __pgt_q7."customer" IS NULL
-              AND EXISTS(
-                SELECT
-                  1
-                FROM "__pgt_keys_1" AS __pgt_q17
-                WHERE
-                  __pgt_q17."k1" IS NULL
-              )
+              __pgt_q7."id" AS "id",
+              __pgt_q7."customer" AS "customer"
+            FROM "shop"."orders" AS __pgt_q7
           ) AS __pgt_q6
           WHERE
             (
               __pgt_q6."customer"
             ) IN (
               SELECT
-                __pgt_q18."k1"
-              FROM "__pgt_keys_1" AS __pgt_q18
+                __pgt_q8."k1"
+              FROM "__pgt_part_1" AS __pgt_q8
             )
-            OR (
-              __pgt_q6."customer" IS NULL
-              AND EXISTS(
-                SELECT
-                  1
-                FROM "__pgt_keys_1" AS __pgt_q19
-                WHERE
-                  __pgt_q19."k1" IS NULL
-              )
+          UNION ALL
+          SELECT
+            __pgt_q6."id",
+            __pgt_q6."customer"
+          FROM (
+            SELECT
+              __pgt_q7."id" AS "id",
+              __pgt_q7."customer" AS "customer"
+            FROM "shop"."orders" AS __pgt_q7
+          ) AS __pgt_q6
+          WHERE
+            __pgt_q6."customer" IS NULL
+            AND EXISTS(
+              SELECT
+                1
+              FROM "__pgt_part_1" AS __pgt_q16
+              WHERE
+                __pgt_q16."k1" IS NULL
             )
         ) AS __pgt_q5
         FULL JOIN (
           SELECT
-            __pgt_q21."id_2",
-            __pgt_q21."name"
+            __pgt_q18."id_2",
+            __pgt_q18."name"
           FROM (
             SELECT
-              __pgt_q22."id_2",
-              __pgt_q22."name"
-            FROM (
-              SELECT
-                __pgt_q23."id" AS "id_2",
-                __pgt_q23."name" AS "name"
-              FROM "shop"."customers" AS __pgt_q23
-            ) AS __pgt_q22
-            WHERE
-              (
-                __pgt_q22."id_2"
-              ) IN (
-                SELECT
-                  __pgt_q24."k1"
-                FROM "__pgt_keys_1" AS __pgt_q24
-              )
-          ) AS __pgt_q21
+              __pgt_q19."id" AS "id_2",
+              __pgt_q19."name" AS "name"
+            FROM "shop"."customers" AS __pgt_q19
+          ) AS __pgt_q18
           WHERE
             (
-              __pgt_q21."id_2"
+              __pgt_q18."id_2"
             ) IN (
               SELECT
-                __pgt_q25."k1"
-              FROM "__pgt_keys_1" AS __pgt_q25
+                __pgt_q20."k1"
+              FROM "__pgt_part_1" AS __pgt_q20
             )
-        ) AS __pgt_q20
+        ) AS __pgt_q17
           ON (
-            __pgt_q20."id_2" = __pgt_q5."customer"
+            __pgt_q17."id_2" = __pgt_q5."customer"
           )
       ) AS __pgt_q4
     ) AS __pgt_q3
     UNION ALL
     SELECT
-      __pgt_q26."__pgt_w",
-      __pgt_q26."id",
-      __pgt_q26."customer",
-      __pgt_q26."id_2",
-      __pgt_q26."name"
+      __pgt_q21."__pgt_w",
+      __pgt_q21."id",
+      __pgt_q21."customer",
+      __pgt_q21."id_2",
+      __pgt_q21."name"
     FROM (
       SELECT
         -1 AS "__pgt_w",
-        __pgt_q27."id",
-        __pgt_q27."customer",
-        __pgt_q27."id_2",
-        __pgt_q27."name"
+        __pgt_q22."id",
+        __pgt_q22."customer",
+        __pgt_q22."id_2",
+        __pgt_q22."name"
       FROM (
         SELECT
-          __pgt_q28."id",
-          __pgt_q28."customer",
-          __pgt_q36."id_2",
-          __pgt_q36."name"
+          __pgt_q23."id",
+          __pgt_q23."customer",
+          __pgt_q28."id_2",
+          __pgt_q28."name"
         FROM (
           SELECT
-            __pgt_q29."id",
-            __pgt_q29."customer"
+            __pgt_q24."id",
+            __pgt_q24."customer"
           FROM (
             SELECT
-              __pgt_q30."id",
-              __pgt_q30."customer"
-            FROM (
+              __pgt_q25."id" AS "id",
+              __pgt_q25."customer" AS "customer"
+            FROM "__pgt_old_orders" AS __pgt_q25
+          ) AS __pgt_q24
+          WHERE
+            (
+              __pgt_q24."customer"
+            ) IN (
               SELECT
-                __pgt_q31."id" AS "id",
-                __pgt_q31."customer" AS "customer"
-              FROM "__pgt_old_orders" AS __pgt_q31
-            ) AS __pgt_q30
-            WHERE
-              (
-                __pgt_q30."customer"
-              ) IN (
-                SELECT
-                  __pgt_q32."k1"
-                FROM "__pgt_keys_1" AS __pgt_q32
-              )
-            UNION ALL
+                __pgt_q26."k1"
+              FROM "__pgt_part_1" AS __pgt_q26
+            )
+          UNION ALL
+          SELECT
+            __pgt_q24."id",
+            __pgt_q24."customer"
+          FROM (
             SELECT
-              __pgt_q30."id",
-              __pgt_q30."customer"
-            FROM (
+              __pgt_q25."id" AS "id",
+              __pgt_q25."customer" AS "customer"
+            FROM "__pgt_old_orders" AS __pgt_q25
+          ) AS __pgt_q24
+          WHERE
+            __pgt_q24."customer" IS NULL
+            AND EXISTS(
               SELECT
-                __pgt_q31."id" AS "id",
-                __pgt_q31."customer" AS "customer"
-              FROM "__pgt_old_orders" AS __pgt_q31
-            ) AS __pgt_q30
-            WHERE
-              __pgt_q30."customer" IS NULL
-              AND EXISTS(
-                SELECT
-                  1
-                FROM "__pgt_keys_1" AS __pgt_q33
-                WHERE
-                  __pgt_q33."k1" IS NULL
-              )
+                1
+              FROM "__pgt_part_1" AS __pgt_q27
+              WHERE
+                __pgt_q27."k1" IS NULL
+            )
+        ) AS __pgt_q23
+        FULL JOIN (
+          SELECT
+            __pgt_q29."id_2",
+            __pgt_q29."name"
+          FROM (
+            SELECT
+              __pgt_q30."id" AS "id_2",
+              __pgt_q30."name" AS "name"
+            FROM "__pgt_old_customers" AS __pgt_q30
           ) AS __pgt_q29
           WHERE
             (
-              __pgt_q29."customer"
+              __pgt_q29."id_2"
             ) IN (
               SELECT
-                __pgt_q34."k1"
-              FROM "__pgt_keys_1" AS __pgt_q34
-            )
-            OR (
-              __pgt_q29."customer" IS NULL
-              AND EXISTS(
-                SELECT
-                  1
-                FROM "__pgt_keys_1" AS __pgt_q35
-                WHERE
-                  __pgt_q35."k1" IS NULL
-              )
+                __pgt_q31."k1"
+              FROM "__pgt_part_1" AS __pgt_q31
             )
         ) AS __pgt_q28
-        FULL JOIN (
-          SELECT
-            __pgt_q37."id_2",
-            __pgt_q37."name"
-          FROM (
-            SELECT
-              __pgt_q38."id_2",
-              __pgt_q38."name"
-            FROM (
-              SELECT
-                __pgt_q39."id" AS "id_2",
-                __pgt_q39."name" AS "name"
-              FROM "__pgt_old_customers" AS __pgt_q39
-            ) AS __pgt_q38
-            WHERE
-              (
-                __pgt_q38."id_2"
-              ) IN (
-                SELECT
-                  __pgt_q40."k1"
-                FROM "__pgt_keys_1" AS __pgt_q40
-              )
-          ) AS __pgt_q37
-          WHERE
-            (
-              __pgt_q37."id_2"
-            ) IN (
-              SELECT
-                __pgt_q41."k1"
-              FROM "__pgt_keys_1" AS __pgt_q41
-            )
-        ) AS __pgt_q36
           ON (
-            __pgt_q36."id_2" = __pgt_q28."customer"
+            __pgt_q28."id_2" = __pgt_q23."customer"
           )
-      ) AS __pgt_q27
-    ) AS __pgt_q26
+      ) AS __pgt_q22
+    ) AS __pgt_q21
   ) AS __pgt_q2
 ) AS __pgt_q1

@@ -47,7 +47,7 @@ WITH "__pgt_window_orders" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_1" AS (
   SELECT DISTINCT
     __pgt_q11."customer" AS "customer",
     __pgt_q11."placed" AS "placed"
@@ -123,7 +123,7 @@ WITH "__pgt_window_orders" AS (
     HAVING
       SUM(s."__pgt_w") > 0
   ) AS u
-), "__pgt_keys_2" AS (
+), "__pgt_part_2" AS (
   SELECT DISTINCT
     __pgt_q47."customer_3" AS "customer_3"
   FROM (
@@ -198,7 +198,7 @@ FROM (
                 ) IN (
                   SELECT
                     __pgt_q18."customer"
-                  FROM "__pgt_keys_1" AS __pgt_q18
+                  FROM "__pgt_part_1" AS __pgt_q18
                 )
               UNION ALL
               SELECT
@@ -219,7 +219,7 @@ FROM (
                 AND EXISTS(
                   SELECT
                     1
-                  FROM "__pgt_keys_1" AS __pgt_q19
+                  FROM "__pgt_part_1" AS __pgt_q19
                   WHERE
                     __pgt_q19."customer" IS NULL
                 )
@@ -236,7 +236,7 @@ FROM (
             __pgt_q21.r IN (
               SELECT
                 ROW(__pgt_q20."customer", __pgt_q20."placed")
-              FROM "__pgt_keys_1" AS __pgt_q20
+              FROM "__pgt_part_1" AS __pgt_q20
             )
         ) AS __pgt_q5
       ) AS __pgt_q4
@@ -282,7 +282,7 @@ FROM (
                 ) IN (
                   SELECT
                     __pgt_q34."customer"
-                  FROM "__pgt_keys_1" AS __pgt_q34
+                  FROM "__pgt_part_1" AS __pgt_q34
                 )
               UNION ALL
               SELECT
@@ -303,7 +303,7 @@ FROM (
                 AND EXISTS(
                   SELECT
                     1
-                  FROM "__pgt_keys_1" AS __pgt_q35
+                  FROM "__pgt_part_1" AS __pgt_q35
                   WHERE
                     __pgt_q35."customer" IS NULL
                 )
@@ -320,7 +320,7 @@ FROM (
             __pgt_q37.r IN (
               SELECT
                 ROW(__pgt_q36."customer", __pgt_q36."placed")
-              FROM "__pgt_keys_1" AS __pgt_q36
+              FROM "__pgt_part_1" AS __pgt_q36
             )
         ) AS __pgt_q23
       ) AS __pgt_q22
@@ -387,7 +387,7 @@ FROM (
                 ) IN (
                   SELECT
                     __pgt_q46."customer_3"
-                  FROM "__pgt_keys_2" AS __pgt_q46
+                  FROM "__pgt_part_2" AS __pgt_q46
                 )
               UNION ALL
               SELECT
@@ -408,7 +408,7 @@ FROM (
                 AND EXISTS(
                   SELECT
                     1
-                  FROM "__pgt_keys_2" AS __pgt_q49
+                  FROM "__pgt_part_2" AS __pgt_q49
                   WHERE
                     __pgt_q49."customer_3" IS NULL
                 )
@@ -422,14 +422,14 @@ FROM (
             ) IN (
               SELECT
                 __pgt_q50."customer_3"
-              FROM "__pgt_keys_2" AS __pgt_q50
+              FROM "__pgt_part_2" AS __pgt_q50
             )
             OR (
               __pgt_q42."customer_3" IS NULL
               AND EXISTS(
                 SELECT
                   1
-                FROM "__pgt_keys_2" AS __pgt_q51
+                FROM "__pgt_part_2" AS __pgt_q51
                 WHERE
                   __pgt_q51."customer_3" IS NULL
               )
@@ -481,7 +481,7 @@ FROM (
                 ) IN (
                   SELECT
                     __pgt_q58."customer_3"
-                  FROM "__pgt_keys_2" AS __pgt_q58
+                  FROM "__pgt_part_2" AS __pgt_q58
                 )
               UNION ALL
               SELECT
@@ -502,7 +502,7 @@ FROM (
                 AND EXISTS(
                   SELECT
                     1
-                  FROM "__pgt_keys_2" AS __pgt_q59
+                  FROM "__pgt_part_2" AS __pgt_q59
                   WHERE
                     __pgt_q59."customer_3" IS NULL
                 )
@@ -516,14 +516,14 @@ FROM (
             ) IN (
               SELECT
                 __pgt_q60."customer_3"
-              FROM "__pgt_keys_2" AS __pgt_q60
+              FROM "__pgt_part_2" AS __pgt_q60
             )
             OR (
               __pgt_q54."customer_3" IS NULL
               AND EXISTS(
                 SELECT
                   1
-                FROM "__pgt_keys_2" AS __pgt_q61
+                FROM "__pgt_part_2" AS __pgt_q61
                 WHERE
                   __pgt_q61."customer_3" IS NULL
               )

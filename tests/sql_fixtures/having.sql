@@ -43,7 +43,7 @@ WITH "__pgt_window_orders" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_1" AS (
   SELECT DISTINCT
     __pgt_q11."customer" AS "customer"
   FROM (
@@ -99,7 +99,7 @@ FROM (
                 ) IN (
                   SELECT
                     __pgt_q10."customer"
-                  FROM "__pgt_keys_1" AS __pgt_q10
+                  FROM "__pgt_part_1" AS __pgt_q10
                 )
               UNION ALL
               SELECT
@@ -116,7 +116,7 @@ FROM (
                 AND EXISTS(
                   SELECT
                     1
-                  FROM "__pgt_keys_1" AS __pgt_q13
+                  FROM "__pgt_part_1" AS __pgt_q13
                   WHERE
                     __pgt_q13."customer" IS NULL
                 )
@@ -137,14 +137,14 @@ FROM (
       ) IN (
         SELECT
           __pgt_q14."customer"
-        FROM "__pgt_keys_1" AS __pgt_q14
+        FROM "__pgt_part_1" AS __pgt_q14
       )
       OR (
         __pgt_q3."customer" IS NULL
         AND EXISTS(
           SELECT
             1
-          FROM "__pgt_keys_1" AS __pgt_q15
+          FROM "__pgt_part_1" AS __pgt_q15
           WHERE
             __pgt_q15."customer" IS NULL
         )
@@ -169,57 +169,34 @@ FROM (
       SELECT
         __pgt_q19."customer",
         __pgt_q19."n"
-      FROM (
-        SELECT
-          __pgt_q20."customer",
-          __pgt_q20."n"
-        FROM "shop"."st_0" AS __pgt_q20
-      ) AS __pgt_q19
-      WHERE
-        (
-          __pgt_q19."customer"
-        ) IN (
-          SELECT
-            __pgt_q21."customer"
-          FROM "__pgt_keys_1" AS __pgt_q21
-        )
-      UNION ALL
-      SELECT
-        __pgt_q19."customer",
-        __pgt_q19."n"
-      FROM (
-        SELECT
-          __pgt_q20."customer",
-          __pgt_q20."n"
-        FROM "shop"."st_0" AS __pgt_q20
-      ) AS __pgt_q19
-      WHERE
-        __pgt_q19."customer" IS NULL
-        AND EXISTS(
-          SELECT
-            1
-          FROM "__pgt_keys_1" AS __pgt_q22
-          WHERE
-            __pgt_q22."customer" IS NULL
-        )
+      FROM "shop"."st_0" AS __pgt_q19
     ) AS __pgt_q18
     WHERE
       (
         __pgt_q18."customer"
       ) IN (
         SELECT
-          __pgt_q23."customer"
-        FROM "__pgt_keys_1" AS __pgt_q23
+          __pgt_q20."customer"
+        FROM "__pgt_part_1" AS __pgt_q20
       )
-      OR (
-        __pgt_q18."customer" IS NULL
-        AND EXISTS(
-          SELECT
-            1
-          FROM "__pgt_keys_1" AS __pgt_q24
-          WHERE
-            __pgt_q24."customer" IS NULL
-        )
+    UNION ALL
+    SELECT
+      __pgt_q18."customer",
+      __pgt_q18."n"
+    FROM (
+      SELECT
+        __pgt_q19."customer",
+        __pgt_q19."n"
+      FROM "shop"."st_0" AS __pgt_q19
+    ) AS __pgt_q18
+    WHERE
+      __pgt_q18."customer" IS NULL
+      AND EXISTS(
+        SELECT
+          1
+        FROM "__pgt_part_1" AS __pgt_q21
+        WHERE
+          __pgt_q21."customer" IS NULL
       )
   ) AS __pgt_q17
 ) AS __pgt_q16

@@ -46,63 +46,13 @@ WITH "__pgt_window_orders" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_old_orders" AS NOT MATERIALIZED (
+), "__pgt_delta_1" AS (
   SELECT
-    "id",
-    "customer",
-    "amount"
-  FROM "shop"."orders" AS t
-  WHERE
-    NOT (
-      (
-        t."id"
-      ) IN (
-        SELECT
-          "id"
-        FROM "__pgt_window_orders"
-      )
-    )
-  UNION ALL
-  SELECT
-    u."id",
-    u."customer",
-    u."amount"
-  FROM (
-    SELECT
-      s."id" AS "id",
-      s."customer" AS "customer",
-      s."amount" AS "amount",
-      SUM(s."__pgt_w") AS __pgt_n
-    FROM (
-      SELECT
-        1 AS "__pgt_w",
-        "id",
-        "customer",
-        "amount"
-      FROM "shop"."orders" AS t
-      WHERE
-        (
-          t."id"
-        ) IN (
-          SELECT
-            "id"
-          FROM "__pgt_window_orders"
-        )
-      UNION ALL
-      SELECT
-        -"__pgt_w",
-        "id",
-        "customer",
-        "amount"
-      FROM "__pgt_window_orders" AS c
-    ) AS s
-    GROUP BY
-      s."id",
-      s."customer",
-      s."amount"
-    HAVING
-      SUM(s."__pgt_w") > 0
-  ) AS u
+    __pgt_q5."__pgt_w",
+    __pgt_q5."id" AS "id",
+    __pgt_q5."customer" AS "customer",
+    __pgt_q5."amount" AS "amount"
+  FROM "__pgt_window_orders" AS __pgt_q5
 ), "__pgt_window_customers" AS (
   SELECT
     1 AS "__pgt_w",
@@ -127,6 +77,12 @@ WITH "__pgt_window_orders" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_delta_2" AS (
+  SELECT
+    __pgt_q12."__pgt_w",
+    __pgt_q12."id" AS "id_2",
+    __pgt_q12."name" AS "name"
+  FROM "__pgt_window_customers" AS __pgt_q12
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -155,14 +111,7 @@ FROM (
         __pgt_q4."amount",
         __pgt_q6."id_2",
         __pgt_q6."name"
-      FROM (
-        SELECT
-          __pgt_q5."__pgt_w",
-          __pgt_q5."id" AS "id",
-          __pgt_q5."customer" AS "customer",
-          __pgt_q5."amount" AS "amount"
-        FROM "__pgt_window_orders" AS __pgt_q5
-      ) AS __pgt_q4
+      FROM "__pgt_delta_1" AS __pgt_q4
       CROSS JOIN (
         SELECT
           __pgt_q7."id" AS "id_2",
@@ -195,19 +144,45 @@ FROM (
           __pgt_q10."id" AS "id",
           __pgt_q10."customer" AS "customer",
           __pgt_q10."amount" AS "amount"
-        FROM "__pgt_old_orders" AS __pgt_q10
+        FROM "shop"."orders" AS __pgt_q10
       ) AS __pgt_q9
-      CROSS JOIN (
-        SELECT
-          __pgt_q12."__pgt_w",
-          __pgt_q12."id" AS "id_2",
-          __pgt_q12."name" AS "name"
-        FROM "__pgt_window_customers" AS __pgt_q12
-      ) AS __pgt_q11
+      CROSS JOIN "__pgt_delta_2" AS __pgt_q11
       WHERE
         (
           __pgt_q11."id_2" = __pgt_q9."customer"
         )
     ) AS __pgt_q8
+    UNION ALL
+    SELECT
+      __pgt_q13."__pgt_w",
+      __pgt_q13."id",
+      __pgt_q13."customer",
+      __pgt_q13."amount",
+      __pgt_q13."id_2",
+      __pgt_q13."name"
+    FROM (
+      SELECT
+        -__pgt_q14."__pgt_w" AS "__pgt_w",
+        __pgt_q14."id",
+        __pgt_q14."customer",
+        __pgt_q14."amount",
+        __pgt_q14."id_2",
+        __pgt_q14."name"
+      FROM (
+        SELECT
+          __pgt_q15."__pgt_w" * __pgt_q16."__pgt_w" AS "__pgt_w",
+          __pgt_q15."id",
+          __pgt_q15."customer",
+          __pgt_q15."amount",
+          __pgt_q16."id_2",
+          __pgt_q16."name"
+        FROM "__pgt_delta_1" AS __pgt_q15
+        CROSS JOIN "__pgt_delta_2" AS __pgt_q16
+        WHERE
+          (
+            __pgt_q16."id_2" = __pgt_q15."customer"
+          )
+      ) AS __pgt_q14
+    ) AS __pgt_q13
   ) AS __pgt_q2
 ) AS __pgt_q1

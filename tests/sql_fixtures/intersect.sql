@@ -67,7 +67,7 @@ WITH "__pgt_window_clicks" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_1" AS (
   SELECT DISTINCT
     __pgt_q10."page_2" AS "page_2",
     __pgt_q10."visitor_2" AS "visitor_2"
@@ -150,7 +150,7 @@ FROM (
               ) IN (
                 SELECT
                   __pgt_q30."page_2"
-                FROM "__pgt_keys_1" AS __pgt_q30
+                FROM "__pgt_part_1" AS __pgt_q30
               )
             UNION ALL
             SELECT
@@ -167,7 +167,7 @@ FROM (
               AND EXISTS(
                 SELECT
                   1
-                FROM "__pgt_keys_1" AS __pgt_q31
+                FROM "__pgt_part_1" AS __pgt_q31
                 WHERE
                   __pgt_q31."page_2" IS NULL
               )
@@ -197,7 +197,7 @@ FROM (
               ) IN (
                 SELECT
                   __pgt_q36."page_2"
-                FROM "__pgt_keys_1" AS __pgt_q36
+                FROM "__pgt_part_1" AS __pgt_q36
               )
             UNION ALL
             SELECT
@@ -214,7 +214,7 @@ FROM (
               AND EXISTS(
                 SELECT
                   1
-                FROM "__pgt_keys_1" AS __pgt_q37
+                FROM "__pgt_part_1" AS __pgt_q37
                 WHERE
                   __pgt_q37."page_2" IS NULL
               )
@@ -230,7 +230,7 @@ FROM (
       __pgt_q39.r IN (
         SELECT
           ROW(__pgt_q38."page_2", __pgt_q38."visitor_2")
-        FROM "__pgt_keys_1" AS __pgt_q38
+        FROM "__pgt_part_1" AS __pgt_q38
       )
   ) AS __pgt_q2
 ) AS __pgt_q1
@@ -264,7 +264,7 @@ FROM (
         ) IN (
           SELECT
             __pgt_q50."page_2"
-          FROM "__pgt_keys_1" AS __pgt_q50
+          FROM "__pgt_part_1" AS __pgt_q50
         )
       UNION ALL
       SELECT
@@ -281,7 +281,7 @@ FROM (
         AND EXISTS(
           SELECT
             1
-          FROM "__pgt_keys_1" AS __pgt_q51
+          FROM "__pgt_part_1" AS __pgt_q51
           WHERE
             __pgt_q51."page_2" IS NULL
         )
@@ -294,7 +294,7 @@ FROM (
       __pgt_q53.r IN (
         SELECT
           ROW(__pgt_q52."page_2", __pgt_q52."visitor_2")
-        FROM "__pgt_keys_1" AS __pgt_q52
+        FROM "__pgt_part_1" AS __pgt_q52
       )
   ) AS __pgt_q41
 ) AS __pgt_q40

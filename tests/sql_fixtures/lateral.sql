@@ -111,19 +111,19 @@ WITH "__pgt_window_customers" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_1" AS (
   SELECT DISTINCT
-    __pgt_q14."customer" AS "k1"
+    __pgt_q13."customer" AS "k1"
   FROM (
     SELECT
-      __pgt_q15."__pgt_w",
-      __pgt_q15."id" AS "id_2",
-      __pgt_q15."customer" AS "customer"
-    FROM "__pgt_window_orders" AS __pgt_q15
-  ) AS __pgt_q14
+      __pgt_q14."__pgt_w",
+      __pgt_q14."id" AS "id_2",
+      __pgt_q14."customer" AS "customer"
+    FROM "__pgt_window_orders" AS __pgt_q14
+  ) AS __pgt_q13
   WHERE
     (
-      __pgt_q14."customer"
+      __pgt_q13."customer"
     ) IS NOT NULL
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
@@ -211,8 +211,7 @@ FROM (
             o.customer = __pgt_q4."id"
           )
         ORDER BY
-          o.id,
-          "o"."id"
+          o.id
         LIMIT 1
       ) AS __pgt_q6("id_3")
         ON (
@@ -232,34 +231,22 @@ FROM (
       FROM (
         SELECT
           __pgt_q9."id",
-          __pgt_q17."id_3"
+          __pgt_q15."id_3"
         FROM (
           SELECT
             __pgt_q10."id"
           FROM (
             SELECT
-              __pgt_q11."id"
-            FROM (
-              SELECT
-                __pgt_q12."id" AS "id"
-              FROM "__pgt_old_customers" AS __pgt_q12
-            ) AS __pgt_q11
-            WHERE
-              (
-                __pgt_q11."id"
-              ) IN (
-                SELECT
-                  __pgt_q13."k1"
-                FROM "__pgt_keys_1" AS __pgt_q13
-              )
+              __pgt_q11."id" AS "id"
+            FROM "__pgt_old_customers" AS __pgt_q11
           ) AS __pgt_q10
           WHERE
             (
               __pgt_q10."id"
             ) IN (
               SELECT
-                __pgt_q16."k1"
-              FROM "__pgt_keys_1" AS __pgt_q16
+                __pgt_q12."k1"
+              FROM "__pgt_part_1" AS __pgt_q12
             )
         ) AS __pgt_q9
         LEFT JOIN LATERAL (
@@ -271,10 +258,9 @@ FROM (
               o.customer = __pgt_q9."id"
             )
           ORDER BY
-            o.id,
-            "o"."id"
+            o.id
           LIMIT 1
-        ) AS __pgt_q17("id_3")
+        ) AS __pgt_q15("id_3")
           ON (
             TRUE
           )
@@ -282,64 +268,51 @@ FROM (
     ) AS __pgt_q7
     UNION ALL
     SELECT
-      __pgt_q18."__pgt_w",
-      __pgt_q18."id",
-      __pgt_q18."id_3"
+      __pgt_q16."__pgt_w",
+      __pgt_q16."id",
+      __pgt_q16."id_3"
     FROM (
       SELECT
         -1 AS "__pgt_w",
-        __pgt_q19."id",
-        __pgt_q19."id_3"
+        __pgt_q17."id",
+        __pgt_q17."id_3"
       FROM (
         SELECT
-          __pgt_q20."id",
-          __pgt_q26."id_3"
+          __pgt_q18."id",
+          __pgt_q22."id_3"
         FROM (
           SELECT
-            __pgt_q21."id"
+            __pgt_q19."id"
           FROM (
             SELECT
-              __pgt_q22."id"
-            FROM (
-              SELECT
-                __pgt_q23."id" AS "id"
-              FROM "__pgt_old_customers" AS __pgt_q23
-            ) AS __pgt_q22
-            WHERE
-              (
-                __pgt_q22."id"
-              ) IN (
-                SELECT
-                  __pgt_q24."k1"
-                FROM "__pgt_keys_1" AS __pgt_q24
-              )
-          ) AS __pgt_q21
+              __pgt_q20."id" AS "id"
+            FROM "__pgt_old_customers" AS __pgt_q20
+          ) AS __pgt_q19
           WHERE
             (
-              __pgt_q21."id"
+              __pgt_q19."id"
             ) IN (
               SELECT
-                __pgt_q25."k1"
-              FROM "__pgt_keys_1" AS __pgt_q25
+                __pgt_q21."k1"
+              FROM "__pgt_part_1" AS __pgt_q21
             )
-        ) AS __pgt_q20
+        ) AS __pgt_q18
         LEFT JOIN LATERAL (
           SELECT
             o.id
           FROM "__pgt_old_orders" AS o
           WHERE
             (
-              o.customer = __pgt_q20."id"
+              o.customer = __pgt_q18."id"
             )
           ORDER BY
-            o.id,
-            "o"."id"
+            o.id
           LIMIT 1
-        ) AS __pgt_q26("id_3")
+        ) AS __pgt_q22("id_3")
           ON (
             TRUE
           )
-      ) AS __pgt_q19
-    ) AS __pgt_q18
+      ) AS __pgt_q17
+    ) AS __pgt_q16
   ) AS __pgt_q2
 ) AS __pgt_q1

@@ -119,19 +119,19 @@ WITH "__pgt_window_orders" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_1" AS (
   SELECT DISTINCT
-    __pgt_q15."id_2" AS "k1"
+    __pgt_q14."id_2" AS "k1"
   FROM (
     SELECT
-      __pgt_q16."__pgt_w",
-      __pgt_q16."id" AS "id_2",
-      __pgt_q16."name" AS "name"
-    FROM "__pgt_window_customers" AS __pgt_q16
-  ) AS __pgt_q15
+      __pgt_q15."__pgt_w",
+      __pgt_q15."id" AS "id_2",
+      __pgt_q15."name" AS "name"
+    FROM "__pgt_window_customers" AS __pgt_q15
+  ) AS __pgt_q14
   WHERE
     (
-      __pgt_q15."id_2"
+      __pgt_q14."id_2"
     ) IS NOT NULL
 ), "__pgt_old_customers" AS NOT MATERIALIZED (
   SELECT
@@ -243,139 +243,113 @@ FROM (
         SELECT
           __pgt_q10."id",
           __pgt_q10."customer",
-          __pgt_q18."id_2",
-          __pgt_q18."name"
+          __pgt_q16."id_2",
+          __pgt_q16."name"
         FROM (
           SELECT
             __pgt_q11."id",
             __pgt_q11."customer"
           FROM (
             SELECT
-              __pgt_q12."id",
-              __pgt_q12."customer"
-            FROM (
-              SELECT
-                __pgt_q13."id" AS "id",
-                __pgt_q13."customer" AS "customer"
-              FROM "__pgt_old_orders" AS __pgt_q13
-            ) AS __pgt_q12
-            WHERE
-              (
-                __pgt_q12."customer"
-              ) IN (
-                SELECT
-                  __pgt_q14."k1"
-                FROM "__pgt_keys_1" AS __pgt_q14
-              )
+              __pgt_q12."id" AS "id",
+              __pgt_q12."customer" AS "customer"
+            FROM "__pgt_old_orders" AS __pgt_q12
           ) AS __pgt_q11
           WHERE
             (
               __pgt_q11."customer"
             ) IN (
               SELECT
-                __pgt_q17."k1"
-              FROM "__pgt_keys_1" AS __pgt_q17
+                __pgt_q13."k1"
+              FROM "__pgt_part_1" AS __pgt_q13
             )
         ) AS __pgt_q10
         LEFT JOIN (
           SELECT
-            __pgt_q19."id_2",
-            __pgt_q19."name"
+            __pgt_q17."id_2",
+            __pgt_q17."name"
           FROM (
             SELECT
-              __pgt_q20."id" AS "id_2",
-              __pgt_q20."name" AS "name"
-            FROM "shop"."customers" AS __pgt_q20
-          ) AS __pgt_q19
+              __pgt_q18."id" AS "id_2",
+              __pgt_q18."name" AS "name"
+            FROM "shop"."customers" AS __pgt_q18
+          ) AS __pgt_q17
           WHERE
             (
-              __pgt_q19."id_2"
+              __pgt_q17."id_2"
             ) IN (
               SELECT
-                __pgt_q21."k1"
-              FROM "__pgt_keys_1" AS __pgt_q21
+                __pgt_q19."k1"
+              FROM "__pgt_part_1" AS __pgt_q19
             )
-        ) AS __pgt_q18
+        ) AS __pgt_q16
           ON (
-            __pgt_q18."id_2" = __pgt_q10."customer"
+            __pgt_q16."id_2" = __pgt_q10."customer"
           )
       ) AS __pgt_q9
     ) AS __pgt_q8
     UNION ALL
     SELECT
-      __pgt_q22."__pgt_w",
-      __pgt_q22."id",
-      __pgt_q22."customer",
-      __pgt_q22."id_2",
-      __pgt_q22."name"
+      __pgt_q20."__pgt_w",
+      __pgt_q20."id",
+      __pgt_q20."customer",
+      __pgt_q20."id_2",
+      __pgt_q20."name"
     FROM (
       SELECT
         -1 AS "__pgt_w",
-        __pgt_q23."id",
-        __pgt_q23."customer",
-        __pgt_q23."id_2",
-        __pgt_q23."name"
+        __pgt_q21."id",
+        __pgt_q21."customer",
+        __pgt_q21."id_2",
+        __pgt_q21."name"
       FROM (
         SELECT
-          __pgt_q24."id",
-          __pgt_q24."customer",
-          __pgt_q30."id_2",
-          __pgt_q30."name"
+          __pgt_q22."id",
+          __pgt_q22."customer",
+          __pgt_q26."id_2",
+          __pgt_q26."name"
         FROM (
           SELECT
-            __pgt_q25."id",
-            __pgt_q25."customer"
+            __pgt_q23."id",
+            __pgt_q23."customer"
           FROM (
             SELECT
-              __pgt_q26."id",
-              __pgt_q26."customer"
-            FROM (
-              SELECT
-                __pgt_q27."id" AS "id",
-                __pgt_q27."customer" AS "customer"
-              FROM "__pgt_old_orders" AS __pgt_q27
-            ) AS __pgt_q26
-            WHERE
-              (
-                __pgt_q26."customer"
-              ) IN (
-                SELECT
-                  __pgt_q28."k1"
-                FROM "__pgt_keys_1" AS __pgt_q28
-              )
-          ) AS __pgt_q25
+              __pgt_q24."id" AS "id",
+              __pgt_q24."customer" AS "customer"
+            FROM "__pgt_old_orders" AS __pgt_q24
+          ) AS __pgt_q23
           WHERE
             (
-              __pgt_q25."customer"
+              __pgt_q23."customer"
+            ) IN (
+              SELECT
+                __pgt_q25."k1"
+              FROM "__pgt_part_1" AS __pgt_q25
+            )
+        ) AS __pgt_q22
+        LEFT JOIN (
+          SELECT
+            __pgt_q27."id_2",
+            __pgt_q27."name"
+          FROM (
+            SELECT
+              __pgt_q28."id" AS "id_2",
+              __pgt_q28."name" AS "name"
+            FROM "__pgt_old_customers" AS __pgt_q28
+          ) AS __pgt_q27
+          WHERE
+            (
+              __pgt_q27."id_2"
             ) IN (
               SELECT
                 __pgt_q29."k1"
-              FROM "__pgt_keys_1" AS __pgt_q29
+              FROM "__pgt_part_1" AS __pgt_q29
             )
-        ) AS __pgt_q24
-        LEFT JOIN (
-          SELECT
-            __pgt_q31."id_2",
-            __pgt_q31."name"
-          FROM (
-            SELECT
-              __pgt_q32."id" AS "id_2",
-              __pgt_q32."name" AS "name"
-            FROM "__pgt_old_customers" AS __pgt_q32
-          ) AS __pgt_q31
-          WHERE
-            (
-              __pgt_q31."id_2"
-            ) IN (
-              SELECT
-                __pgt_q33."k1"
-              FROM "__pgt_keys_1" AS __pgt_q33
-            )
-        ) AS __pgt_q30
+        ) AS __pgt_q26
           ON (
-            __pgt_q30."id_2" = __pgt_q24."customer"
+            __pgt_q26."id_2" = __pgt_q22."customer"
           )
-      ) AS __pgt_q23
-    ) AS __pgt_q22
+      ) AS __pgt_q21
+    ) AS __pgt_q20
   ) AS __pgt_q2
 ) AS __pgt_q1

@@ -114,13 +114,13 @@ WITH "__pgt_window_customers" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_1" AS (
   SELECT DISTINCT
     TRUE AS "k0"
   FROM (
     SELECT
       __pgt_q13."__pgt_w",
-      __pgt_q13."id" AS "id_2"
+      __pgt_q13."id" AS "id_3"
     FROM "__pgt_window_orders" AS __pgt_q13
   ) AS __pgt_q12
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
@@ -177,11 +177,11 @@ WITH "__pgt_window_customers" AS (
 )
 SELECT
   __pgt_q1."__pgt_w",
-  __pgt_q1."id_3" AS "id"
+  __pgt_q1."id_4" AS "id"
 FROM (
   SELECT
     __pgt_q2."__pgt_w",
-    __pgt_q2."id" AS "id_3"
+    __pgt_q2."id" AS "id_4"
   FROM (
     SELECT
       __pgt_q3."__pgt_w",
@@ -228,7 +228,7 @@ FROM (
             EXISTS(
               SELECT
                 1
-              FROM "__pgt_keys_1" AS __pgt_q11
+              FROM "__pgt_part_1" AS __pgt_q11
             )
         ) AS __pgt_q8
         WHERE
@@ -264,7 +264,7 @@ FROM (
             EXISTS(
               SELECT
                 1
-              FROM "__pgt_keys_1" AS __pgt_q19
+              FROM "__pgt_part_1" AS __pgt_q19
             )
         ) AS __pgt_q16
         WHERE

@@ -43,6 +43,12 @@ WITH "__pgt_window_orders" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_delta_1" AS (
+  SELECT
+    __pgt_q5."__pgt_w",
+    __pgt_q5."id" AS "id",
+    __pgt_q5."amount" AS "amount"
+  FROM "__pgt_window_orders" AS __pgt_q5
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -94,15 +100,44 @@ WITH "__pgt_window_orders" AS (
     HAVING
       SUM(s."__pgt_w") > 0
   ) AS u
-), "__pgt_keys_1" AS (
-  SELECT DISTINCT
-    TRUE AS "k0"
+), "__pgt_delta_2" AS (
+  SELECT
+    __pgt_q13."__pgt_w",
+    __pgt_q13."agg"
   FROM (
     SELECT
-      __pgt_q12."__pgt_w",
-      __pgt_q12."id" AS "id_2"
-    FROM "__pgt_window_orders" AS __pgt_q12
-  ) AS __pgt_q11
+      1 AS "__pgt_w",
+      __pgt_q14."agg"
+    FROM (
+      SELECT
+        AVG(__pgt_q15."amount_2") AS "agg"
+      FROM (
+        SELECT
+          __pgt_q16."id" AS "id_2",
+          __pgt_q16."amount" AS "amount_2"
+        FROM "shop"."orders" AS __pgt_q16
+      ) AS __pgt_q15
+    ) AS __pgt_q14
+  ) AS __pgt_q13
+  UNION ALL
+  SELECT
+    __pgt_q17."__pgt_w",
+    __pgt_q17."agg"
+  FROM (
+    SELECT
+      -1 AS "__pgt_w",
+      __pgt_q18."agg"
+    FROM (
+      SELECT
+        AVG(__pgt_q19."amount_2") AS "agg"
+      FROM (
+        SELECT
+          __pgt_q20."id" AS "id_2",
+          __pgt_q20."amount" AS "amount_2"
+        FROM "__pgt_old_orders" AS __pgt_q20
+      ) AS __pgt_q19
+    ) AS __pgt_q18
+  ) AS __pgt_q17
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -111,103 +146,77 @@ SELECT
 FROM (
   SELECT
     __pgt_q2."__pgt_w",
-    __pgt_q2."id_3",
-    __pgt_q2."above"
+    __pgt_q2."id" AS "id_3",
+    (
+      __pgt_q2."amount" - (
+        __pgt_q2."agg"
+      )
+    ) AS "above"
   FROM (
     SELECT
       __pgt_q3."__pgt_w",
-      __pgt_q3."id" AS "id_3",
-      (
-        __pgt_q3."amount" - (
-          SELECT
-            AVG(orders_1.amount) AS avg
-          FROM shop.orders AS orders_1
-        )
-      ) AS "above"
+      __pgt_q3."id",
+      __pgt_q3."amount",
+      __pgt_q3."agg"
     FROM (
       SELECT
-        __pgt_q4."__pgt_w",
-        __pgt_q4."id" AS "id",
-        __pgt_q4."amount" AS "amount"
-      FROM "__pgt_window_orders" AS __pgt_q4
+        __pgt_q4."__pgt_w" AS "__pgt_w",
+        __pgt_q4."id",
+        __pgt_q4."amount",
+        __pgt_q6."agg"
+      FROM "__pgt_delta_1" AS __pgt_q4
+      CROSS JOIN (
+        SELECT
+          AVG(__pgt_q7."amount_2") AS "agg"
+        FROM (
+          SELECT
+            __pgt_q8."id" AS "id_2",
+            __pgt_q8."amount" AS "amount_2"
+          FROM "shop"."orders" AS __pgt_q8
+        ) AS __pgt_q7
+      ) AS __pgt_q6
     ) AS __pgt_q3
+    UNION ALL
+    SELECT
+      __pgt_q9."__pgt_w",
+      __pgt_q9."id",
+      __pgt_q9."amount",
+      __pgt_q9."agg"
+    FROM (
+      SELECT
+        __pgt_q12."__pgt_w" AS "__pgt_w",
+        __pgt_q10."id",
+        __pgt_q10."amount",
+        __pgt_q12."agg"
+      FROM (
+        SELECT
+          __pgt_q11."id" AS "id",
+          __pgt_q11."amount" AS "amount"
+        FROM "shop"."orders" AS __pgt_q11
+      ) AS __pgt_q10
+      CROSS JOIN "__pgt_delta_2" AS __pgt_q12
+    ) AS __pgt_q9
+    UNION ALL
+    SELECT
+      __pgt_q21."__pgt_w",
+      __pgt_q21."id",
+      __pgt_q21."amount",
+      __pgt_q21."agg"
+    FROM (
+      SELECT
+        -__pgt_q22."__pgt_w" AS "__pgt_w",
+        __pgt_q22."id",
+        __pgt_q22."amount",
+        __pgt_q22."agg"
+      FROM (
+        SELECT
+          __pgt_q23."__pgt_w" * __pgt_q24."__pgt_w" AS "__pgt_w",
+          __pgt_q23."id",
+          __pgt_q23."amount",
+          __pgt_q24."agg"
+        FROM "__pgt_delta_1" AS __pgt_q23
+        CROSS JOIN "__pgt_delta_2" AS __pgt_q24
+      ) AS __pgt_q22
+    ) AS __pgt_q21
   ) AS __pgt_q2
-  UNION ALL
-  SELECT
-    __pgt_q5."__pgt_w",
-    __pgt_q5."id_3",
-    __pgt_q5."above"
-  FROM (
-    SELECT
-      1 AS "__pgt_w",
-      __pgt_q6."id_3",
-      __pgt_q6."above"
-    FROM (
-      SELECT
-        __pgt_q7."id" AS "id_3",
-        (
-          __pgt_q7."amount" - (
-            SELECT
-              AVG(orders_1.amount) AS avg
-            FROM shop.orders AS orders_1
-          )
-        ) AS "above"
-      FROM (
-        SELECT
-          __pgt_q8."id",
-          __pgt_q8."amount"
-        FROM (
-          SELECT
-            __pgt_q9."id" AS "id",
-            __pgt_q9."amount" AS "amount"
-          FROM "__pgt_old_orders" AS __pgt_q9
-        ) AS __pgt_q8
-        WHERE
-          EXISTS(
-            SELECT
-              1
-            FROM "__pgt_keys_1" AS __pgt_q10
-          )
-      ) AS __pgt_q7
-    ) AS __pgt_q6
-  ) AS __pgt_q5
-  UNION ALL
-  SELECT
-    __pgt_q13."__pgt_w",
-    __pgt_q13."id_3",
-    __pgt_q13."above"
-  FROM (
-    SELECT
-      -1 AS "__pgt_w",
-      __pgt_q14."id_3",
-      __pgt_q14."above"
-    FROM (
-      SELECT
-        __pgt_q15."id" AS "id_3",
-        (
-          __pgt_q15."amount" - (
-            SELECT
-              AVG(orders_1.amount) AS avg
-            FROM "__pgt_old_orders" AS orders_1
-          )
-        ) AS "above"
-      FROM (
-        SELECT
-          __pgt_q16."id",
-          __pgt_q16."amount"
-        FROM (
-          SELECT
-            __pgt_q17."id" AS "id",
-            __pgt_q17."amount" AS "amount"
-          FROM "__pgt_old_orders" AS __pgt_q17
-        ) AS __pgt_q16
-        WHERE
-          EXISTS(
-            SELECT
-              1
-            FROM "__pgt_keys_1" AS __pgt_q18
-          )
-      ) AS __pgt_q15
-    ) AS __pgt_q14
-  ) AS __pgt_q13
 ) AS __pgt_q1

@@ -42,6 +42,19 @@ WITH "__pgt_window_customers" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
+), "__pgt_delta_1" AS (
+  SELECT
+    __pgt_q5."__pgt_w",
+    __pgt_q5."id" AS "id"
+  FROM "__pgt_window_customers" AS __pgt_q5
+), "__pgt_part_2" AS (
+  SELECT DISTINCT
+    __pgt_q12."id" AS "k1"
+  FROM "__pgt_delta_1" AS __pgt_q12
+  WHERE
+    (
+      __pgt_q12."id"
+    ) IS NOT NULL
 ), "__pgt_old_customers" AS NOT MATERIALIZED (
   SELECT
     "id"
@@ -111,20 +124,22 @@ WITH "__pgt_window_customers" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_3" AS (
   SELECT DISTINCT
-    __pgt_q12."customer" AS "k1"
+    __pgt_q28."tie" AS "tie"
   FROM (
     SELECT
-      __pgt_q13."__pgt_w",
-      __pgt_q13."id" AS "id_2",
-      __pgt_q13."customer" AS "customer"
-    FROM "__pgt_window_orders" AS __pgt_q13
-  ) AS __pgt_q12
-  WHERE
-    (
-      __pgt_q12."customer"
-    ) IS NOT NULL
+      __pgt_q29."__pgt_w",
+      __pgt_q29."customer" AS "customer",
+      __pgt_q29."customer" AS "tie"
+    FROM (
+      SELECT
+        __pgt_q30."__pgt_w",
+        __pgt_q30."id" AS "id_2",
+        __pgt_q30."customer" AS "customer"
+      FROM "__pgt_window_orders" AS __pgt_q30
+    ) AS __pgt_q29
+  ) AS __pgt_q28
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -176,6 +191,182 @@ WITH "__pgt_window_customers" AS (
     HAVING
       SUM(s."__pgt_w") > 0
   ) AS u
+), "__pgt_part_4" AS (
+  SELECT DISTINCT
+    __pgt_q19."tie" AS "k1"
+  FROM (
+    SELECT
+      __pgt_q20."__pgt_w",
+      __pgt_q20."tie",
+      __pgt_q20."agg"
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        __pgt_q21."tie",
+        __pgt_q21."agg"
+      FROM (
+        SELECT
+          __pgt_q22."tie",
+          __pgt_q22."agg"
+        FROM (
+          SELECT
+            __pgt_q23."tie",
+            COUNT(*) AS "agg"
+          FROM (
+            SELECT
+              __pgt_q24."customer" AS "customer",
+              __pgt_q24."customer" AS "tie"
+            FROM (
+              SELECT
+                __pgt_q25."id_2",
+                __pgt_q25."customer"
+              FROM (
+                SELECT
+                  __pgt_q26."id" AS "id_2",
+                  __pgt_q26."customer" AS "customer"
+                FROM "shop"."orders" AS __pgt_q26
+              ) AS __pgt_q25
+              WHERE
+                (
+                  __pgt_q25."customer"
+                ) IN (
+                  SELECT
+                    __pgt_q27."tie"
+                  FROM "__pgt_part_3" AS __pgt_q27
+                )
+              UNION ALL
+              SELECT
+                __pgt_q25."id_2",
+                __pgt_q25."customer"
+              FROM (
+                SELECT
+                  __pgt_q26."id" AS "id_2",
+                  __pgt_q26."customer" AS "customer"
+                FROM "shop"."orders" AS __pgt_q26
+              ) AS __pgt_q25
+              WHERE
+                __pgt_q25."customer" IS NULL
+                AND EXISTS(
+                  SELECT
+                    1
+                  FROM "__pgt_part_3" AS __pgt_q31
+                  WHERE
+                    __pgt_q31."tie" IS NULL
+                )
+            ) AS __pgt_q24
+          ) AS __pgt_q23
+          GROUP BY
+            __pgt_q23."tie"
+        ) AS __pgt_q22
+        WHERE
+          (
+            __pgt_q22."tie"
+          ) IN (
+            SELECT
+              __pgt_q32."tie"
+            FROM "__pgt_part_3" AS __pgt_q32
+          )
+          OR (
+            __pgt_q22."tie" IS NULL
+            AND EXISTS(
+              SELECT
+                1
+              FROM "__pgt_part_3" AS __pgt_q33
+              WHERE
+                __pgt_q33."tie" IS NULL
+            )
+          )
+      ) AS __pgt_q21
+    ) AS __pgt_q20
+    UNION ALL
+    SELECT
+      __pgt_q34."__pgt_w",
+      __pgt_q34."tie",
+      __pgt_q34."agg"
+    FROM (
+      SELECT
+        -1 AS "__pgt_w",
+        __pgt_q35."tie",
+        __pgt_q35."agg"
+      FROM (
+        SELECT
+          __pgt_q36."tie",
+          __pgt_q36."agg"
+        FROM (
+          SELECT
+            __pgt_q37."tie",
+            COUNT(*) AS "agg"
+          FROM (
+            SELECT
+              __pgt_q38."customer" AS "customer",
+              __pgt_q38."customer" AS "tie"
+            FROM (
+              SELECT
+                __pgt_q39."id_2",
+                __pgt_q39."customer"
+              FROM (
+                SELECT
+                  __pgt_q40."id" AS "id_2",
+                  __pgt_q40."customer" AS "customer"
+                FROM "__pgt_old_orders" AS __pgt_q40
+              ) AS __pgt_q39
+              WHERE
+                (
+                  __pgt_q39."customer"
+                ) IN (
+                  SELECT
+                    __pgt_q41."tie"
+                  FROM "__pgt_part_3" AS __pgt_q41
+                )
+              UNION ALL
+              SELECT
+                __pgt_q39."id_2",
+                __pgt_q39."customer"
+              FROM (
+                SELECT
+                  __pgt_q40."id" AS "id_2",
+                  __pgt_q40."customer" AS "customer"
+                FROM "__pgt_old_orders" AS __pgt_q40
+              ) AS __pgt_q39
+              WHERE
+                __pgt_q39."customer" IS NULL
+                AND EXISTS(
+                  SELECT
+                    1
+                  FROM "__pgt_part_3" AS __pgt_q42
+                  WHERE
+                    __pgt_q42."tie" IS NULL
+                )
+            ) AS __pgt_q38
+          ) AS __pgt_q37
+          GROUP BY
+            __pgt_q37."tie"
+        ) AS __pgt_q36
+        WHERE
+          (
+            __pgt_q36."tie"
+          ) IN (
+            SELECT
+              __pgt_q43."tie"
+            FROM "__pgt_part_3" AS __pgt_q43
+          )
+          OR (
+            __pgt_q36."tie" IS NULL
+            AND EXISTS(
+              SELECT
+                1
+              FROM "__pgt_part_3" AS __pgt_q44
+              WHERE
+                __pgt_q44."tie" IS NULL
+            )
+          )
+      ) AS __pgt_q35
+    ) AS __pgt_q34
+  ) AS __pgt_q19
+  WHERE
+    (
+      __pgt_q19."tie"
+    ) IS NOT NULL
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -184,132 +375,197 @@ SELECT
 FROM (
   SELECT
     __pgt_q2."__pgt_w",
-    __pgt_q2."id_3",
-    __pgt_q2."n"
+    __pgt_q2."id" AS "id_3",
+    (
+      COALESCE(__pgt_q2."agg", 0)
+    ) AS "n"
   FROM (
     SELECT
       __pgt_q3."__pgt_w",
-      __pgt_q3."id" AS "id_3",
-      (
-        SELECT
-          COUNT(*) AS count
-        FROM shop.orders AS o
-        WHERE
-          (
-            o.customer = __pgt_q3."id"
-          )
-      ) AS "n"
+      __pgt_q3."id",
+      __pgt_q3."tie",
+      __pgt_q3."agg"
     FROM (
       SELECT
         __pgt_q4."__pgt_w",
-        __pgt_q4."id" AS "id"
-      FROM "__pgt_window_customers" AS __pgt_q4
+        __pgt_q4."id",
+        __pgt_q6."tie",
+        __pgt_q6."agg"
+      FROM "__pgt_delta_1" AS __pgt_q4
+      LEFT JOIN (
+        SELECT
+          __pgt_q7."tie",
+          COUNT(*) AS "agg"
+        FROM (
+          SELECT
+            __pgt_q8."customer" AS "customer",
+            __pgt_q8."customer" AS "tie"
+          FROM (
+            SELECT
+              __pgt_q9."id_2",
+              __pgt_q9."customer"
+            FROM (
+              SELECT
+                __pgt_q10."id" AS "id_2",
+                __pgt_q10."customer" AS "customer"
+              FROM "shop"."orders" AS __pgt_q10
+            ) AS __pgt_q9
+            WHERE
+              (
+                __pgt_q9."customer"
+              ) IN (
+                SELECT
+                  __pgt_q11."k1"
+                FROM "__pgt_part_2" AS __pgt_q11
+              )
+          ) AS __pgt_q8
+        ) AS __pgt_q7
+        GROUP BY
+          __pgt_q7."tie"
+      ) AS __pgt_q6
+        ON (
+          __pgt_q4."id" = __pgt_q6."tie"
+        )
     ) AS __pgt_q3
+    UNION ALL
+    SELECT
+      __pgt_q13."__pgt_w",
+      __pgt_q13."id",
+      __pgt_q13."tie",
+      __pgt_q13."agg"
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        __pgt_q14."id",
+        __pgt_q14."tie",
+        __pgt_q14."agg"
+      FROM (
+        SELECT
+          __pgt_q15."id",
+          __pgt_q45."tie",
+          __pgt_q45."agg"
+        FROM (
+          SELECT
+            __pgt_q16."id"
+          FROM (
+            SELECT
+              __pgt_q17."id" AS "id"
+            FROM "__pgt_old_customers" AS __pgt_q17
+          ) AS __pgt_q16
+          WHERE
+            (
+              __pgt_q16."id"
+            ) IN (
+              SELECT
+                __pgt_q18."k1"
+              FROM "__pgt_part_4" AS __pgt_q18
+            )
+        ) AS __pgt_q15
+        LEFT JOIN (
+          SELECT
+            __pgt_q46."tie",
+            COUNT(*) AS "agg"
+          FROM (
+            SELECT
+              __pgt_q47."customer" AS "customer",
+              __pgt_q47."customer" AS "tie"
+            FROM (
+              SELECT
+                __pgt_q48."id_2",
+                __pgt_q48."customer"
+              FROM (
+                SELECT
+                  __pgt_q49."id" AS "id_2",
+                  __pgt_q49."customer" AS "customer"
+                FROM "shop"."orders" AS __pgt_q49
+              ) AS __pgt_q48
+              WHERE
+                (
+                  __pgt_q48."customer"
+                ) IN (
+                  SELECT
+                    __pgt_q50."k1"
+                  FROM "__pgt_part_4" AS __pgt_q50
+                )
+            ) AS __pgt_q47
+          ) AS __pgt_q46
+          GROUP BY
+            __pgt_q46."tie"
+        ) AS __pgt_q45
+          ON (
+            __pgt_q15."id" = __pgt_q45."tie"
+          )
+      ) AS __pgt_q14
+    ) AS __pgt_q13
+    UNION ALL
+    SELECT
+      __pgt_q51."__pgt_w",
+      __pgt_q51."id",
+      __pgt_q51."tie",
+      __pgt_q51."agg"
+    FROM (
+      SELECT
+        -1 AS "__pgt_w",
+        __pgt_q52."id",
+        __pgt_q52."tie",
+        __pgt_q52."agg"
+      FROM (
+        SELECT
+          __pgt_q53."id",
+          __pgt_q57."tie",
+          __pgt_q57."agg"
+        FROM (
+          SELECT
+            __pgt_q54."id"
+          FROM (
+            SELECT
+              __pgt_q55."id" AS "id"
+            FROM "__pgt_old_customers" AS __pgt_q55
+          ) AS __pgt_q54
+          WHERE
+            (
+              __pgt_q54."id"
+            ) IN (
+              SELECT
+                __pgt_q56."k1"
+              FROM "__pgt_part_4" AS __pgt_q56
+            )
+        ) AS __pgt_q53
+        LEFT JOIN (
+          SELECT
+            __pgt_q58."tie",
+            COUNT(*) AS "agg"
+          FROM (
+            SELECT
+              __pgt_q59."customer" AS "customer",
+              __pgt_q59."customer" AS "tie"
+            FROM (
+              SELECT
+                __pgt_q60."id_2",
+                __pgt_q60."customer"
+              FROM (
+                SELECT
+                  __pgt_q61."id" AS "id_2",
+                  __pgt_q61."customer" AS "customer"
+                FROM "__pgt_old_orders" AS __pgt_q61
+              ) AS __pgt_q60
+              WHERE
+                (
+                  __pgt_q60."customer"
+                ) IN (
+                  SELECT
+                    __pgt_q62."k1"
+                  FROM "__pgt_part_4" AS __pgt_q62
+                )
+            ) AS __pgt_q59
+          ) AS __pgt_q58
+          GROUP BY
+            __pgt_q58."tie"
+        ) AS __pgt_q57
+          ON (
+            __pgt_q53."id" = __pgt_q57."tie"
+          )
+      ) AS __pgt_q52
+    ) AS __pgt_q51
   ) AS __pgt_q2
-  UNION ALL
-  SELECT
-    __pgt_q5."__pgt_w",
-    __pgt_q5."id_3",
-    __pgt_q5."n"
-  FROM (
-    SELECT
-      1 AS "__pgt_w",
-      __pgt_q6."id_3",
-      __pgt_q6."n"
-    FROM (
-      SELECT
-        __pgt_q7."id" AS "id_3",
-        (
-          SELECT
-            COUNT(*) AS count
-          FROM shop.orders AS o
-          WHERE
-            (
-              o.customer = __pgt_q7."id"
-            )
-        ) AS "n"
-      FROM (
-        SELECT
-          __pgt_q8."id"
-        FROM (
-          SELECT
-            __pgt_q9."id"
-          FROM (
-            SELECT
-              __pgt_q10."id" AS "id"
-            FROM "__pgt_old_customers" AS __pgt_q10
-          ) AS __pgt_q9
-          WHERE
-            (
-              __pgt_q9."id"
-            ) IN (
-              SELECT
-                __pgt_q11."k1"
-              FROM "__pgt_keys_1" AS __pgt_q11
-            )
-        ) AS __pgt_q8
-        WHERE
-          (
-            __pgt_q8."id"
-          ) IN (
-            SELECT
-              __pgt_q14."k1"
-            FROM "__pgt_keys_1" AS __pgt_q14
-          )
-      ) AS __pgt_q7
-    ) AS __pgt_q6
-  ) AS __pgt_q5
-  UNION ALL
-  SELECT
-    __pgt_q15."__pgt_w",
-    __pgt_q15."id_3",
-    __pgt_q15."n"
-  FROM (
-    SELECT
-      -1 AS "__pgt_w",
-      __pgt_q16."id_3",
-      __pgt_q16."n"
-    FROM (
-      SELECT
-        __pgt_q17."id" AS "id_3",
-        (
-          SELECT
-            COUNT(*) AS count
-          FROM "__pgt_old_orders" AS o
-          WHERE
-            (
-              o.customer = __pgt_q17."id"
-            )
-        ) AS "n"
-      FROM (
-        SELECT
-          __pgt_q18."id"
-        FROM (
-          SELECT
-            __pgt_q19."id"
-          FROM (
-            SELECT
-              __pgt_q20."id" AS "id"
-            FROM "__pgt_old_customers" AS __pgt_q20
-          ) AS __pgt_q19
-          WHERE
-            (
-              __pgt_q19."id"
-            ) IN (
-              SELECT
-                __pgt_q21."k1"
-              FROM "__pgt_keys_1" AS __pgt_q21
-            )
-        ) AS __pgt_q18
-        WHERE
-          (
-            __pgt_q18."id"
-          ) IN (
-            SELECT
-              __pgt_q22."k1"
-            FROM "__pgt_keys_1" AS __pgt_q22
-          )
-      ) AS __pgt_q17
-    ) AS __pgt_q16
-  ) AS __pgt_q15
 ) AS __pgt_q1

@@ -121,33 +121,33 @@ WITH "__pgt_window_customers" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_1" AS (
   SELECT DISTINCT
-    __pgt_q13."customer" AS "k1"
+    __pgt_q15."customer" AS "k1"
   FROM (
     SELECT
-      __pgt_q14."__pgt_w",
-      __pgt_q14."id_2",
-      __pgt_q14."customer",
-      __pgt_q14."amount"
+      __pgt_q16."__pgt_w",
+      __pgt_q16."id_2",
+      __pgt_q16."customer",
+      __pgt_q16."amount"
     FROM (
       SELECT
-        __pgt_q15."__pgt_w",
-        __pgt_q15."id" AS "id_2",
-        __pgt_q15."customer" AS "customer",
-        __pgt_q15."amount" AS "amount"
-      FROM "__pgt_window_orders" AS __pgt_q15
-    ) AS __pgt_q14
+        __pgt_q17."__pgt_w",
+        __pgt_q17."id" AS "id_2",
+        __pgt_q17."customer" AS "customer",
+        __pgt_q17."amount" AS "amount"
+      FROM "__pgt_window_orders" AS __pgt_q17
+    ) AS __pgt_q16
     WHERE
       (
-        __pgt_q14."amount" > CAST((
+        __pgt_q16."amount" > CAST((
           5
         ) AS DECIMAL)
       )
-  ) AS __pgt_q13
+  ) AS __pgt_q15
   WHERE
     (
-      __pgt_q13."customer"
+      __pgt_q15."customer"
     ) IS NOT NULL
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
@@ -236,147 +236,185 @@ FROM (
       WHERE
         EXISTS(
           SELECT
-          FROM shop.orders AS o
-          WHERE
-            (
+            1
+          FROM (
+            SELECT
+              __pgt_q7."id_2",
+              __pgt_q7."customer",
+              __pgt_q7."amount"
+            FROM (
+              SELECT
+                __pgt_q8."id" AS "id_2",
+                __pgt_q8."customer" AS "customer",
+                __pgt_q8."amount" AS "amount"
+              FROM "shop"."orders" AS __pgt_q8
+            ) AS __pgt_q7
+            WHERE
               (
-                o.customer = __pgt_q4."id"
-              )
-              AND (
-                o.amount > CAST((
+                __pgt_q7."amount" > CAST((
                   5
                 ) AS DECIMAL)
               )
+          ) AS __pgt_q6
+          WHERE
+            (
+              __pgt_q6."customer" = __pgt_q4."id"
             )
         )
     ) AS __pgt_q3
     UNION ALL
     SELECT
-      __pgt_q6."__pgt_w",
-      __pgt_q6."id",
-      __pgt_q6."name"
+      __pgt_q9."__pgt_w",
+      __pgt_q9."id",
+      __pgt_q9."name"
     FROM (
       SELECT
         1 AS "__pgt_w",
-        __pgt_q7."id",
-        __pgt_q7."name"
+        __pgt_q10."id",
+        __pgt_q10."name"
       FROM (
         SELECT
-          __pgt_q8."id",
-          __pgt_q8."name"
+          __pgt_q11."id",
+          __pgt_q11."name"
         FROM (
           SELECT
-            __pgt_q9."id",
-            __pgt_q9."name"
+            __pgt_q12."id",
+            __pgt_q12."name"
           FROM (
             SELECT
-              __pgt_q10."id",
-              __pgt_q10."name"
-            FROM (
-              SELECT
-                __pgt_q11."id" AS "id",
-                __pgt_q11."name" AS "name"
-              FROM "__pgt_old_customers" AS __pgt_q11
-            ) AS __pgt_q10
-            WHERE
-              (
-                __pgt_q10."id"
-              ) IN (
-                SELECT
-                  __pgt_q12."k1"
-                FROM "__pgt_keys_1" AS __pgt_q12
-              )
-          ) AS __pgt_q9
+              __pgt_q13."id" AS "id",
+              __pgt_q13."name" AS "name"
+            FROM "__pgt_old_customers" AS __pgt_q13
+          ) AS __pgt_q12
           WHERE
             (
-              __pgt_q9."id"
+              __pgt_q12."id"
             ) IN (
               SELECT
-                __pgt_q16."k1"
-              FROM "__pgt_keys_1" AS __pgt_q16
+                __pgt_q14."k1"
+              FROM "__pgt_part_1" AS __pgt_q14
             )
-        ) AS __pgt_q8
+        ) AS __pgt_q11
         WHERE
           EXISTS(
             SELECT
-            FROM shop.orders AS o
-            WHERE
-              (
+              1
+            FROM (
+              SELECT
+                __pgt_q19."id_2",
+                __pgt_q19."customer",
+                __pgt_q19."amount"
+              FROM (
+                SELECT
+                  __pgt_q20."id_2",
+                  __pgt_q20."customer",
+                  __pgt_q20."amount"
+                FROM (
+                  SELECT
+                    __pgt_q21."id" AS "id_2",
+                    __pgt_q21."customer" AS "customer",
+                    __pgt_q21."amount" AS "amount"
+                  FROM "shop"."orders" AS __pgt_q21
+                ) AS __pgt_q20
+                WHERE
+                  (
+                    __pgt_q20."customer"
+                  ) IN (
+                    SELECT
+                      __pgt_q22."k1"
+                    FROM "__pgt_part_1" AS __pgt_q22
+                  )
+              ) AS __pgt_q19
+              WHERE
                 (
-                  o.customer = __pgt_q8."id"
-                )
-                AND (
-                  o.amount > CAST((
+                  __pgt_q19."amount" > CAST((
                     5
                   ) AS DECIMAL)
                 )
+            ) AS __pgt_q18
+            WHERE
+              (
+                __pgt_q18."customer" = __pgt_q11."id"
               )
           )
-      ) AS __pgt_q7
-    ) AS __pgt_q6
+      ) AS __pgt_q10
+    ) AS __pgt_q9
     UNION ALL
     SELECT
-      __pgt_q17."__pgt_w",
-      __pgt_q17."id",
-      __pgt_q17."name"
+      __pgt_q23."__pgt_w",
+      __pgt_q23."id",
+      __pgt_q23."name"
     FROM (
       SELECT
         -1 AS "__pgt_w",
-        __pgt_q18."id",
-        __pgt_q18."name"
+        __pgt_q24."id",
+        __pgt_q24."name"
       FROM (
         SELECT
-          __pgt_q19."id",
-          __pgt_q19."name"
+          __pgt_q25."id",
+          __pgt_q25."name"
         FROM (
           SELECT
-            __pgt_q20."id",
-            __pgt_q20."name"
+            __pgt_q26."id",
+            __pgt_q26."name"
           FROM (
             SELECT
-              __pgt_q21."id",
-              __pgt_q21."name"
-            FROM (
-              SELECT
-                __pgt_q22."id" AS "id",
-                __pgt_q22."name" AS "name"
-              FROM "__pgt_old_customers" AS __pgt_q22
-            ) AS __pgt_q21
-            WHERE
-              (
-                __pgt_q21."id"
-              ) IN (
-                SELECT
-                  __pgt_q23."k1"
-                FROM "__pgt_keys_1" AS __pgt_q23
-              )
-          ) AS __pgt_q20
+              __pgt_q27."id" AS "id",
+              __pgt_q27."name" AS "name"
+            FROM "__pgt_old_customers" AS __pgt_q27
+          ) AS __pgt_q26
           WHERE
             (
-              __pgt_q20."id"
+              __pgt_q26."id"
             ) IN (
               SELECT
-                __pgt_q24."k1"
-              FROM "__pgt_keys_1" AS __pgt_q24
+                __pgt_q28."k1"
+              FROM "__pgt_part_1" AS __pgt_q28
             )
-        ) AS __pgt_q19
+        ) AS __pgt_q25
         WHERE
           EXISTS(
             SELECT
-            FROM "__pgt_old_orders" AS o
-            WHERE
-              (
+              1
+            FROM (
+              SELECT
+                __pgt_q30."id_2",
+                __pgt_q30."customer",
+                __pgt_q30."amount"
+              FROM (
+                SELECT
+                  __pgt_q31."id_2",
+                  __pgt_q31."customer",
+                  __pgt_q31."amount"
+                FROM (
+                  SELECT
+                    __pgt_q32."id" AS "id_2",
+                    __pgt_q32."customer" AS "customer",
+                    __pgt_q32."amount" AS "amount"
+                  FROM "__pgt_old_orders" AS __pgt_q32
+                ) AS __pgt_q31
+                WHERE
+                  (
+                    __pgt_q31."customer"
+                  ) IN (
+                    SELECT
+                      __pgt_q33."k1"
+                    FROM "__pgt_part_1" AS __pgt_q33
+                  )
+              ) AS __pgt_q30
+              WHERE
                 (
-                  o.customer = __pgt_q19."id"
-                )
-                AND (
-                  o.amount > CAST((
+                  __pgt_q30."amount" > CAST((
                     5
                   ) AS DECIMAL)
                 )
+            ) AS __pgt_q29
+            WHERE
+              (
+                __pgt_q29."customer" = __pgt_q25."id"
               )
           )
-      ) AS __pgt_q18
-    ) AS __pgt_q17
+      ) AS __pgt_q24
+    ) AS __pgt_q23
   ) AS __pgt_q2
 ) AS __pgt_q1

@@ -63,7 +63,7 @@ WITH "__pgt_window_clicks" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_1" AS (
   SELECT
     __pgt_q9."page_5",
     COALESCE(CAST(SUM(__pgt_q9."__pgt_n") AS BIGINT), 0) AS "__pgt_count"
@@ -105,11 +105,11 @@ WITH "__pgt_window_clicks" AS (
   ) AS __pgt_q9
   GROUP BY
     __pgt_q9."page_5"
-), "__pgt_keys_2" AS (
+), "__pgt_part_2" AS (
   SELECT DISTINCT
-    __pgt_q23."page_5" AS "page_5"
-  FROM "__pgt_keys_1" AS __pgt_q23
-), "__pgt_keys_3" AS (
+    __pgt_q22."page_5" AS "page_5"
+  FROM "__pgt_part_1" AS __pgt_q22
+), "__pgt_part_3" AS (
   SELECT
     __pgt_q19."page",
     __pgt_q19."__pgt_count"
@@ -117,59 +117,36 @@ WITH "__pgt_window_clicks" AS (
     SELECT
       __pgt_q20."page",
       __pgt_q20."__pgt_count"
-    FROM (
-      SELECT
-        __pgt_q21."page",
-        __pgt_q21."__pgt_count"
-      FROM "shop"."st_0" AS __pgt_q21
-    ) AS __pgt_q20
-    WHERE
-      (
-        __pgt_q20."page"
-      ) IN (
-        SELECT
-          __pgt_q22."page_5"
-        FROM "__pgt_keys_2" AS __pgt_q22
-      )
-    UNION ALL
-    SELECT
-      __pgt_q20."page",
-      __pgt_q20."__pgt_count"
-    FROM (
-      SELECT
-        __pgt_q21."page",
-        __pgt_q21."__pgt_count"
-      FROM "shop"."st_0" AS __pgt_q21
-    ) AS __pgt_q20
-    WHERE
-      __pgt_q20."page" IS NULL
-      AND EXISTS(
-        SELECT
-          1
-        FROM "__pgt_keys_2" AS __pgt_q24
-        WHERE
-          __pgt_q24."page_5" IS NULL
-      )
+    FROM "shop"."st_0" AS __pgt_q20
   ) AS __pgt_q19
   WHERE
     (
       __pgt_q19."page"
     ) IN (
       SELECT
-        __pgt_q25."page_5"
-      FROM "__pgt_keys_2" AS __pgt_q25
+        __pgt_q21."page_5"
+      FROM "__pgt_part_2" AS __pgt_q21
     )
-    OR (
-      __pgt_q19."page" IS NULL
-      AND EXISTS(
-        SELECT
-          1
-        FROM "__pgt_keys_2" AS __pgt_q26
-        WHERE
-          __pgt_q26."page_5" IS NULL
-      )
+  UNION ALL
+  SELECT
+    __pgt_q19."page",
+    __pgt_q19."__pgt_count"
+  FROM (
+    SELECT
+      __pgt_q20."page",
+      __pgt_q20."__pgt_count"
+    FROM "shop"."st_0" AS __pgt_q20
+  ) AS __pgt_q19
+  WHERE
+    __pgt_q19."page" IS NULL
+    AND EXISTS(
+      SELECT
+        1
+      FROM "__pgt_part_2" AS __pgt_q23
+      WHERE
+        __pgt_q23."page_5" IS NULL
     )
-), "__pgt_keys_4" AS (
+), "__pgt_part_4" AS (
   SELECT
     __pgt_q6."page_5",
     CAST(SUM(__pgt_q6."__pgt_count") AS BIGINT) AS "__pgt_count"
@@ -181,7 +158,7 @@ WITH "__pgt_window_clicks" AS (
       SELECT
         __pgt_q8."page_5" AS "page_5",
         __pgt_q8."__pgt_count" AS "__pgt_count"
-      FROM "__pgt_keys_1" AS __pgt_q8
+      FROM "__pgt_part_1" AS __pgt_q8
     ) AS __pgt_q7
     UNION ALL
     SELECT
@@ -191,7 +168,7 @@ WITH "__pgt_window_clicks" AS (
       SELECT
         __pgt_q18."page" AS "page_5",
         __pgt_q18."__pgt_count" AS "__pgt_count"
-      FROM "__pgt_keys_3" AS __pgt_q18
+      FROM "__pgt_part_3" AS __pgt_q18
     ) AS __pgt_q17
   ) AS __pgt_q6
   GROUP BY
@@ -218,7 +195,7 @@ FROM (
         SELECT
           __pgt_q5."page_5",
           __pgt_q5."__pgt_count"
-        FROM "__pgt_keys_4" AS __pgt_q5
+        FROM "__pgt_part_4" AS __pgt_q5
         WHERE
           (
             __pgt_q5."__pgt_count" > 0
@@ -229,13 +206,13 @@ FROM (
 ) AS __pgt_q1
 UNION ALL
 SELECT
-  __pgt_q27."__pgt_w",
-  __pgt_q27."page",
-  __pgt_q27."__pgt_count"
+  __pgt_q24."__pgt_w",
+  __pgt_q24."page",
+  __pgt_q24."__pgt_count"
 FROM (
   SELECT
     -1 AS "__pgt_w",
-    __pgt_q28."page",
-    __pgt_q28."__pgt_count"
-  FROM "__pgt_keys_3" AS __pgt_q28
-) AS __pgt_q27
+    __pgt_q25."page",
+    __pgt_q25."__pgt_count"
+  FROM "__pgt_part_3" AS __pgt_q25
+) AS __pgt_q24

@@ -45,7 +45,7 @@ WITH "__pgt_window_orders" AS (
     AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
     AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_keys_1" AS (
+), "__pgt_part_1" AS (
   SELECT DISTINCT
     __pgt_q10."customer" AS "customer"
   FROM (
@@ -113,7 +113,7 @@ FROM (
               ) IN (
                 SELECT
                   __pgt_q9."customer"
-                FROM "__pgt_keys_1" AS __pgt_q9
+                FROM "__pgt_part_1" AS __pgt_q9
               )
             UNION ALL
             SELECT
@@ -132,7 +132,7 @@ FROM (
               AND EXISTS(
                 SELECT
                   1
-                FROM "__pgt_keys_1" AS __pgt_q12
+                FROM "__pgt_part_1" AS __pgt_q12
                 WHERE
                   __pgt_q12."customer" IS NULL
               )
@@ -146,14 +146,14 @@ FROM (
       ) IN (
         SELECT
           __pgt_q13."customer"
-        FROM "__pgt_keys_1" AS __pgt_q13
+        FROM "__pgt_part_1" AS __pgt_q13
       )
       OR (
         __pgt_q3."customer" IS NULL
         AND EXISTS(
           SELECT
             1
-          FROM "__pgt_keys_1" AS __pgt_q14
+          FROM "__pgt_part_1" AS __pgt_q14
           WHERE
             __pgt_q14."customer" IS NULL
         )
@@ -186,63 +186,38 @@ FROM (
         __pgt_q18."customer",
         __pgt_q18."n",
         __pgt_q18."total"
-      FROM (
-        SELECT
-          __pgt_q19."id",
-          __pgt_q19."customer",
-          __pgt_q19."n",
-          __pgt_q19."total"
-        FROM "shop"."st_0" AS __pgt_q19
-      ) AS __pgt_q18
-      WHERE
-        (
-          __pgt_q18."customer"
-        ) IN (
-          SELECT
-            __pgt_q20."customer"
-          FROM "__pgt_keys_1" AS __pgt_q20
-        )
-      UNION ALL
-      SELECT
-        __pgt_q18."id",
-        __pgt_q18."customer",
-        __pgt_q18."n",
-        __pgt_q18."total"
-      FROM (
-        SELECT
-          __pgt_q19."id",
-          __pgt_q19."customer",
-          __pgt_q19."n",
-          __pgt_q19."total"
-        FROM "shop"."st_0" AS __pgt_q19
-      ) AS __pgt_q18
-      WHERE
-        __pgt_q18."customer" IS NULL
-        AND EXISTS(
-          SELECT
-            1
-          FROM "__pgt_keys_1" AS __pgt_q21
-          WHERE
-            __pgt_q21."customer" IS NULL
-        )
+      FROM "shop"."st_0" AS __pgt_q18
     ) AS __pgt_q17
     WHERE
       (
         __pgt_q17."customer"
       ) IN (
         SELECT
-          __pgt_q22."customer"
-        FROM "__pgt_keys_1" AS __pgt_q22
+          __pgt_q19."customer"
+        FROM "__pgt_part_1" AS __pgt_q19
       )
-      OR (
-        __pgt_q17."customer" IS NULL
-        AND EXISTS(
-          SELECT
-            1
-          FROM "__pgt_keys_1" AS __pgt_q23
-          WHERE
-            __pgt_q23."customer" IS NULL
-        )
+    UNION ALL
+    SELECT
+      __pgt_q17."id",
+      __pgt_q17."customer",
+      __pgt_q17."n",
+      __pgt_q17."total"
+    FROM (
+      SELECT
+        __pgt_q18."id",
+        __pgt_q18."customer",
+        __pgt_q18."n",
+        __pgt_q18."total"
+      FROM "shop"."st_0" AS __pgt_q18
+    ) AS __pgt_q17
+    WHERE
+      __pgt_q17."customer" IS NULL
+      AND EXISTS(
+        SELECT
+          1
+        FROM "__pgt_part_1" AS __pgt_q20
+        WHERE
+          __pgt_q20."customer" IS NULL
       )
   ) AS __pgt_q16
 ) AS __pgt_q15

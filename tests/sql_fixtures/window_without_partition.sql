@@ -49,11 +49,11 @@ WITH "__pgt_window_orders" AS (
     __pgt_q10."id" AS "id",
     __pgt_q10."amount" AS "amount"
   FROM "__pgt_window_orders" AS __pgt_q10
-), "__pgt_keys_2" AS (
+), "__pgt_part_2" AS (
   SELECT DISTINCT
     TRUE AS "k0"
   FROM "__pgt_delta_1" AS __pgt_q9
-), "__pgt_keys_3" AS (
+), "__pgt_part_3" AS (
   SELECT DISTINCT
     TRUE AS "k0"
   FROM "__pgt_delta_1" AS __pgt_q16
@@ -97,7 +97,7 @@ FROM (
       EXISTS(
         SELECT
           1
-        FROM "__pgt_keys_2" AS __pgt_q8
+        FROM "__pgt_part_2" AS __pgt_q8
       )
   ) AS __pgt_q2
 ) AS __pgt_q1
@@ -125,7 +125,7 @@ FROM (
       EXISTS(
         SELECT
           1
-        FROM "__pgt_keys_3" AS __pgt_q15
+        FROM "__pgt_part_3" AS __pgt_q15
       )
   ) AS __pgt_q12
 ) AS __pgt_q11
