@@ -40,6 +40,23 @@ class Differ:
         return self._olds[id(node)]
 
 
+    def before(self, node: Node, keys: Keys | None) -> Node:
+        """old(node) ⋉ keys as new(node) ⋉ keys − Δnode ⋉ keys, weighted: for what is linear in it.
+
+        PostgreSQL plans it with the tables' own statistics, which a union of old rows has not.
+        """
+        from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
+        from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
+        from airflow_provider_pgtrickle.dvm.operators.weigh import Weigh
+
+        change = self.delta(node)
+        new = Restrict(node.restrict(keys), keys) if keys is not None else node
+        if change is None:
+            return new
+        gone = Restrict(change, keys) if keys is not None else change
+        return UnionAll.of((Weigh(new, 1), Weigh(gone, -1)))
+
+
 def keys_from(relation: Node, columns: Iterable[str], *, null_matches: bool = True) -> Keys | None:
     """The distinct values of some columns of `relation` as keys of the same columns."""
     from airflow_provider_pgtrickle.dvm.operators.keys import DistinctKeys

@@ -19,7 +19,6 @@ from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.expressions import plain_column
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.keys import DistinctKeys
-from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.dvm.operators.weigh import Weigh
 
@@ -93,14 +92,13 @@ def touched(d: Differ, child: Node, parts: tuple[Subquery, ...]) -> Node | None:
         changes.append((keys, tuple((outer, f"k{n}") for n, (outer, _) in enumerate(part.ties, 1))))
     if not changes:
         return None
-    before = d.old(child)
     relation, pairs = changes[0]
     if len(changes) == 1 and relation is not None and pairs:
         plain = [(plain_column(x), k) for x, k in pairs]
         if all(name is not None for name, _ in plain):
             tied = Keys(relation, tuple((str(name), k) for name, k in plain), null_matches=False)
-            return Restrict(before.restrict(tied), tied, exact=True)
-    return Touched(before, tuple(changes))
+            return d.before(child, tied)
+    return Touched(d.before(child, None), tuple(changes))
 
 
 def dependent_delta(

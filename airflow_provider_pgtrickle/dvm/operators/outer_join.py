@@ -94,12 +94,11 @@ class OuterJoin(Node):
         if change_left is not None:
             terms.append(replace(self, left=change_left, right=self._reached(d, change_left, self.right)))
         if change_right is not None:
-            before = d.old(self.left)
             keys = expression_keys(change_right, self.reach)
+            rows = d.before(self.left, keys)
             if keys is None:
-                rows, right_new, right_old = before, self.right, d.old(self.right)
+                right_new, right_old = self.right, d.old(self.right)
             else:
-                rows = Restrict(before.restrict(keys), keys)
                 over_right = keys.mapped(dict(self.pairs))
                 right_new, right_old = self.right, d.old(self.right)
                 if over_right is not None:

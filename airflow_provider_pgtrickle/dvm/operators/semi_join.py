@@ -16,7 +16,6 @@ from airflow_provider_pgtrickle.dvm.expressions import columns_of, conjuncts, eq
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.dependent import Touched
 from airflow_provider_pgtrickle.dvm.operators.keys import DistinctKeys
-from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.dvm.operators.weigh import Weigh
 
@@ -79,18 +78,18 @@ class SemiJoin(Node):
 
     def _matched(self, d: Differ, change: Node) -> tuple[Node, Node, Node]:
         """A, and both states of the right as far as A can match them."""
-        before, new, old = d.old(self.left), self.right, d.old(self.right)
+        new, old = self.right, d.old(self.right)
         ties = self.ties
         if not ties:
-            return before, new, old
+            return d.before(self.left, None), new, old
         keys = DistinctKeys(change, tuple((f"k{n}", far) for n, (_, far) in enumerate(ties, 1)), keep_nulls=False)
         named = [(near, far, f"k{n}") for n, (near, far) in enumerate(ties, 1)]
         on_left = tuple((str(plain_column(near)), k) for near, _, k in named if plain_column(near))
         if len(on_left) == len(named):
             left_keys = Keys(keys, on_left, null_matches=False)
-            rows: Node = Restrict(before.restrict(left_keys), left_keys)
+            rows = d.before(self.left, left_keys)
         else:
-            rows = Touched(before, ((keys, tuple((near, k) for near, _, k in named)),))
+            rows = Touched(d.before(self.left, None), ((keys, tuple((near, k) for near, _, k in named)),))
         on_right = tuple((str(plain_column(far)), k) for _, far, k in named if plain_column(far))
         if on_right:
             right_keys = Keys(keys, on_right, null_matches=False)
