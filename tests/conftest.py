@@ -35,6 +35,7 @@ _NEEDS = {
     "database": ["database"],
     "oracle": ["database"],
     "property": ["database"],
+    "sql_fixtures": ["database"],
     "tpch": ["database"],
     "spark": ["spark"],
     "airflow": ["airflow"],
