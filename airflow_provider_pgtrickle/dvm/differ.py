@@ -39,7 +39,6 @@ class Differ:
             self._olds[id(node)] = node.old(self)
         return self._olds[id(node)]
 
-
     def before(self, node: Node, keys: Keys | None) -> Node:
         """old(node) ⋉ keys as new(node) ⋉ keys − Δnode ⋉ keys, weighted: for what is linear in it.
 

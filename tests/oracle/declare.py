@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 
 import psycopg
-from airflow_provider_pgtrickle.dvm.schema import Schema, Source, SourceColumn
 from psycopg import sql
+
+from airflow_provider_pgtrickle.dvm.schema import Schema, Source, SourceColumn
 
 
 @dataclass(frozen=True)
