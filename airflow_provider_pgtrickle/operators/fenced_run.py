@@ -30,6 +30,8 @@ class FencedRun:
         with hook.get_client() as client:
             self.database: Database = client.database
         self.token = outcome.run_token(context)
+        # A try that a new scheduler has replaced may be told so, and killed, long after the next one began.
+        self._turn = f"{self.token}#{getattr(context['ti'], 'try_number', 1)}"
         self._initiator = outcome.initiator(context)
         self._dsn, self._settings = hook.dsn, hook.settings
         self._backend: Backend | None = None
@@ -52,13 +54,13 @@ class FencedRun:
         """One unit, on Spark."""
         assert self._backend is not None, "open() comes first"
         self._backend.refresh(
-            RefreshRequest(tuple(tables), self.token, self._dsn, force_full, self._initiator, self._settings)
+            RefreshRequest(tuple(tables), self._turn, self._dsn, force_full, self._initiator, self._settings)
         )
 
     def confirm(self, tables: Sequence[QualifiedName]) -> bool:
         """Whether the unit was brought to this instant without Spark."""
         settings = Settings.load(**self._settings)
-        done = confirm(self.database, tables, settings, run_token=self.token, initiated_by=self._initiator)
+        done = confirm(self.database, tables, settings, run_token=self._turn, initiated_by=self._initiator)
         return done is not None
 
     def outcomes(self, tables: Sequence[str] | None = None) -> dict[str, Outcome]:
@@ -77,7 +79,7 @@ class FencedRun:
 
         try:
             with self.database.transaction() as conn:
-                lease.revoke(conn, self.token)
+                lease.revoke(conn, self._turn)
         except PgTrickleError as error:
             _log.warning("The lease could not be taken away: %s", error)
         if self._backend is not None:

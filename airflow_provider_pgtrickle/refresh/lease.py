@@ -19,19 +19,41 @@ from airflow_provider_pgtrickle.settings import Settings
 
 _TERMINATE_MS = 5000
 
-_OF_RUN = "FROM pgtrickle.pgt_stream_tables WHERE pg_catalog.split_part(lease_token, '/', 1) = %s"
+_OF_RUN = "FROM pgtrickle.pgt_stream_tables WHERE pg_catalog.starts_with(lease_token, %s)"
 _END = "UPDATE pgtrickle.pgt_stream_tables SET lease_token = NULL, lease_pid = NULL, lease_expires = NULL"
 
 
 @dataclass(frozen=True)
 class RunToken:
-    """A run, which its retries share, and one attempt of it, which nobody shares."""
+    """A run, which its retries share; a turn at it, which one process has; one attempt, which nobody shares."""
 
     run: str = field(default_factory=lambda: secrets.token_hex(16))
+    turn: str = ""
+    """Named by whoever starts the run again, so that it can end its own turn and nobody's after it."""
     attempt: str = field(default_factory=lambda: secrets.token_hex(8))
 
+    @classmethod
+    def of(cls, text: str | None) -> RunToken:
+        """From `run` or `run#turn`.
+
+        >>> RunToken.of("abc#2").given, RunToken.of("abc").given
+        ('abc#2', 'abc')
+        """
+        if not text:
+            return cls()
+        run, _, turn = text.partition("#")
+        return cls(run, turn)
+
+    @property
+    def given(self) -> str:
+        return f"{self.run}#{self.turn}" if self.turn else self.run
+
+    def again(self) -> RunToken:
+        """For another attempt in the same turn."""
+        return RunToken(self.run, self.turn)
+
     def __str__(self) -> str:
-        return f"{self.run}/{self.attempt}"
+        return f"{self.run}/{self.turn}.{self.attempt}" if self.turn else f"{self.run}/{self.attempt}"
 
 
 def try_lock(conn: Connection, ids: Sequence[int]) -> list[int]:
@@ -94,14 +116,19 @@ def terminate_holders(conn: Connection, ids: Sequence[int]) -> None:
     )
 
 
-def revoke(conn: Connection, run: str) -> list[int]:
-    """Take every lease of a run away and end its sessions: what a kill does. The ids that it held."""
-    ids = [pgt_id for (pgt_id,) in conn.execute(f"SELECT pgt_id {_OF_RUN}", (run,)).fetchall()]
+def revoke(conn: Connection, given: str) -> list[int]:
+    """Take the leases of a run, or of a turn at it, away and end its sessions: what a kill does. The ids that it held.
+
+    A turn leaves the run's later turns alone: one that is killed late may have been replaced long ago.
+    """
+    token = RunToken.of(given)
+    theirs = (f"{token.run}/{token.turn}." if token.turn else f"{token.run}/",)
+    ids = [pgt_id for (pgt_id,) in conn.execute(f"SELECT pgt_id {_OF_RUN}", theirs).fetchall()]
     if ids:
         # A session in its commit has its rows locked, however long it waits there, and is ended first.
-        conn.execute(f"{_END} WHERE pgt_id IN (SELECT pgt_id {_OF_RUN} FOR UPDATE SKIP LOCKED)", (run,))
+        conn.execute(f"{_END} WHERE pgt_id IN (SELECT pgt_id {_OF_RUN} FOR UPDATE SKIP LOCKED)", theirs)
         terminate_holders(conn, ids)
-        conn.execute(f"{_END} WHERE pgt_id IN (SELECT pgt_id {_OF_RUN})", (run,))
+        conn.execute(f"{_END} WHERE pgt_id IN (SELECT pgt_id {_OF_RUN})", theirs)
     return ids
 
 

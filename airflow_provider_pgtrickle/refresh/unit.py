@@ -35,10 +35,11 @@ def refresh_unit(
     """Refresh the named stream tables; the results by their full names, upstream first.
 
     `executor` is called only when something has to be computed. `run_token` names the run: a retry with the same
-    token takes the tables over from the attempt before it, another token finds them locked and is skipped.
+    token takes the tables over from the attempt before it, another token finds them locked and is skipped. What
+    follows a # in it names the turn: see `lease.revoke`.
     Transient failures are tried again here; a failure that remains is recorded and raised.
     """
-    run = RunToken(run_token) if run_token else RunToken()
+    run = RunToken.of(run_token)
     request = Request(database, tuple(dict.fromkeys(names)), executor, queries, settings, force_full, run, initiated_by)
     try:
         return _persistently(request)
@@ -55,7 +56,7 @@ def _again(request: Request) -> dict[str, RefreshResult]:
         executor=request.executor,
         settings=request.settings,
         force_full=request.force_full,
-        run_token=request.token.run,
+        run_token=request.token.given,
         initiated_by=request.initiated_by,
         queries=request.queries,
     )
@@ -94,5 +95,5 @@ def _persistently(request: Request) -> dict[str, RefreshResult]:
                     remedy="Look at that run's result instead.",
                 ) from error
         time.sleep(failure.back_off(number, request.settings))
-        request = replace(request, token=RunToken(request.token.run), takes_over=False)
+        request = replace(request, token=request.token.again(), takes_over=False)
     raise AssertionError("the last try returns or raises")

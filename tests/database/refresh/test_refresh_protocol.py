@@ -139,6 +139,20 @@ def test_a_revoked_run_does_not_try_again(big: Workshop) -> None:
     assert big.one("SELECT count(*) FROM big") == 50
 
 
+def test_revoking_a_turn_leaves_the_next_one_alone(big: Workshop) -> None:
+    big.run("DELETE FROM orders WHERE id = 100")
+    revoked = []
+    big.executor.before = lambda: revoked.extend(lease.revoke(big.conn, "run#1"))
+    assert big.refresh_one("big", run_token="run#2").rows_deleted == 1
+    assert revoked == []
+    assert big.history("big")[0].run_token == "run"
+    big.run("DELETE FROM orders WHERE id = 99")
+    big.executor.before = lambda: revoked.extend(lease.revoke(big.conn, "run#2"))
+    with pytest.raises((LeaseLost, TransientFault)):
+        big.refresh_one("big", run_token="run#2")
+    assert revoked == [big.record("big").id]
+
+
 def test_a_run_that_waits_in_its_commit_is_revoked_at_once(big: Workshop) -> None:
     big.run("DELETE FROM orders WHERE id = 100")
     with user(big) as blocker, ThreadPoolExecutor(1) as pool:
