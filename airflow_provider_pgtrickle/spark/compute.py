@@ -30,7 +30,7 @@ def computed(spark: SparkSession, meter: Meter, snapshot: Snapshot, plan: SparkP
     with _semantics(spark):
         try:
             for leaf in plan.leaves:
-                if plan.views:
+                if plan.reads_twice:
                     rows = meter.keep(snapshot, _leaf(leaf))
                     kept.append(rows)
                 else:

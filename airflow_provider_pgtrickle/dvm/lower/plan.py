@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -25,6 +26,14 @@ class SparkPlan:
     """Spark SQL of `__pgt_w, __pgt_key` and the storage columns as text."""
     late: tuple[tuple[str, str], ...] = ()
     """(storage column, PostgreSQL expression over the others): computed on the stage, for coming rows."""
+
+    @property
+    def reads_twice(self) -> bool:
+        """Whether a leaf, or a part of one, is used more than once."""
+        texts = [self.sql, *(text for _, text in self.views)]
+        return bool(self.views) or any(
+            sum(len(re.findall(rf"\b{leaf.name}\b", text)) for text in texts) > 1 for leaf in self.leaves
+        )
 
     @property
     def pays(self) -> bool:
