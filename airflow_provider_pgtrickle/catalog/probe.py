@@ -51,6 +51,8 @@ def probe(conn: Connection, query: str) -> Probe:
             sources={(s.schema, s.name): s for s in sources.values()},
             views={name: text for name, text, _ in references.views.values()},
             functions=references.functions,
+            aggregates=references.aggregates,
+            set_returning=references.set_returning,
             view_columns={name: columns for name, _, columns in references.views.values()},
         )
     return Probe(

@@ -51,7 +51,8 @@ _VIEWS = """
 """
 
 _FUNCTIONS = """
-    SELECT p.oid::bigint, lower(p.proname), p.provolatile FROM pg_catalog.pg_proc p WHERE p.oid = ANY(%s)
+    SELECT p.oid::bigint, lower(p.proname), p.provolatile, p.prokind = 'a', p.proretset
+    FROM pg_catalog.pg_proc p WHERE p.oid = ANY(%s)
 """
 
 
@@ -63,6 +64,10 @@ class References:
     """By oid: (schema, name), canonical text, column names. The view followed from is not among them."""
     functions: Mapping[str, str]
     """Worst volatility called under each name."""
+    aggregates: frozenset[str]
+    """Names under which an aggregate is called."""
+    set_returning: frozenset[str]
+    """Names under which a function that returns a set is called."""
     function_oids: tuple[int, ...]
     """User-defined functions."""
 
@@ -95,7 +100,7 @@ def follow(conn: Connection, view: int) -> References:
         oid: ((schema, name), text.strip().removesuffix(";"), tuple(names))
         for oid, schema, name, text, names in conn.execute(_VIEWS, [list(seen - {view})])
     }
-    return References(columns, views, *_volatility(conn, functions))
+    return References(columns, views, *_functions(conn, functions))
 
 
 def _parse_trees(conn: Connection, views: set[int]) -> tuple[set[int], set[int]]:
@@ -136,8 +141,16 @@ def _refuse_builtin(relid: int, schema: str, name: str) -> None:
         )
 
 
-def _volatility(conn: Connection, oids: set[int]) -> tuple[dict[str, str], tuple[int, ...]]:
+def _functions(
+    conn: Connection, oids: set[int]
+) -> tuple[dict[str, str], frozenset[str], frozenset[str], tuple[int, ...]]:
     functions: dict[str, str] = {}
-    for _, name, volatility in conn.execute(_FUNCTIONS, [list(oids)]):
+    aggregates, set_returning = set(), set()
+    for _, name, volatility, is_aggregate, returns_set in conn.execute(_FUNCTIONS, [list(oids)]):
         functions[name] = max(functions.get(name, "i"), volatility)  # 'i' < 's' < 'v', as it happens
-    return functions, tuple(sorted(oid for oid in oids if oid >= FIRST_USER_OID))
+        if is_aggregate:
+            aggregates.add(name)
+        if returns_set:
+            set_returning.add(name)
+    own = tuple(sorted(oid for oid in oids if oid >= FIRST_USER_OID))
+    return functions, frozenset(aggregates), frozenset(set_returning), own

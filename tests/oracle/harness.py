@@ -15,11 +15,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import psycopg
+from psycopg import sql
+
 from airflow_provider_pgtrickle import dvm
 from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding, Window
 from airflow_provider_pgtrickle.dvm.reasons import Refusal
-from psycopg import sql
-
+from airflow_provider_pgtrickle.dvm.types import base_type
 from tests.oracle.arena import Case
 from tests.oracle.declare import Declared, declare
 
@@ -65,6 +66,7 @@ class Maintained:
             case.capture_by_product(view.sources, view.used)
         table = sql.Identifier(case.schema, name)
         case.conn.execute(sql.SQL("CREATE TABLE {} AS {} WITH NO DATA").format(table, sql.SQL(view.storage_query())))
+        _restore_modifiers(case.conn, table, declared)
         storage = case.conn.execute(
             "SELECT attname, format_type(atttypid, atttypmod), attcollation::int8 FROM pg_attribute"
             " WHERE attrelid = %s::regclass AND attnum > 0 ORDER BY attnum",
@@ -216,6 +218,19 @@ class Maintained:
                 self.case.execute(f"SELECT count(x::text) FROM ({self.query}) AS x")
         except psycopg.Error as error:
             raise Undefined(str(error)) from error
+
+
+def _restore_modifiers(conn: psycopg.Connection, table: sql.Identifier, declared: Declared) -> None:
+    """PostgreSQL forgets numeric(10,2) where a NULL meets it; the product's table has its query's own types."""
+    held = dict(
+        conn.execute(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = %s::regclass",
+            (table.as_string(conn),),
+        ).fetchall()
+    )
+    for name, kind, _ in declared.columns:
+        if held.get(name) != kind and held.get(name) == base_type(kind):
+            conn.execute(sql.SQL("ALTER TABLE {} ALTER {} TYPE {}").format(table, sql.Identifier(name), sql.SQL(kind)))
 
 
 def maintain(case: Case, query: str, *cycles: Sequence[str], exact_images: bool = True) -> Maintained:

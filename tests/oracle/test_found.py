@@ -132,6 +132,31 @@ def test_rows_of_both_sides_of_a_full_join_may_have_nothing_but_nulls(new_case: 
         )
 
 
+@pytest.mark.parametrize("second", ["r.w", "r.w + 0", "r.k"])
+def test_a_full_join_of_columns_whose_types_differ(new_case: NewCase, second: str) -> None:
+    with new_case(
+        "CREATE TABLE l (k int, v numeric)",
+        "CREATE TABLE r (k bigint, w numeric(10,2))",
+        "INSERT INTO l VALUES (1, 1), (NULL, 2), (2, NULL)",
+    ) as case:
+        maintain(
+            case,
+            f"SELECT l.k, l.v, r.k AS rk, r.w FROM l FULL JOIN r ON l.k = r.k AND l.v = {second}",
+            ["INSERT INTO r VALUES (1, 1), (NULL, 2), (2, NULL)"],
+            ["UPDATE l SET v = v + 1", "UPDATE r SET k = 1"],
+            ["DELETE FROM l WHERE k = 1"],
+        )
+
+
+def test_a_total_over_all_groupings_keeps_its_modifier(new_case: NewCase) -> None:
+    with new_case("CREATE TABLE t (a numeric(10,2), b text)", "INSERT INTO t VALUES (1.50, 'x')") as case:
+        maintain(
+            case,
+            "SELECT a, string_agg(b, ',' ORDER BY b) AS s FROM t GROUP BY ROLLUP (a)",
+            ["INSERT INTO t VALUES (2, 'y')"],
+        )
+
+
 @pytest.mark.parametrize(
     "value",
     [

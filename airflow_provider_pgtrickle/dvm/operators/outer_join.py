@@ -117,7 +117,7 @@ class OuterJoin(Node):
         change_left, change_right = d.delta(self.left), d.delta(self.right)
         if change_left is None and change_right is None:
             return None
-        pairs = self.pairs
+        pairs = self._key_pairs()
         sides = (self.left, self.right, d.old(self.left), d.old(self.right))
         if pairs:
             relation = self._full_keys(change_left, change_right, pairs)
@@ -127,6 +127,12 @@ class OuterJoin(Node):
             sides = tuple(Restrict(s.restrict(k), k) for s, k in zip(sides, keys, strict=True))  # type: ignore[assignment]
         left_new, right_new, left_old, right_old = sides
         return difference(replace(self, left=left_new, right=right_new), replace(self, left=left_old, right=right_old))
+
+    def _key_pairs(self) -> list[tuple[str, str]]:
+        """Pairs that make one key. NULL-safe keys of several columns are compared as records, of one type each."""
+        pairs = self.pairs
+        alike = [(a, b) for a, b in pairs if self.left.column(a).type == self.right.column(b).type is not None]
+        return alike or pairs[:1]
 
     def _full_keys(self, left: Node | None, right: Node | None, pairs: list[tuple[str, str]]) -> Node:
         branches: list[Node] = []
