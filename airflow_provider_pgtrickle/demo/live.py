@@ -15,6 +15,9 @@ from airflow_provider_pgtrickle.demo.processes import Processes
 from airflow_provider_pgtrickle.demo.services import Services, free_url
 from airflow_provider_pgtrickle.errors import EnvironmentFault
 
+#: What follows the shop's report, so that its asset is seen at work.
+_CONSUMER = "shop_consumer"
+
 
 def up(folder: Path) -> None:
     """Start what isn't running, and say where to look."""
@@ -59,8 +62,7 @@ def _start(state: dict[str, str], processes: Processes) -> None:
     home = AirflowHome(Path(state["airflow"]), dsn)
     say("preparing Airflow")
     home.prepare()
-    dags = home.dag_ids()
-    for dag in dags:
+    for dag in [*home.dag_ids(), _CONSUMER]:
         home.airflow("dags", "unpause", "--yes", dag)
     services = Services(processes, state["url"], home.folder, home.environment)
     say("starting Airflow")
