@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-_GRACE_SECONDS = 20
+_GRACE_SECONDS = 10
 #: A start time is told in wall time, and clocks get adjusted.
 _SAME_BIRTH_SECONDS = 5
 
