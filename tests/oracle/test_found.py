@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.oracle.fixtures import NewCase
-from tests.oracle.harness import Refused, maintain
+from tests.oracle.harness import Maintained, Refused, maintain
 
 TABLE = ("CREATE TABLE t (a int PRIMARY KEY, b text)", "INSERT INTO t VALUES (1, 'x'), (2, 'y')")
 CYCLES = (["INSERT INTO t VALUES (3, 'x')"], ["UPDATE t SET b = 'y'", "DELETE FROM t WHERE a = 1"])
@@ -130,6 +130,40 @@ def test_rows_of_both_sides_of_a_full_join_may_have_nothing_but_nulls(new_case: 
             "SELECT a.g, b.h FROM (SELECT DISTINCT g FROM a) a FULL JOIN (SELECT DISTINCT g AS h FROM b) b ON g = h",
             *SHOP_CYCLES,
         )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, ARRAY(SELECT y FROM b WHERE b.g = a.g ORDER BY y DESC, id) AS m FROM a",
+        "SELECT id, ARRAY(SELECT DISTINCT y FROM b WHERE b.g = a.g ORDER BY y DESC) AS m FROM a",
+        "SELECT id, ARRAY(SELECT y FROM b UNION SELECT t FROM k ORDER BY 1 DESC) AS m FROM a",
+        "SELECT g, ARRAY(SELECT y FROM b WHERE b.g = a.g ORDER BY id) AS m, count(*) AS n FROM a GROUP BY g",
+    ],
+)
+def test_an_array_keeps_the_order_of_its_subquery(new_case: NewCase, query: str) -> None:
+    with new_case(*SHOP) as case:
+        maintain(case, query, *SHOP_CYCLES)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "(SELECT string_agg(y, ',') FROM b WHERE b.g >= a.g)",
+        "ARRAY(SELECT y FROM b WHERE b.g >= a.g)",
+        "(SELECT jsonb_agg(y) FROM b WHERE b.g > a.g)",
+        "(SELECT sum(f.r * f.v) FROM (SELECT v, row_number() OVER (ORDER BY g) AS r FROM k) f WHERE f.v = a.id * 5)",
+    ],
+)
+def test_an_order_that_a_subquery_leaves_open_is_the_same_each_time(new_case: NewCase, value: str) -> None:
+    """PostgreSQL may answer in any order; what is taken back must look like what was stored."""
+    with new_case(*SHOP) as case:
+        st = Maintained.create(case, f"SELECT id, {value} AS m FROM a")
+        for cycle in SHOP_CYCLES:
+            case.change(*cycle)
+            case.execute(f"SET LOCAL enable_hashagg = {'on' if case.xid % 2 else 'off'}")
+            st._apply(st.view.delta(st.binding()) or "SELECT 0 AS __pgt_w, st_0.* FROM st_0 WHERE false")
+            st.frontier = case.xid
 
 
 @pytest.mark.parametrize("second", ["r.w", "r.w + 0", "r.k"])

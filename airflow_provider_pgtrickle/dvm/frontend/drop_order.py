@@ -18,6 +18,8 @@ def drop_order(query: exp.Query, schema: Schema) -> exp.Query:
     for node in list(query.find_all(exp.Select, exp.SetOperation, exp.Subquery)):
         if not node.args.get("order") or node.args.get("limit") or node.args.get("offset"):
             continue
+        if isinstance(node.parent, exp.Array):
+            continue  # ARRAY(SELECT … ORDER BY …): here the order is the value
         above = node.parent_select if node is not query else None
         while above is not None:
             for call in above.find_all(exp.AggFunc, exp.Anonymous):

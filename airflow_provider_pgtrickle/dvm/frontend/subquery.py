@@ -12,9 +12,10 @@ from airflow_provider_pgtrickle.dvm.frontend import from_items
 from airflow_provider_pgtrickle.dvm.frontend.aggregates import aggregate_calls
 from airflow_provider_pgtrickle.dvm.frontend.bind import bind
 from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
+from airflow_provider_pgtrickle.dvm.frontend.subquery_order import make_total
 from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.operators.dependent import Subquery
-from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
+from airflow_provider_pgtrickle.dvm.reasons import Refused
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.frontend.build import Builder
@@ -58,7 +59,7 @@ def analyse(
     """Parts of one bound subquery; `member` is the left side of `member IN (query)`."""
     while isinstance(query, exp.Subquery):
         query = query.this
-    _order_limits(builder, query)
+    make_total(builder, query)
     builder.note_reads(query)
     sources = _sources(query)
     if not sources:
@@ -153,47 +154,3 @@ def _membership(
                 continue
         ties.append((outer.copy(), inner))
     return ties
-
-
-def _order_limits(builder: Builder, query: exp.Expr) -> None:
-    """Make the order of each limited subquery total by its tables' keys or whole rows, or refuse."""
-    for select in query.find_all(exp.Select, exp.SetOperation, exp.Subquery):
-        if not (select.args.get("limit") or select.args.get("offset")):
-            continue
-        if isinstance(select, exp.Select) and _shows_its_order(select):
-            continue
-        tables = (
-            [t for t in select.find_all(exp.Table) if t.parent_select is select]
-            if isinstance(select, exp.Select)
-            else []
-        )
-        keyed = [t for t in tables if SOURCE_META in t.meta]
-        simple = (
-            isinstance(select, exp.Select)
-            and len(keyed) == len(select.args.get("joins") or []) + 1
-            and not select.args.get("group")
-            and not select.args.get("distinct")
-            and not any(next(aggregate_calls(i, builder.own_aggregates), None) for i in select.expressions)
-        )
-        if not simple:
-            raise Refused(
-                Reason.AMBIGUOUS_ORDER,
-                "LIMIT in a subquery over something that is no table",
-                "Put every column it shows into its ORDER BY.",
-            )
-        for table in keyed:
-            source = builder.sources[table.meta[SOURCE_META]]
-            for held in source.columns:
-                if source.primary_key and held.name not in source.primary_key:
-                    continue
-                reference: exp.Expr = exp.column(held.name, table=table.alias_or_name, quoted=True)
-                if not held.has_equality:
-                    reference = exp.Cast(this=reference, to=exp.DataType.build("text"))
-                select.args["order"].append("expressions", exp.Ordered(this=reference))
-
-
-def _shows_its_order(select: exp.Select) -> bool:
-    """Whether rows that tie are rows that look alike."""
-    ordered = {unparen(o.this) for o in select.args["order"].expressions}
-    shown = [unparen(i.this if isinstance(i, exp.Alias) else i) for i in select.expressions]
-    return all(s in ordered or not s.find(exp.Column) for s in shown) and not select.args.get("distinct")

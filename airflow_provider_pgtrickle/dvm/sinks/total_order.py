@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.expressions import column, columns_of, has_subquery, plain_column, rewrite
+from airflow_provider_pgtrickle.dvm.expressions import column, columns_of, plain_column, rewrite
 from airflow_provider_pgtrickle.dvm.frontend.aggregates import call_name, is_order_sensitive
+from airflow_provider_pgtrickle.dvm.frontend.ordered_calls import ordered_calls
 from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
 from airflow_provider_pgtrickle.dvm.operators.window import Window
@@ -41,46 +42,11 @@ class _Pass:
                 visited = tuple(replace(p, core=self.visit(p.core)) if p.core is not None else p for p in parts)
                 fresh = replace(fresh, parts=visited)  # type: ignore[call-arg]
             if isinstance(fresh, Aggregate):
-                fresh = replace(fresh, aggregates=tuple((n, _ordered_call(x)) for n, x in fresh.aggregates))
+                fresh = replace(fresh, aggregates=tuple((n, ordered_calls(x)) for n, x in fresh.aggregates))
             elif isinstance(fresh, Window):
                 fresh = replace(fresh, functions=tuple((n, _ordered_window(x, fresh)) for n, x in fresh.functions))
             self._done[id(node)] = fresh
         return self._done[id(node)]
-
-
-def _ordered_call(call: exp.Expr) -> exp.Expr:
-    """string_agg(x, ',') → string_agg(x, ',' ORDER BY x): equal values are interchangeable."""
-
-    def change(node: exp.Expr) -> exp.Expr | None:
-        if not isinstance(node, exp.Func) or not is_order_sensitive(node):
-            return None
-        name = call_name(node)
-        arguments = _arguments(node)
-        if any(has_subquery(a) for a in arguments) or any(isinstance(a, exp.Distinct) for a in arguments):
-            return None
-        if name == "any_value":
-            return exp.Anonymous(this="min", expressions=[arguments[0].copy()])
-        return _with_order(name, arguments, arguments[:2] if "object" in name else arguments[:1])
-
-    return rewrite(call, change)
-
-
-def _arguments(call: exp.Expr) -> list[exp.Expr]:
-    if isinstance(call, exp.Anonymous):
-        return list(call.expressions)
-    found = [call.this] if isinstance(call.this, exp.Expr) else []
-    if isinstance(call.args.get("expression"), exp.Expr):
-        found.append(call.args["expression"])
-    if isinstance(call, exp.GroupConcat) and call.args.get("separator") is not None:
-        found.append(call.args["separator"])
-    return found + list(call.expressions)
-
-
-def _with_order(name: str, arguments: list[exp.Expr], keys: list[exp.Expr]) -> exp.Expr:
-    *first, last = [a.copy() for a in arguments]
-    text = exp.DataType.build("text")
-    order = [exp.Ordered(this=exp.Cast(this=exp.Paren(this=k.copy()), to=text.copy())) for k in keys]
-    return exp.Anonymous(this=name, expressions=[*first, exp.Order(this=last, expressions=order)])
 
 
 def _ordered_window(call: exp.Expr, node: Window) -> exp.Expr:
@@ -104,7 +70,7 @@ def _ordered_over(window: exp.Window, node: Window) -> exp.Expr:
     if _is_determined(function, keys | set(node.partition)):
         return window.copy()
     sensitive = is_order_sensitive(function)
-    if name in _BY_FRAME and not rows and not _whole(spec):
+    if name in _BY_FRAME and not rows and not _reaches_its_end(name, spec):
         raise Refused(
             Reason.AMBIGUOUS_ORDER,
             f"{window.sql('postgres')} picks one of several equal rows",
@@ -132,8 +98,15 @@ def _is_determined(function: exp.Expr, known: set[str]) -> bool:
     return call_name(function) in _BY_FRAME and columns_of(function) <= known
 
 
-def _whole(spec: exp.Expr | None) -> bool:
-    return spec is not None and spec.args.get("start") == "UNBOUNDED" and spec.args.get("end") == "UNBOUNDED"
+def _reaches_its_end(name: str, spec: exp.Expr | None) -> bool:
+    """Whether the frame begins (or ends) with the partition, so that a finer order picks one of the rows that tie."""
+    if spec is None:
+        return name == "first_value"
+    if spec.args.get("exclude") or any(isinstance(spec.args.get(end), exp.Expr) for end in ("start", "end")):
+        return False
+    if name == "first_value":
+        return spec.args.get("start") == "UNBOUNDED"
+    return spec.args.get("end") == "UNBOUNDED" and (name == "last_value" or spec.args.get("start") == "UNBOUNDED")
 
 
 def _tie_breakers(node: Window, ordered: set[str]) -> Iterable[exp.Expr]:
