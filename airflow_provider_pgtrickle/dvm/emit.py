@@ -92,12 +92,16 @@ class Emitter:
         if id(node) not in self._shared:
             definition = node.select(self)
             name = self.shared_name(len(self._shared) + 1, node)
-            self._ctes[name] = f"({definition})"
+            self._ctes[name] = f"MATERIALIZED ({definition})"
             self._shared[id(node)] = name
         return self._shared[id(node)]
 
     def shared_name(self, number: int, node: Node) -> str:
         return quote(f"__pgt_{'delta' if node.weighted else 'part'}_{number}")
+
+    def distinct(self, is_delta: bool) -> str:
+        """DISTINCT for a key set. A delta's keys hardly repeat, and after DISTINCT PostgreSQL expects 200 rows."""
+        return "" if is_delta else "DISTINCT "
 
     def semi_join(self, node: Restrict) -> str | None:
         """The dialect's own spelling of a semi-join, where it has one."""

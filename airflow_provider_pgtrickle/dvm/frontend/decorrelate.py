@@ -32,6 +32,7 @@ from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
 from airflow_provider_pgtrickle.dvm.operators.inner_join import InnerJoin
+from airflow_provider_pgtrickle.dvm.operators.once import Once
 from airflow_provider_pgtrickle.dvm.operators.outer_join import OuterJoin
 from airflow_provider_pgtrickle.dvm.operators.project import Project
 from airflow_provider_pgtrickle.dvm.operators.semi_join import SemiJoin
@@ -224,7 +225,7 @@ def _joined(builder: Builder, node: Node, subquery: exp.Subquery) -> tuple[Node,
     grouped = Aggregate(core, tuple(n for n, _ in keys), tuple(aggregates.items()))
     value = _value(item, calls, list(aggregates), names, tied=bool(keys))
     if not keys:
-        return InnerJoin((node, grouped)), value
+        return InnerJoin((node, Once(grouped))), value
     terms = [exp.EQ(this=outer.copy(), expression=column(n)) for (outer, _), (n, _) in zip(ties, keys, strict=True)]  # type: ignore[misc]
     return OuterJoin("LEFT", node, grouped, conjunction(terms)), value
 
@@ -245,9 +246,7 @@ def _tie(term: exp.Expr, core: Node) -> tuple[exp.Expr, exp.Expr] | None:
     return None
 
 
-def _value(
-    item: exp.Expr, calls: list[exp.Expr], columns: list[str], names: dict[int, str], tied: bool
-) -> exp.Expr:
+def _value(item: exp.Expr, calls: list[exp.Expr], columns: list[str], names: dict[int, str], tied: bool) -> exp.Expr:
     """The item over the aggregate's columns; a count that found no group is 0."""
     by_call = {call: (name, names[id(call)]) for call, name in zip(calls, columns, strict=True)}
 

@@ -45,6 +45,9 @@ class SparkEmitter(Emitter):
             return f"{leaf} AS {alias}", alias
         return super().from_item(node)
 
+    def distinct(self, is_delta: bool) -> str:
+        return "DISTINCT "
+
     def body(self, node: Node) -> str:
         leaf = self._leaves.get(id(node))
         return f"SELECT * FROM {leaf}" if leaf is not None else node.select(self)
@@ -72,4 +75,4 @@ class SparkEmitter(Emitter):
         """The shared parts in order, and the root's SELECT."""
         self._count(root)
         body = self.body(root)
-        return tuple((n, t.strip()[1:-1]) for n, t in self._ctes.items()), body
+        return tuple((n, t.removeprefix("MATERIALIZED (")[:-1]) for n, t in self._ctes.items()), body

@@ -43,7 +43,7 @@ class DistinctKeys(Node):
     def select(self, e: Emitter) -> str:
         source, alias = e.from_item(self.child)
         items = ", ".join(f"{e.expression(x, alias)} AS {e.name(n)}" for n, x in self.items)
-        sql = f"SELECT DISTINCT {items} FROM {source}"
+        sql = f"SELECT {e.distinct(self.child.weighted)}{items} FROM {source}"
         if not self.keep_nulls:
             sql += " WHERE " + " AND ".join(f"({e.expression(x, alias)}) IS NOT NULL" for _, x in self.items)
         return sql

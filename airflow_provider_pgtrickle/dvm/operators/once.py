@@ -1,11 +1,13 @@
-"""R, computed once however often it is read."""
+"""ΔR: a relation computed once, however often it is read."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import Emitter
-from airflow_provider_pgtrickle.dvm.node import Column, Node
+from airflow_provider_pgtrickle.dvm.node import Column, Key, Node
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,6 +19,16 @@ class Once(Node):
     @property
     def inputs(self) -> tuple[Node, ...]:
         return (self.child,)
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        return Once(inputs[0])
+
+    def delta(self, d: Differ) -> Node | None:
+        return d.delta(self.child)
+
+    @property
+    def unique_keys(self) -> frozenset[Key]:
+        return self.child.unique_keys
 
     @property
     def columns(self) -> tuple[Column, ...]:
