@@ -29,8 +29,6 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -42,10 +40,8 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_1" AS (
+), "__pgt_part_1" AS MATERIALIZED (
   SELECT
     __pgt_q11."customer",
     COALESCE(CAST(SUM(__pgt_q11."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
@@ -82,11 +78,11 @@ WITH "__pgt_window_orders" AS (
   ) AS __pgt_q11
   GROUP BY
     __pgt_q11."customer"
-), "__pgt_part_2" AS (
+), "__pgt_part_2" AS MATERIALIZED (
   SELECT DISTINCT
     __pgt_q19."customer" AS "customer"
   FROM "__pgt_part_1" AS __pgt_q19
-), "__pgt_part_3" AS (
+), "__pgt_part_3" AS MATERIALIZED (
   SELECT
     __pgt_q16."customer",
     __pgt_q16."n",
@@ -143,7 +139,7 @@ WITH "__pgt_window_orders" AS (
       WHERE
         __pgt_q20."customer" IS NULL
     )
-), "__pgt_part_4" AS (
+), "__pgt_part_4" AS MATERIALIZED (
   SELECT
     __pgt_q8."customer",
     CAST(SUM(__pgt_q8."__pgt_count") AS BIGINT) AS "__pgt_count",
@@ -180,7 +176,7 @@ WITH "__pgt_window_orders" AS (
   ) AS __pgt_q8
   GROUP BY
     __pgt_q8."customer"
-), "__pgt_part_5" AS (
+), "__pgt_part_5" AS MATERIALIZED (
   SELECT DISTINCT
     __pgt_q27."customer" AS "customer"
   FROM (

@@ -28,8 +28,6 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -40,16 +38,14 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS (
+), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
     __pgt_q14."__pgt_w",
     __pgt_q14."id" AS "id",
     __pgt_q14."amount" AS "amount"
   FROM "__pgt_window_orders" AS __pgt_q14
-), "__pgt_part_2" AS (
+), "__pgt_part_2" AS MATERIALIZED (
   SELECT
     COALESCE(CAST(SUM(__pgt_q12."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
     COALESCE(SUM(__pgt_q12."__pgt_n" * (
@@ -75,11 +71,11 @@ WITH "__pgt_window_orders" AS (
       __pgt_q13."amount"
     FROM "__pgt_delta_1" AS __pgt_q13
   ) AS __pgt_q12
-), "__pgt_part_3" AS (
-  SELECT DISTINCT
+), "__pgt_part_3" AS MATERIALIZED (
+  SELECT
     TRUE AS "k0"
   FROM "__pgt_delta_1" AS __pgt_q20
-), "__pgt_part_4" AS (
+), "__pgt_part_4" AS MATERIALIZED (
   SELECT
     __pgt_q17."n",
     __pgt_q17."total",
@@ -101,7 +97,7 @@ WITH "__pgt_window_orders" AS (
         1
       FROM "__pgt_part_3" AS __pgt_q19
     )
-), "__pgt_part_5" AS (
+), "__pgt_part_5" AS MATERIALIZED (
   SELECT
     CAST(SUM(__pgt_q9."__pgt_count") AS BIGINT) AS "__pgt_count",
     CAST(SUM(__pgt_q9."__pgt_sum") AS DECIMAL(38, 2)) AS "__pgt_sum",
@@ -131,11 +127,11 @@ WITH "__pgt_window_orders" AS (
       FROM "__pgt_part_4" AS __pgt_q16
     ) AS __pgt_q15
   ) AS __pgt_q9
-), "__pgt_part_6" AS (
-  SELECT DISTINCT
+), "__pgt_part_6" AS MATERIALIZED (
+  SELECT
     TRUE AS "k0"
   FROM "__pgt_delta_1" AS __pgt_q22
-), "__pgt_part_7" AS (
+), "__pgt_part_7" AS MATERIALIZED (
   SELECT
     __pgt_q8."__pgt_count",
     __pgt_q8."__pgt_sum",
@@ -147,7 +143,7 @@ WITH "__pgt_window_orders" AS (
         1
       FROM "__pgt_part_6" AS __pgt_q21
     )
-), "__pgt_part_8" AS (
+), "__pgt_part_8" AS MATERIALIZED (
   SELECT DISTINCT
     TRUE AS "k0"
   FROM (

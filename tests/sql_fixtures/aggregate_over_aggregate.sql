@@ -28,8 +28,6 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -40,11 +38,9 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_1" AS (
-  SELECT DISTINCT
+), "__pgt_part_1" AS MATERIALIZED (
+  SELECT
     __pgt_q20."customer" AS "customer"
   FROM (
     SELECT
@@ -104,7 +100,7 @@ WITH "__pgt_window_orders" AS (
     HAVING
       SUM(s."__pgt_w") > 0
   ) AS u
-), "__pgt_part_2" AS (
+), "__pgt_part_2" AS MATERIALIZED (
   SELECT
     __pgt_q10."n",
     COALESCE(CAST(SUM(__pgt_q10."__pgt_n") AS BIGINT), 0) AS "__pgt_count"
@@ -279,11 +275,11 @@ WITH "__pgt_window_orders" AS (
   ) AS __pgt_q10
   GROUP BY
     __pgt_q10."n"
-), "__pgt_part_3" AS (
+), "__pgt_part_3" AS MATERIALIZED (
   SELECT DISTINCT
     __pgt_q40."n" AS "n"
   FROM "__pgt_part_2" AS __pgt_q40
-), "__pgt_part_4" AS (
+), "__pgt_part_4" AS MATERIALIZED (
   SELECT
     __pgt_q37."n",
     __pgt_q37."customers",
@@ -303,7 +299,7 @@ WITH "__pgt_window_orders" AS (
         __pgt_q39."n"
       FROM "__pgt_part_3" AS __pgt_q39
     )
-), "__pgt_part_5" AS (
+), "__pgt_part_5" AS MATERIALIZED (
   SELECT
     __pgt_q7."n",
     CAST(SUM(__pgt_q7."__pgt_count") AS BIGINT) AS "__pgt_count"

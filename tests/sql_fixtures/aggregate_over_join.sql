@@ -30,8 +30,6 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -43,10 +41,8 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS (
+), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
     __pgt_q15."__pgt_w",
     __pgt_q15."id" AS "id",
@@ -62,8 +58,6 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -74,16 +68,14 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_2" AS (
+), "__pgt_delta_2" AS MATERIALIZED (
   SELECT
     __pgt_q22."__pgt_w",
     __pgt_q22."id" AS "id_2",
     __pgt_q22."country" AS "country"
   FROM "__pgt_window_customers" AS __pgt_q22
-), "__pgt_part_3" AS (
+), "__pgt_part_3" AS MATERIALIZED (
   SELECT
     __pgt_q11."country",
     COALESCE(CAST(SUM(__pgt_q11."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
@@ -204,11 +196,11 @@ WITH "__pgt_window_orders" AS (
   ) AS __pgt_q11
   GROUP BY
     __pgt_q11."country"
-), "__pgt_part_4" AS (
+), "__pgt_part_4" AS MATERIALIZED (
   SELECT DISTINCT
     __pgt_q32."country" AS "country"
   FROM "__pgt_part_3" AS __pgt_q32
-), "__pgt_part_5" AS (
+), "__pgt_part_5" AS MATERIALIZED (
   SELECT
     __pgt_q29."country",
     __pgt_q29."total",
@@ -261,7 +253,7 @@ WITH "__pgt_window_orders" AS (
       WHERE
         __pgt_q33."country" IS NULL
     )
-), "__pgt_part_6" AS (
+), "__pgt_part_6" AS MATERIALIZED (
   SELECT
     __pgt_q8."country",
     CAST(SUM(__pgt_q8."__pgt_count") AS BIGINT) AS "__pgt_count",
@@ -298,7 +290,7 @@ WITH "__pgt_window_orders" AS (
   ) AS __pgt_q8
   GROUP BY
     __pgt_q8."country"
-), "__pgt_part_7" AS (
+), "__pgt_part_7" AS MATERIALIZED (
   SELECT DISTINCT
     __pgt_q43."country" AS "country"
   FROM (

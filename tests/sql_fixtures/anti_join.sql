@@ -29,8 +29,6 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -41,60 +39,13 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_old_customers" AS NOT MATERIALIZED (
+), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
-    "id",
-    "name"
-  FROM "shop"."customers" AS t
-  WHERE
-    NOT (
-      (
-        t."id"
-      ) IN (
-        SELECT
-          "id"
-        FROM "__pgt_window_customers"
-      )
-    )
-  UNION ALL
-  SELECT
-    u."id",
-    u."name"
-  FROM (
-    SELECT
-      s."id" AS "id",
-      s."name" AS "name",
-      SUM(s."__pgt_w") AS __pgt_n
-    FROM (
-      SELECT
-        1 AS "__pgt_w",
-        "id",
-        "name"
-      FROM "shop"."customers" AS t
-      WHERE
-        (
-          t."id"
-        ) IN (
-          SELECT
-            "id"
-          FROM "__pgt_window_customers"
-        )
-      UNION ALL
-      SELECT
-        -"__pgt_w",
-        "id",
-        "name"
-      FROM "__pgt_window_customers" AS c
-    ) AS s
-    GROUP BY
-      s."id",
-      s."name"
-    HAVING
-      SUM(s."__pgt_w") > 0
-  ) AS u
+    __pgt_q5."__pgt_w",
+    __pgt_q5."id" AS "id",
+    __pgt_q5."name" AS "name"
+  FROM "__pgt_window_customers" AS __pgt_q5
 ), "__pgt_window_orders" AS (
   SELECT
     1 AS "__pgt_w",
@@ -104,8 +55,6 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -116,23 +65,77 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_1" AS (
-  SELECT DISTINCT
-    __pgt_q14."customer" AS "k1"
+), "__pgt_part_2" AS MATERIALIZED (
+  SELECT
+    __pgt_q16."customer" AS "k1"
   FROM (
     SELECT
-      __pgt_q15."__pgt_w",
-      __pgt_q15."id" AS "id_2",
-      __pgt_q15."customer" AS "customer"
-    FROM "__pgt_window_orders" AS __pgt_q15
-  ) AS __pgt_q14
+      __pgt_q17."__pgt_w",
+      __pgt_q17."id" AS "id_2",
+      __pgt_q17."customer" AS "customer"
+    FROM "__pgt_window_orders" AS __pgt_q17
+  ) AS __pgt_q16
   WHERE
     (
-      __pgt_q14."customer"
+      __pgt_q16."customer"
     ) IS NOT NULL
+), "__pgt_delta_3" AS MATERIALIZED (
+  SELECT
+    __pgt_q11."__pgt_w",
+    __pgt_q11."id",
+    __pgt_q11."name"
+  FROM (
+    SELECT
+      1 AS "__pgt_w",
+      __pgt_q12."id",
+      __pgt_q12."name"
+    FROM (
+      SELECT
+        __pgt_q13."id",
+        __pgt_q13."name"
+      FROM (
+        SELECT
+          __pgt_q14."id" AS "id",
+          __pgt_q14."name" AS "name"
+        FROM "shop"."customers" AS __pgt_q14
+      ) AS __pgt_q13
+      WHERE
+        (
+          __pgt_q13."id"
+        ) IN (
+          SELECT
+            __pgt_q15."k1"
+          FROM "__pgt_part_2" AS __pgt_q15
+        )
+    ) AS __pgt_q12
+  ) AS __pgt_q11
+  UNION ALL
+  SELECT
+    __pgt_q18."__pgt_w",
+    __pgt_q18."id",
+    __pgt_q18."name"
+  FROM (
+    SELECT
+      -__pgt_q19."__pgt_w" AS "__pgt_w",
+      __pgt_q19."id",
+      __pgt_q19."name"
+    FROM (
+      SELECT
+        __pgt_q20."__pgt_w",
+        __pgt_q20."id",
+        __pgt_q20."name"
+      FROM "__pgt_delta_1" AS __pgt_q20
+      WHERE
+        (
+          __pgt_q20."id"
+        ) IN (
+          SELECT
+            __pgt_q21."k1"
+          FROM "__pgt_part_2" AS __pgt_q21
+        )
+    ) AS __pgt_q19
+  ) AS __pgt_q18
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -204,13 +207,7 @@ FROM (
         __pgt_q4."__pgt_w",
         __pgt_q4."id",
         __pgt_q4."name"
-      FROM (
-        SELECT
-          __pgt_q5."__pgt_w",
-          __pgt_q5."id" AS "id",
-          __pgt_q5."name" AS "name"
-        FROM "__pgt_window_customers" AS __pgt_q5
-      ) AS __pgt_q4
+      FROM "__pgt_delta_1" AS __pgt_q4
       WHERE
         NOT EXISTS(
           SELECT
@@ -234,124 +231,90 @@ FROM (
       __pgt_q8."name"
     FROM (
       SELECT
-        1 AS "__pgt_w",
+        __pgt_q9."__pgt_w" AS "__pgt_w",
         __pgt_q9."id",
         __pgt_q9."name"
       FROM (
         SELECT
+          __pgt_q10."__pgt_w",
           __pgt_q10."id",
           __pgt_q10."name"
-        FROM (
-          SELECT
-            __pgt_q11."id",
-            __pgt_q11."name"
-          FROM (
-            SELECT
-              __pgt_q12."id" AS "id",
-              __pgt_q12."name" AS "name"
-            FROM "__pgt_old_customers" AS __pgt_q12
-          ) AS __pgt_q11
-          WHERE
-            (
-              __pgt_q11."id"
-            ) IN (
-              SELECT
-                __pgt_q13."k1"
-              FROM "__pgt_part_1" AS __pgt_q13
-            )
-        ) AS __pgt_q10
+        FROM "__pgt_delta_3" AS __pgt_q10
         WHERE
           NOT EXISTS(
             SELECT
               1
             FROM (
               SELECT
-                __pgt_q17."id_2",
-                __pgt_q17."customer"
+                __pgt_q23."id_2",
+                __pgt_q23."customer"
               FROM (
                 SELECT
-                  __pgt_q18."id" AS "id_2",
-                  __pgt_q18."customer" AS "customer"
-                FROM "shop"."orders" AS __pgt_q18
-              ) AS __pgt_q17
+                  __pgt_q24."id" AS "id_2",
+                  __pgt_q24."customer" AS "customer"
+                FROM "shop"."orders" AS __pgt_q24
+              ) AS __pgt_q23
               WHERE
                 (
-                  __pgt_q17."customer"
+                  __pgt_q23."customer"
                 ) IN (
                   SELECT
-                    __pgt_q19."k1"
-                  FROM "__pgt_part_1" AS __pgt_q19
+                    __pgt_q25."k1"
+                  FROM "__pgt_part_2" AS __pgt_q25
                 )
-            ) AS __pgt_q16
+            ) AS __pgt_q22
             WHERE
               (
-                __pgt_q16."customer" = __pgt_q10."id"
+                __pgt_q22."customer" = __pgt_q10."id"
               )
           )
       ) AS __pgt_q9
     ) AS __pgt_q8
     UNION ALL
     SELECT
-      __pgt_q20."__pgt_w",
-      __pgt_q20."id",
-      __pgt_q20."name"
+      __pgt_q26."__pgt_w",
+      __pgt_q26."id",
+      __pgt_q26."name"
     FROM (
       SELECT
-        -1 AS "__pgt_w",
-        __pgt_q21."id",
-        __pgt_q21."name"
+        -__pgt_q27."__pgt_w" AS "__pgt_w",
+        __pgt_q27."id",
+        __pgt_q27."name"
       FROM (
         SELECT
-          __pgt_q22."id",
-          __pgt_q22."name"
-        FROM (
-          SELECT
-            __pgt_q23."id",
-            __pgt_q23."name"
-          FROM (
-            SELECT
-              __pgt_q24."id" AS "id",
-              __pgt_q24."name" AS "name"
-            FROM "__pgt_old_customers" AS __pgt_q24
-          ) AS __pgt_q23
-          WHERE
-            (
-              __pgt_q23."id"
-            ) IN (
-              SELECT
-                __pgt_q25."k1"
-              FROM "__pgt_part_1" AS __pgt_q25
-            )
-        ) AS __pgt_q22
+          __pgt_q28."__pgt_w",
+          __pgt_q28."id",
+          __pgt_q28."name"
+        FROM "__pgt_delta_3" AS __pgt_q28
         WHERE
           NOT EXISTS(
             SELECT
               1
             FROM (
               SELECT
-                __pgt_q27."id_2",
-                __pgt_q27."customer"
+                __pgt_q30."id_2",
+                __pgt_q30."customer"
               FROM (
                 SELECT
-                  __pgt_q28."id" AS "id_2",
-                  __pgt_q28."customer" AS "customer"
-                FROM "__pgt_old_orders" AS __pgt_q28
-              ) AS __pgt_q27
+                  __pgt_q31."id" AS "id_2",
+                  __pgt_q31."customer" AS "customer"
+                FROM "__pgt_old_orders" AS __pgt_q31
+              ) AS __pgt_q30
               WHERE
                 (
-                  __pgt_q27."customer"
+                  __pgt_q30."customer"
                 ) IN (
                   SELECT
-                    __pgt_q29."k1"
-                  FROM "__pgt_part_1" AS __pgt_q29
+                    __pgt_q32."k1"
+                  FROM "__pgt_part_2" AS __pgt_q32
                 )
-            ) AS __pgt_q26
+            ) AS __pgt_q29
             WHERE
               (
-                __pgt_q26."customer" = __pgt_q22."id"
+                __pgt_q29."customer" = __pgt_q28."id"
               )
           )
-      ) AS __pgt_q21
-    ) AS __pgt_q20
+      ) AS __pgt_q27
+    ) AS __pgt_q26
   ) AS __pgt_q2
 ) AS __pgt_q1

@@ -28,8 +28,6 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -39,10 +37,8 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS (
+), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
     __pgt_q5."__pgt_w",
     __pgt_q5."id" AS "id"
@@ -55,8 +51,6 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -66,10 +60,8 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_2" AS (
+), "__pgt_delta_2" AS MATERIALIZED (
   SELECT
     __pgt_q12."__pgt_w",
     __pgt_q12."id" AS "id_2"

@@ -29,8 +29,6 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -42,11 +40,9 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_1" AS (
-  SELECT DISTINCT
+), "__pgt_part_1" AS MATERIALIZED (
+  SELECT
     __pgt_q15."customer" AS "customer"
   FROM (
     SELECT
@@ -113,7 +109,7 @@ WITH "__pgt_window_orders" AS (
     HAVING
       SUM(s."__pgt_w") > 0
   ) AS u
-), "__pgt_delta_2" AS (
+), "__pgt_delta_2" AS MATERIALIZED (
   SELECT
     __pgt_q6."__pgt_w",
     __pgt_q6."customer_2" AS "customer_3",
@@ -291,7 +287,28 @@ WITH "__pgt_window_orders" AS (
       ) AS __pgt_q20
     ) AS __pgt_q7
   ) AS __pgt_q6
-), "__pgt_delta_3" AS (
+), "__pgt_part_3" AS MATERIALIZED (
+  SELECT
+    MAX(__pgt_q31."total_3") AS "agg_3"
+  FROM (
+    SELECT
+      __pgt_q32."agg_2" AS "total_3"
+    FROM (
+      SELECT
+        __pgt_q33."customer_4",
+        SUM(__pgt_q33."amount_2") AS "agg_2"
+      FROM (
+        SELECT
+          __pgt_q34."id" AS "id_2",
+          __pgt_q34."customer" AS "customer_4",
+          __pgt_q34."amount" AS "amount_2"
+        FROM "shop"."orders" AS __pgt_q34
+      ) AS __pgt_q33
+      GROUP BY
+        __pgt_q33."customer_4"
+    ) AS __pgt_q32
+  ) AS __pgt_q31
+), "__pgt_delta_4" AS MATERIALIZED (
   SELECT
     __pgt_q42."__pgt_w",
     __pgt_q42."agg_3"
@@ -382,28 +399,7 @@ FROM (
           __pgt_q5."total_2",
           __pgt_q30."agg_3"
         FROM "__pgt_delta_2" AS __pgt_q5
-        CROSS JOIN (
-          SELECT
-            MAX(__pgt_q31."total_3") AS "agg_3"
-          FROM (
-            SELECT
-              __pgt_q32."agg_2" AS "total_3"
-            FROM (
-              SELECT
-                __pgt_q33."customer_4",
-                SUM(__pgt_q33."amount_2") AS "agg_2"
-              FROM (
-                SELECT
-                  __pgt_q34."id" AS "id_2",
-                  __pgt_q34."customer" AS "customer_4",
-                  __pgt_q34."amount" AS "amount_2"
-                FROM "shop"."orders" AS __pgt_q34
-              ) AS __pgt_q33
-              GROUP BY
-                __pgt_q33."customer_4"
-            ) AS __pgt_q32
-          ) AS __pgt_q31
-        ) AS __pgt_q30
+        CROSS JOIN "__pgt_part_3" AS __pgt_q30
       ) AS __pgt_q4
       UNION ALL
       SELECT
@@ -441,7 +437,7 @@ FROM (
             ) AS __pgt_q38
           ) AS __pgt_q37
         ) AS __pgt_q36
-        CROSS JOIN "__pgt_delta_3" AS __pgt_q41
+        CROSS JOIN "__pgt_delta_4" AS __pgt_q41
       ) AS __pgt_q35
       UNION ALL
       SELECT
@@ -462,7 +458,7 @@ FROM (
             __pgt_q56."total_2",
             __pgt_q57."agg_3"
           FROM "__pgt_delta_2" AS __pgt_q56
-          CROSS JOIN "__pgt_delta_3" AS __pgt_q57
+          CROSS JOIN "__pgt_delta_4" AS __pgt_q57
         ) AS __pgt_q55
       ) AS __pgt_q54
     ) AS __pgt_q3

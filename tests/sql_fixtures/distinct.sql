@@ -27,8 +27,6 @@ WITH "__pgt_window_clicks" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -38,10 +36,8 @@ WITH "__pgt_window_clicks" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_1" AS (
+), "__pgt_part_1" AS MATERIALIZED (
   SELECT
     __pgt_q9."page_2",
     COALESCE(CAST(SUM(__pgt_q9."__pgt_n") AS BIGINT), 0) AS "__pgt_count"
@@ -63,11 +59,11 @@ WITH "__pgt_window_clicks" AS (
   ) AS __pgt_q9
   GROUP BY
     __pgt_q9."page_2"
-), "__pgt_part_2" AS (
+), "__pgt_part_2" AS MATERIALIZED (
   SELECT DISTINCT
     __pgt_q18."page_2" AS "page_2"
   FROM "__pgt_part_1" AS __pgt_q18
-), "__pgt_part_3" AS (
+), "__pgt_part_3" AS MATERIALIZED (
   SELECT
     __pgt_q15."page",
     __pgt_q15."__pgt_count"
@@ -104,7 +100,7 @@ WITH "__pgt_window_clicks" AS (
       WHERE
         __pgt_q19."page_2" IS NULL
     )
-), "__pgt_part_4" AS (
+), "__pgt_part_4" AS MATERIALIZED (
   SELECT
     __pgt_q6."page_2",
     CAST(SUM(__pgt_q6."__pgt_count") AS BIGINT) AS "__pgt_count"

@@ -29,8 +29,6 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -41,8 +39,6 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_window_customers" AS (
   SELECT
@@ -53,8 +49,6 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -65,11 +59,9 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_1" AS (
-  SELECT DISTINCT
+), "__pgt_part_1" AS MATERIALIZED (
+  SELECT
     __pgt_q9."k1" AS "k1"
   FROM (
     SELECT

@@ -30,8 +30,6 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -44,11 +42,9 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_1" AS (
-  SELECT DISTINCT
+), "__pgt_part_1" AS MATERIALIZED (
+  SELECT
     __pgt_q11."customer" AS "customer",
     __pgt_q11."placed" AS "placed"
   FROM (
@@ -123,8 +119,8 @@ WITH "__pgt_window_orders" AS (
     HAVING
       SUM(s."__pgt_w") > 0
   ) AS u
-), "__pgt_part_2" AS (
-  SELECT DISTINCT
+), "__pgt_part_2" AS MATERIALIZED (
+  SELECT
     __pgt_q47."customer_3" AS "customer_3"
   FROM (
     SELECT

@@ -28,8 +28,6 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -39,54 +37,12 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_old_customers" AS NOT MATERIALIZED (
+), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
-    "id"
-  FROM "shop"."customers" AS t
-  WHERE
-    NOT (
-      (
-        t."id"
-      ) IN (
-        SELECT
-          "id"
-        FROM "__pgt_window_customers"
-      )
-    )
-  UNION ALL
-  SELECT
-    u."id"
-  FROM (
-    SELECT
-      s."id" AS "id",
-      SUM(s."__pgt_w") AS __pgt_n
-    FROM (
-      SELECT
-        1 AS "__pgt_w",
-        "id"
-      FROM "shop"."customers" AS t
-      WHERE
-        (
-          t."id"
-        ) IN (
-          SELECT
-            "id"
-          FROM "__pgt_window_customers"
-        )
-      UNION ALL
-      SELECT
-        -"__pgt_w",
-        "id"
-      FROM "__pgt_window_customers" AS c
-    ) AS s
-    GROUP BY
-      s."id"
-    HAVING
-      SUM(s."__pgt_w") > 0
-  ) AS u
+    __pgt_q5."__pgt_w",
+    __pgt_q5."id" AS "id"
+  FROM "__pgt_window_customers" AS __pgt_q5
 ), "__pgt_window_orders" AS (
   SELECT
     1 AS "__pgt_w",
@@ -96,8 +52,6 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -108,23 +62,70 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_1" AS (
-  SELECT DISTINCT
-    __pgt_q13."customer" AS "k1"
+), "__pgt_part_2" AS MATERIALIZED (
+  SELECT
+    __pgt_q15."customer" AS "k1"
   FROM (
     SELECT
-      __pgt_q14."__pgt_w",
-      __pgt_q14."id" AS "id_2",
-      __pgt_q14."customer" AS "customer"
-    FROM "__pgt_window_orders" AS __pgt_q14
-  ) AS __pgt_q13
+      __pgt_q16."__pgt_w",
+      __pgt_q16."id" AS "id_2",
+      __pgt_q16."customer" AS "customer"
+    FROM "__pgt_window_orders" AS __pgt_q16
+  ) AS __pgt_q15
   WHERE
     (
-      __pgt_q13."customer"
+      __pgt_q15."customer"
     ) IS NOT NULL
+), "__pgt_delta_3" AS MATERIALIZED (
+  SELECT
+    __pgt_q10."__pgt_w",
+    __pgt_q10."id"
+  FROM (
+    SELECT
+      1 AS "__pgt_w",
+      __pgt_q11."id"
+    FROM (
+      SELECT
+        __pgt_q12."id"
+      FROM (
+        SELECT
+          __pgt_q13."id" AS "id"
+        FROM "shop"."customers" AS __pgt_q13
+      ) AS __pgt_q12
+      WHERE
+        (
+          __pgt_q12."id"
+        ) IN (
+          SELECT
+            __pgt_q14."k1"
+          FROM "__pgt_part_2" AS __pgt_q14
+        )
+    ) AS __pgt_q11
+  ) AS __pgt_q10
+  UNION ALL
+  SELECT
+    __pgt_q17."__pgt_w",
+    __pgt_q17."id"
+  FROM (
+    SELECT
+      -__pgt_q18."__pgt_w" AS "__pgt_w",
+      __pgt_q18."id"
+    FROM (
+      SELECT
+        __pgt_q19."__pgt_w",
+        __pgt_q19."id"
+      FROM "__pgt_delta_1" AS __pgt_q19
+      WHERE
+        (
+          __pgt_q19."id"
+        ) IN (
+          SELECT
+            __pgt_q20."k1"
+          FROM "__pgt_part_2" AS __pgt_q20
+        )
+    ) AS __pgt_q18
+  ) AS __pgt_q17
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -196,12 +197,7 @@ FROM (
         __pgt_q4."__pgt_w",
         __pgt_q4."id",
         __pgt_q6."id_3"
-      FROM (
-        SELECT
-          __pgt_q5."__pgt_w",
-          __pgt_q5."id" AS "id"
-        FROM "__pgt_window_customers" AS __pgt_q5
-      ) AS __pgt_q4
+      FROM "__pgt_delta_1" AS __pgt_q4
       LEFT JOIN LATERAL (
         SELECT
           o.id
@@ -225,30 +221,15 @@ FROM (
       __pgt_q7."id_3"
     FROM (
       SELECT
-        1 AS "__pgt_w",
+        __pgt_q8."__pgt_w" AS "__pgt_w",
         __pgt_q8."id",
         __pgt_q8."id_3"
       FROM (
         SELECT
+          __pgt_q9."__pgt_w",
           __pgt_q9."id",
-          __pgt_q15."id_3"
-        FROM (
-          SELECT
-            __pgt_q10."id"
-          FROM (
-            SELECT
-              __pgt_q11."id" AS "id"
-            FROM "__pgt_old_customers" AS __pgt_q11
-          ) AS __pgt_q10
-          WHERE
-            (
-              __pgt_q10."id"
-            ) IN (
-              SELECT
-                __pgt_q12."k1"
-              FROM "__pgt_part_1" AS __pgt_q12
-            )
-        ) AS __pgt_q9
+          __pgt_q21."id_3"
+        FROM "__pgt_delta_3" AS __pgt_q9
         LEFT JOIN LATERAL (
           SELECT
             o.id
@@ -260,7 +241,7 @@ FROM (
           ORDER BY
             o.id
           LIMIT 1
-        ) AS __pgt_q15("id_3")
+        ) AS __pgt_q21("id_3")
           ON (
             TRUE
           )
@@ -268,51 +249,36 @@ FROM (
     ) AS __pgt_q7
     UNION ALL
     SELECT
-      __pgt_q16."__pgt_w",
-      __pgt_q16."id",
-      __pgt_q16."id_3"
+      __pgt_q22."__pgt_w",
+      __pgt_q22."id",
+      __pgt_q22."id_3"
     FROM (
       SELECT
-        -1 AS "__pgt_w",
-        __pgt_q17."id",
-        __pgt_q17."id_3"
+        -__pgt_q23."__pgt_w" AS "__pgt_w",
+        __pgt_q23."id",
+        __pgt_q23."id_3"
       FROM (
         SELECT
-          __pgt_q18."id",
-          __pgt_q22."id_3"
-        FROM (
-          SELECT
-            __pgt_q19."id"
-          FROM (
-            SELECT
-              __pgt_q20."id" AS "id"
-            FROM "__pgt_old_customers" AS __pgt_q20
-          ) AS __pgt_q19
-          WHERE
-            (
-              __pgt_q19."id"
-            ) IN (
-              SELECT
-                __pgt_q21."k1"
-              FROM "__pgt_part_1" AS __pgt_q21
-            )
-        ) AS __pgt_q18
+          __pgt_q24."__pgt_w",
+          __pgt_q24."id",
+          __pgt_q25."id_3"
+        FROM "__pgt_delta_3" AS __pgt_q24
         LEFT JOIN LATERAL (
           SELECT
             o.id
           FROM "__pgt_old_orders" AS o
           WHERE
             (
-              o.customer = __pgt_q18."id"
+              o.customer = __pgt_q24."id"
             )
           ORDER BY
             o.id
           LIMIT 1
-        ) AS __pgt_q22("id_3")
+        ) AS __pgt_q25("id_3")
           ON (
             TRUE
           )
-      ) AS __pgt_q17
-    ) AS __pgt_q16
+      ) AS __pgt_q23
+    ) AS __pgt_q22
   ) AS __pgt_q2
 ) AS __pgt_q1

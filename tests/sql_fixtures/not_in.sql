@@ -31,8 +31,6 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -42,54 +40,12 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_old_customers" AS NOT MATERIALIZED (
+), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
-    "id"
-  FROM "shop"."customers" AS t
-  WHERE
-    NOT (
-      (
-        t."id"
-      ) IN (
-        SELECT
-          "id"
-        FROM "__pgt_window_customers"
-      )
-    )
-  UNION ALL
-  SELECT
-    u."id"
-  FROM (
-    SELECT
-      s."id" AS "id",
-      SUM(s."__pgt_w") AS __pgt_n
-    FROM (
-      SELECT
-        1 AS "__pgt_w",
-        "id"
-      FROM "shop"."customers" AS t
-      WHERE
-        (
-          t."id"
-        ) IN (
-          SELECT
-            "id"
-          FROM "__pgt_window_customers"
-        )
-      UNION ALL
-      SELECT
-        -"__pgt_w",
-        "id"
-      FROM "__pgt_window_customers" AS c
-    ) AS s
-    GROUP BY
-      s."id"
-    HAVING
-      SUM(s."__pgt_w") > 0
-  ) AS u
+    __pgt_q5."__pgt_w",
+    __pgt_q5."id" AS "id"
+  FROM "__pgt_window_customers" AS __pgt_q5
 ), "__pgt_window_orders" AS (
   SELECT
     1 AS "__pgt_w",
@@ -99,8 +55,6 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -111,18 +65,51 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_1" AS (
-  SELECT DISTINCT
+), "__pgt_part_2" AS MATERIALIZED (
+  SELECT
     TRUE AS "k0"
   FROM (
     SELECT
+      __pgt_q17."__pgt_w",
+      __pgt_q17."id" AS "id_3"
+    FROM "__pgt_window_orders" AS __pgt_q17
+  ) AS __pgt_q16
+), "__pgt_delta_3" AS MATERIALIZED (
+  SELECT
+    __pgt_q9."__pgt_w",
+    __pgt_q9."id"
+  FROM (
+    SELECT
+      __pgt_q10."__pgt_w",
+      __pgt_q10."id"
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        __pgt_q11."id"
+      FROM (
+        SELECT
+          __pgt_q12."id" AS "id"
+        FROM "shop"."customers" AS __pgt_q12
+      ) AS __pgt_q11
+    ) AS __pgt_q10
+    UNION ALL
+    SELECT
       __pgt_q13."__pgt_w",
-      __pgt_q13."id" AS "id_3"
-    FROM "__pgt_window_orders" AS __pgt_q13
-  ) AS __pgt_q12
+      __pgt_q13."id"
+    FROM (
+      SELECT
+        -__pgt_q14."__pgt_w" AS "__pgt_w",
+        __pgt_q14."id"
+      FROM "__pgt_delta_1" AS __pgt_q14
+    ) AS __pgt_q13
+  ) AS __pgt_q9
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM "__pgt_part_2" AS __pgt_q15
+    )
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -190,12 +177,7 @@ FROM (
       SELECT
         __pgt_q4."__pgt_w",
         __pgt_q4."id"
-      FROM (
-        SELECT
-          __pgt_q5."__pgt_w",
-          __pgt_q5."id" AS "id"
-        FROM "__pgt_window_customers" AS __pgt_q5
-      ) AS __pgt_q4
+      FROM "__pgt_delta_1" AS __pgt_q4
       WHERE
         NOT (
           __pgt_q4."id" IN (
@@ -211,26 +193,13 @@ FROM (
       __pgt_q6."id"
     FROM (
       SELECT
-        1 AS "__pgt_w",
+        __pgt_q7."__pgt_w" AS "__pgt_w",
         __pgt_q7."id"
       FROM (
         SELECT
+          __pgt_q8."__pgt_w",
           __pgt_q8."id"
-        FROM (
-          SELECT
-            __pgt_q9."id"
-          FROM (
-            SELECT
-              __pgt_q10."id" AS "id"
-            FROM "__pgt_old_customers" AS __pgt_q10
-          ) AS __pgt_q9
-          WHERE
-            EXISTS(
-              SELECT
-                1
-              FROM "__pgt_part_1" AS __pgt_q11
-            )
-        ) AS __pgt_q8
+        FROM "__pgt_delta_3" AS __pgt_q8
         WHERE
           NOT (
             __pgt_q8."id" IN (
@@ -243,39 +212,26 @@ FROM (
     ) AS __pgt_q6
     UNION ALL
     SELECT
-      __pgt_q14."__pgt_w",
-      __pgt_q14."id"
+      __pgt_q18."__pgt_w",
+      __pgt_q18."id"
     FROM (
       SELECT
-        -1 AS "__pgt_w",
-        __pgt_q15."id"
+        -__pgt_q19."__pgt_w" AS "__pgt_w",
+        __pgt_q19."id"
       FROM (
         SELECT
-          __pgt_q16."id"
-        FROM (
-          SELECT
-            __pgt_q17."id"
-          FROM (
-            SELECT
-              __pgt_q18."id" AS "id"
-            FROM "__pgt_old_customers" AS __pgt_q18
-          ) AS __pgt_q17
-          WHERE
-            EXISTS(
-              SELECT
-                1
-              FROM "__pgt_part_1" AS __pgt_q19
-            )
-        ) AS __pgt_q16
+          __pgt_q20."__pgt_w",
+          __pgt_q20."id"
+        FROM "__pgt_delta_3" AS __pgt_q20
         WHERE
           NOT (
-            __pgt_q16."id" IN (
+            __pgt_q20."id" IN (
               SELECT
                 orders.customer
               FROM "__pgt_old_orders" AS "orders"
             )
           )
-      ) AS __pgt_q15
-    ) AS __pgt_q14
+      ) AS __pgt_q19
+    ) AS __pgt_q18
   ) AS __pgt_q2
 ) AS __pgt_q1

@@ -28,8 +28,6 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -40,15 +38,22 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS (
+), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
     __pgt_q5."__pgt_w",
     __pgt_q5."id" AS "id",
     __pgt_q5."amount" AS "amount"
   FROM "__pgt_window_orders" AS __pgt_q5
+), "__pgt_part_2" AS MATERIALIZED (
+  SELECT
+    AVG(__pgt_q7."amount_2") AS "agg"
+  FROM (
+    SELECT
+      __pgt_q8."id" AS "id_2",
+      __pgt_q8."amount" AS "amount_2"
+    FROM "shop"."orders" AS __pgt_q8
+  ) AS __pgt_q7
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -100,7 +105,7 @@ WITH "__pgt_window_orders" AS (
     HAVING
       SUM(s."__pgt_w") > 0
   ) AS u
-), "__pgt_delta_2" AS (
+), "__pgt_delta_3" AS MATERIALIZED (
   SELECT
     __pgt_q13."__pgt_w",
     __pgt_q13."agg"
@@ -165,16 +170,7 @@ FROM (
         __pgt_q4."amount",
         __pgt_q6."agg"
       FROM "__pgt_delta_1" AS __pgt_q4
-      CROSS JOIN (
-        SELECT
-          AVG(__pgt_q7."amount_2") AS "agg"
-        FROM (
-          SELECT
-            __pgt_q8."id" AS "id_2",
-            __pgt_q8."amount" AS "amount_2"
-          FROM "shop"."orders" AS __pgt_q8
-        ) AS __pgt_q7
-      ) AS __pgt_q6
+      CROSS JOIN "__pgt_part_2" AS __pgt_q6
     ) AS __pgt_q3
     UNION ALL
     SELECT
@@ -194,7 +190,7 @@ FROM (
           __pgt_q11."amount" AS "amount"
         FROM "shop"."orders" AS __pgt_q11
       ) AS __pgt_q10
-      CROSS JOIN "__pgt_delta_2" AS __pgt_q12
+      CROSS JOIN "__pgt_delta_3" AS __pgt_q12
     ) AS __pgt_q9
     UNION ALL
     SELECT
@@ -215,7 +211,7 @@ FROM (
           __pgt_q23."amount",
           __pgt_q24."agg"
         FROM "__pgt_delta_1" AS __pgt_q23
-        CROSS JOIN "__pgt_delta_2" AS __pgt_q24
+        CROSS JOIN "__pgt_delta_3" AS __pgt_q24
       ) AS __pgt_q22
     ) AS __pgt_q21
   ) AS __pgt_q2

@@ -28,8 +28,6 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -39,67 +37,20 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS (
+), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
     __pgt_q5."__pgt_w",
     __pgt_q5."id" AS "id"
   FROM "__pgt_window_customers" AS __pgt_q5
-), "__pgt_part_2" AS (
-  SELECT DISTINCT
+), "__pgt_part_2" AS MATERIALIZED (
+  SELECT
     __pgt_q12."id" AS "k1"
   FROM "__pgt_delta_1" AS __pgt_q12
   WHERE
     (
       __pgt_q12."id"
     ) IS NOT NULL
-), "__pgt_old_customers" AS NOT MATERIALIZED (
-  SELECT
-    "id"
-  FROM "shop"."customers" AS t
-  WHERE
-    NOT (
-      (
-        t."id"
-      ) IN (
-        SELECT
-          "id"
-        FROM "__pgt_window_customers"
-      )
-    )
-  UNION ALL
-  SELECT
-    u."id"
-  FROM (
-    SELECT
-      s."id" AS "id",
-      SUM(s."__pgt_w") AS __pgt_n
-    FROM (
-      SELECT
-        1 AS "__pgt_w",
-        "id"
-      FROM "shop"."customers" AS t
-      WHERE
-        (
-          t."id"
-        ) IN (
-          SELECT
-            "id"
-          FROM "__pgt_window_customers"
-        )
-      UNION ALL
-      SELECT
-        -"__pgt_w",
-        "id"
-      FROM "__pgt_window_customers" AS c
-    ) AS s
-    GROUP BY
-      s."id"
-    HAVING
-      SUM(s."__pgt_w") > 0
-  ) AS u
 ), "__pgt_window_orders" AS (
   SELECT
     1 AS "__pgt_w",
@@ -109,8 +60,6 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -121,25 +70,23 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_3" AS (
-  SELECT DISTINCT
-    __pgt_q28."tie" AS "tie"
+), "__pgt_part_3" AS MATERIALIZED (
+  SELECT
+    __pgt_q30."tie" AS "tie"
   FROM (
     SELECT
-      __pgt_q29."__pgt_w",
-      __pgt_q29."customer" AS "customer",
-      __pgt_q29."customer" AS "tie"
+      __pgt_q31."__pgt_w",
+      __pgt_q31."customer" AS "customer",
+      __pgt_q31."customer" AS "tie"
     FROM (
       SELECT
-        __pgt_q30."__pgt_w",
-        __pgt_q30."id" AS "id_2",
-        __pgt_q30."customer" AS "customer"
-      FROM "__pgt_window_orders" AS __pgt_q30
-    ) AS __pgt_q29
-  ) AS __pgt_q28
+        __pgt_q32."__pgt_w",
+        __pgt_q32."id" AS "id_2",
+        __pgt_q32."customer" AS "customer"
+      FROM "__pgt_window_orders" AS __pgt_q32
+    ) AS __pgt_q31
+  ) AS __pgt_q30
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -191,182 +138,231 @@ WITH "__pgt_window_customers" AS (
     HAVING
       SUM(s."__pgt_w") > 0
   ) AS u
-), "__pgt_part_4" AS (
-  SELECT DISTINCT
-    __pgt_q19."tie" AS "k1"
+), "__pgt_part_4" AS MATERIALIZED (
+  SELECT
+    __pgt_q21."tie" AS "k1"
   FROM (
     SELECT
-      __pgt_q20."__pgt_w",
-      __pgt_q20."tie",
-      __pgt_q20."agg"
+      __pgt_q22."__pgt_w",
+      __pgt_q22."tie",
+      __pgt_q22."agg"
     FROM (
       SELECT
         1 AS "__pgt_w",
-        __pgt_q21."tie",
-        __pgt_q21."agg"
+        __pgt_q23."tie",
+        __pgt_q23."agg"
       FROM (
         SELECT
-          __pgt_q22."tie",
-          __pgt_q22."agg"
+          __pgt_q24."tie",
+          __pgt_q24."agg"
         FROM (
           SELECT
-            __pgt_q23."tie",
+            __pgt_q25."tie",
             COUNT(*) AS "agg"
           FROM (
             SELECT
-              __pgt_q24."customer" AS "customer",
-              __pgt_q24."customer" AS "tie"
+              __pgt_q26."customer" AS "customer",
+              __pgt_q26."customer" AS "tie"
             FROM (
               SELECT
-                __pgt_q25."id_2",
-                __pgt_q25."customer"
+                __pgt_q27."id_2",
+                __pgt_q27."customer"
               FROM (
                 SELECT
-                  __pgt_q26."id" AS "id_2",
-                  __pgt_q26."customer" AS "customer"
-                FROM "shop"."orders" AS __pgt_q26
-              ) AS __pgt_q25
+                  __pgt_q28."id" AS "id_2",
+                  __pgt_q28."customer" AS "customer"
+                FROM "shop"."orders" AS __pgt_q28
+              ) AS __pgt_q27
               WHERE
                 (
-                  __pgt_q25."customer"
+                  __pgt_q27."customer"
                 ) IN (
                   SELECT
-                    __pgt_q27."tie"
-                  FROM "__pgt_part_3" AS __pgt_q27
+                    __pgt_q29."tie"
+                  FROM "__pgt_part_3" AS __pgt_q29
                 )
               UNION ALL
               SELECT
-                __pgt_q25."id_2",
-                __pgt_q25."customer"
+                __pgt_q27."id_2",
+                __pgt_q27."customer"
               FROM (
                 SELECT
-                  __pgt_q26."id" AS "id_2",
-                  __pgt_q26."customer" AS "customer"
-                FROM "shop"."orders" AS __pgt_q26
-              ) AS __pgt_q25
+                  __pgt_q28."id" AS "id_2",
+                  __pgt_q28."customer" AS "customer"
+                FROM "shop"."orders" AS __pgt_q28
+              ) AS __pgt_q27
               WHERE
-                __pgt_q25."customer" IS NULL
+                __pgt_q27."customer" IS NULL
                 AND EXISTS(
                   SELECT
                     1
-                  FROM "__pgt_part_3" AS __pgt_q31
+                  FROM "__pgt_part_3" AS __pgt_q33
                   WHERE
-                    __pgt_q31."tie" IS NULL
+                    __pgt_q33."tie" IS NULL
                 )
-            ) AS __pgt_q24
-          ) AS __pgt_q23
+            ) AS __pgt_q26
+          ) AS __pgt_q25
           GROUP BY
-            __pgt_q23."tie"
-        ) AS __pgt_q22
+            __pgt_q25."tie"
+        ) AS __pgt_q24
         WHERE
           (
-            __pgt_q22."tie"
+            __pgt_q24."tie"
           ) IN (
             SELECT
-              __pgt_q32."tie"
-            FROM "__pgt_part_3" AS __pgt_q32
+              __pgt_q34."tie"
+            FROM "__pgt_part_3" AS __pgt_q34
           )
           OR (
-            __pgt_q22."tie" IS NULL
+            __pgt_q24."tie" IS NULL
             AND EXISTS(
               SELECT
                 1
-              FROM "__pgt_part_3" AS __pgt_q33
+              FROM "__pgt_part_3" AS __pgt_q35
               WHERE
-                __pgt_q33."tie" IS NULL
+                __pgt_q35."tie" IS NULL
             )
           )
-      ) AS __pgt_q21
-    ) AS __pgt_q20
+      ) AS __pgt_q23
+    ) AS __pgt_q22
     UNION ALL
     SELECT
-      __pgt_q34."__pgt_w",
-      __pgt_q34."tie",
-      __pgt_q34."agg"
+      __pgt_q36."__pgt_w",
+      __pgt_q36."tie",
+      __pgt_q36."agg"
     FROM (
       SELECT
         -1 AS "__pgt_w",
-        __pgt_q35."tie",
-        __pgt_q35."agg"
+        __pgt_q37."tie",
+        __pgt_q37."agg"
       FROM (
         SELECT
-          __pgt_q36."tie",
-          __pgt_q36."agg"
+          __pgt_q38."tie",
+          __pgt_q38."agg"
         FROM (
           SELECT
-            __pgt_q37."tie",
+            __pgt_q39."tie",
             COUNT(*) AS "agg"
           FROM (
             SELECT
-              __pgt_q38."customer" AS "customer",
-              __pgt_q38."customer" AS "tie"
+              __pgt_q40."customer" AS "customer",
+              __pgt_q40."customer" AS "tie"
             FROM (
               SELECT
-                __pgt_q39."id_2",
-                __pgt_q39."customer"
+                __pgt_q41."id_2",
+                __pgt_q41."customer"
               FROM (
                 SELECT
-                  __pgt_q40."id" AS "id_2",
-                  __pgt_q40."customer" AS "customer"
-                FROM "__pgt_old_orders" AS __pgt_q40
-              ) AS __pgt_q39
+                  __pgt_q42."id" AS "id_2",
+                  __pgt_q42."customer" AS "customer"
+                FROM "__pgt_old_orders" AS __pgt_q42
+              ) AS __pgt_q41
               WHERE
                 (
-                  __pgt_q39."customer"
+                  __pgt_q41."customer"
                 ) IN (
                   SELECT
-                    __pgt_q41."tie"
-                  FROM "__pgt_part_3" AS __pgt_q41
+                    __pgt_q43."tie"
+                  FROM "__pgt_part_3" AS __pgt_q43
                 )
               UNION ALL
               SELECT
-                __pgt_q39."id_2",
-                __pgt_q39."customer"
+                __pgt_q41."id_2",
+                __pgt_q41."customer"
               FROM (
                 SELECT
-                  __pgt_q40."id" AS "id_2",
-                  __pgt_q40."customer" AS "customer"
-                FROM "__pgt_old_orders" AS __pgt_q40
-              ) AS __pgt_q39
+                  __pgt_q42."id" AS "id_2",
+                  __pgt_q42."customer" AS "customer"
+                FROM "__pgt_old_orders" AS __pgt_q42
+              ) AS __pgt_q41
               WHERE
-                __pgt_q39."customer" IS NULL
+                __pgt_q41."customer" IS NULL
                 AND EXISTS(
                   SELECT
                     1
-                  FROM "__pgt_part_3" AS __pgt_q42
+                  FROM "__pgt_part_3" AS __pgt_q44
                   WHERE
-                    __pgt_q42."tie" IS NULL
+                    __pgt_q44."tie" IS NULL
                 )
-            ) AS __pgt_q38
-          ) AS __pgt_q37
+            ) AS __pgt_q40
+          ) AS __pgt_q39
           GROUP BY
-            __pgt_q37."tie"
-        ) AS __pgt_q36
+            __pgt_q39."tie"
+        ) AS __pgt_q38
         WHERE
           (
-            __pgt_q36."tie"
+            __pgt_q38."tie"
           ) IN (
             SELECT
-              __pgt_q43."tie"
-            FROM "__pgt_part_3" AS __pgt_q43
+              __pgt_q45."tie"
+            FROM "__pgt_part_3" AS __pgt_q45
           )
           OR (
-            __pgt_q36."tie" IS NULL
+            __pgt_q38."tie" IS NULL
             AND EXISTS(
               SELECT
                 1
-              FROM "__pgt_part_3" AS __pgt_q44
+              FROM "__pgt_part_3" AS __pgt_q46
               WHERE
-                __pgt_q44."tie" IS NULL
+                __pgt_q46."tie" IS NULL
             )
           )
-      ) AS __pgt_q35
-    ) AS __pgt_q34
-  ) AS __pgt_q19
+      ) AS __pgt_q37
+    ) AS __pgt_q36
+  ) AS __pgt_q21
   WHERE
     (
-      __pgt_q19."tie"
+      __pgt_q21."tie"
     ) IS NOT NULL
+), "__pgt_delta_5" AS MATERIALIZED (
+  SELECT
+    __pgt_q16."__pgt_w",
+    __pgt_q16."id"
+  FROM (
+    SELECT
+      1 AS "__pgt_w",
+      __pgt_q17."id"
+    FROM (
+      SELECT
+        __pgt_q18."id"
+      FROM (
+        SELECT
+          __pgt_q19."id" AS "id"
+        FROM "shop"."customers" AS __pgt_q19
+      ) AS __pgt_q18
+      WHERE
+        (
+          __pgt_q18."id"
+        ) IN (
+          SELECT
+            __pgt_q20."k1"
+          FROM "__pgt_part_4" AS __pgt_q20
+        )
+    ) AS __pgt_q17
+  ) AS __pgt_q16
+  UNION ALL
+  SELECT
+    __pgt_q47."__pgt_w",
+    __pgt_q47."id"
+  FROM (
+    SELECT
+      -__pgt_q48."__pgt_w" AS "__pgt_w",
+      __pgt_q48."id"
+    FROM (
+      SELECT
+        __pgt_q49."__pgt_w",
+        __pgt_q49."id"
+      FROM "__pgt_delta_1" AS __pgt_q49
+      WHERE
+        (
+          __pgt_q49."id"
+        ) IN (
+          SELECT
+            __pgt_q50."k1"
+          FROM "__pgt_part_4" AS __pgt_q50
+        )
+    ) AS __pgt_q48
+  ) AS __pgt_q47
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -435,137 +431,107 @@ FROM (
       __pgt_q13."agg"
     FROM (
       SELECT
-        1 AS "__pgt_w",
+        __pgt_q14."__pgt_w" AS "__pgt_w",
         __pgt_q14."id",
         __pgt_q14."tie",
         __pgt_q14."agg"
       FROM (
         SELECT
+          __pgt_q15."__pgt_w",
           __pgt_q15."id",
-          __pgt_q45."tie",
-          __pgt_q45."agg"
-        FROM (
-          SELECT
-            __pgt_q16."id"
-          FROM (
-            SELECT
-              __pgt_q17."id" AS "id"
-            FROM "__pgt_old_customers" AS __pgt_q17
-          ) AS __pgt_q16
-          WHERE
-            (
-              __pgt_q16."id"
-            ) IN (
-              SELECT
-                __pgt_q18."k1"
-              FROM "__pgt_part_4" AS __pgt_q18
-            )
-        ) AS __pgt_q15
+          __pgt_q51."tie",
+          __pgt_q51."agg"
+        FROM "__pgt_delta_5" AS __pgt_q15
         LEFT JOIN (
           SELECT
-            __pgt_q46."tie",
+            __pgt_q52."tie",
             COUNT(*) AS "agg"
           FROM (
             SELECT
-              __pgt_q47."customer" AS "customer",
-              __pgt_q47."customer" AS "tie"
+              __pgt_q53."customer" AS "customer",
+              __pgt_q53."customer" AS "tie"
             FROM (
               SELECT
-                __pgt_q48."id_2",
-                __pgt_q48."customer"
+                __pgt_q54."id_2",
+                __pgt_q54."customer"
               FROM (
                 SELECT
-                  __pgt_q49."id" AS "id_2",
-                  __pgt_q49."customer" AS "customer"
-                FROM "shop"."orders" AS __pgt_q49
-              ) AS __pgt_q48
+                  __pgt_q55."id" AS "id_2",
+                  __pgt_q55."customer" AS "customer"
+                FROM "shop"."orders" AS __pgt_q55
+              ) AS __pgt_q54
               WHERE
                 (
-                  __pgt_q48."customer"
+                  __pgt_q54."customer"
                 ) IN (
                   SELECT
-                    __pgt_q50."k1"
-                  FROM "__pgt_part_4" AS __pgt_q50
+                    __pgt_q56."k1"
+                  FROM "__pgt_part_4" AS __pgt_q56
                 )
-            ) AS __pgt_q47
-          ) AS __pgt_q46
+            ) AS __pgt_q53
+          ) AS __pgt_q52
           GROUP BY
-            __pgt_q46."tie"
-        ) AS __pgt_q45
+            __pgt_q52."tie"
+        ) AS __pgt_q51
           ON (
-            __pgt_q15."id" = __pgt_q45."tie"
+            __pgt_q15."id" = __pgt_q51."tie"
           )
       ) AS __pgt_q14
     ) AS __pgt_q13
     UNION ALL
     SELECT
-      __pgt_q51."__pgt_w",
-      __pgt_q51."id",
-      __pgt_q51."tie",
-      __pgt_q51."agg"
+      __pgt_q57."__pgt_w",
+      __pgt_q57."id",
+      __pgt_q57."tie",
+      __pgt_q57."agg"
     FROM (
       SELECT
-        -1 AS "__pgt_w",
-        __pgt_q52."id",
-        __pgt_q52."tie",
-        __pgt_q52."agg"
+        -__pgt_q58."__pgt_w" AS "__pgt_w",
+        __pgt_q58."id",
+        __pgt_q58."tie",
+        __pgt_q58."agg"
       FROM (
         SELECT
-          __pgt_q53."id",
-          __pgt_q57."tie",
-          __pgt_q57."agg"
-        FROM (
-          SELECT
-            __pgt_q54."id"
-          FROM (
-            SELECT
-              __pgt_q55."id" AS "id"
-            FROM "__pgt_old_customers" AS __pgt_q55
-          ) AS __pgt_q54
-          WHERE
-            (
-              __pgt_q54."id"
-            ) IN (
-              SELECT
-                __pgt_q56."k1"
-              FROM "__pgt_part_4" AS __pgt_q56
-            )
-        ) AS __pgt_q53
+          __pgt_q59."__pgt_w",
+          __pgt_q59."id",
+          __pgt_q60."tie",
+          __pgt_q60."agg"
+        FROM "__pgt_delta_5" AS __pgt_q59
         LEFT JOIN (
           SELECT
-            __pgt_q58."tie",
+            __pgt_q61."tie",
             COUNT(*) AS "agg"
           FROM (
             SELECT
-              __pgt_q59."customer" AS "customer",
-              __pgt_q59."customer" AS "tie"
+              __pgt_q62."customer" AS "customer",
+              __pgt_q62."customer" AS "tie"
             FROM (
               SELECT
-                __pgt_q60."id_2",
-                __pgt_q60."customer"
+                __pgt_q63."id_2",
+                __pgt_q63."customer"
               FROM (
                 SELECT
-                  __pgt_q61."id" AS "id_2",
-                  __pgt_q61."customer" AS "customer"
-                FROM "__pgt_old_orders" AS __pgt_q61
-              ) AS __pgt_q60
+                  __pgt_q64."id" AS "id_2",
+                  __pgt_q64."customer" AS "customer"
+                FROM "__pgt_old_orders" AS __pgt_q64
+              ) AS __pgt_q63
               WHERE
                 (
-                  __pgt_q60."customer"
+                  __pgt_q63."customer"
                 ) IN (
                   SELECT
-                    __pgt_q62."k1"
-                  FROM "__pgt_part_4" AS __pgt_q62
+                    __pgt_q65."k1"
+                  FROM "__pgt_part_4" AS __pgt_q65
                 )
-            ) AS __pgt_q59
-          ) AS __pgt_q58
+            ) AS __pgt_q62
+          ) AS __pgt_q61
           GROUP BY
-            __pgt_q58."tie"
-        ) AS __pgt_q57
+            __pgt_q61."tie"
+        ) AS __pgt_q60
           ON (
-            __pgt_q53."id" = __pgt_q57."tie"
+            __pgt_q59."id" = __pgt_q60."tie"
           )
-      ) AS __pgt_q52
-    ) AS __pgt_q51
+      ) AS __pgt_q58
+    ) AS __pgt_q57
   ) AS __pgt_q2
 ) AS __pgt_q1

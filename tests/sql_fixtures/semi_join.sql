@@ -29,8 +29,6 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -41,60 +39,13 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_old_customers" AS NOT MATERIALIZED (
+), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
-    "id",
-    "name"
-  FROM "shop"."customers" AS t
-  WHERE
-    NOT (
-      (
-        t."id"
-      ) IN (
-        SELECT
-          "id"
-        FROM "__pgt_window_customers"
-      )
-    )
-  UNION ALL
-  SELECT
-    u."id",
-    u."name"
-  FROM (
-    SELECT
-      s."id" AS "id",
-      s."name" AS "name",
-      SUM(s."__pgt_w") AS __pgt_n
-    FROM (
-      SELECT
-        1 AS "__pgt_w",
-        "id",
-        "name"
-      FROM "shop"."customers" AS t
-      WHERE
-        (
-          t."id"
-        ) IN (
-          SELECT
-            "id"
-          FROM "__pgt_window_customers"
-        )
-      UNION ALL
-      SELECT
-        -"__pgt_w",
-        "id",
-        "name"
-      FROM "__pgt_window_customers" AS c
-    ) AS s
-    GROUP BY
-      s."id",
-      s."name"
-    HAVING
-      SUM(s."__pgt_w") > 0
-  ) AS u
+    __pgt_q5."__pgt_w",
+    __pgt_q5."id" AS "id",
+    __pgt_q5."name" AS "name"
+  FROM "__pgt_window_customers" AS __pgt_q5
 ), "__pgt_window_orders" AS (
   SELECT
     1 AS "__pgt_w",
@@ -105,8 +56,6 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -118,37 +67,91 @@ WITH "__pgt_window_customers" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_1" AS (
-  SELECT DISTINCT
-    __pgt_q15."customer" AS "k1"
+), "__pgt_part_2" AS MATERIALIZED (
+  SELECT
+    __pgt_q17."customer" AS "k1"
   FROM (
     SELECT
-      __pgt_q16."__pgt_w",
-      __pgt_q16."id_2",
-      __pgt_q16."customer",
-      __pgt_q16."amount"
+      __pgt_q18."__pgt_w",
+      __pgt_q18."id_2",
+      __pgt_q18."customer",
+      __pgt_q18."amount"
     FROM (
       SELECT
-        __pgt_q17."__pgt_w",
-        __pgt_q17."id" AS "id_2",
-        __pgt_q17."customer" AS "customer",
-        __pgt_q17."amount" AS "amount"
-      FROM "__pgt_window_orders" AS __pgt_q17
-    ) AS __pgt_q16
+        __pgt_q19."__pgt_w",
+        __pgt_q19."id" AS "id_2",
+        __pgt_q19."customer" AS "customer",
+        __pgt_q19."amount" AS "amount"
+      FROM "__pgt_window_orders" AS __pgt_q19
+    ) AS __pgt_q18
     WHERE
       (
-        __pgt_q16."amount" > CAST((
+        __pgt_q18."amount" > CAST((
           5
         ) AS DECIMAL)
       )
-  ) AS __pgt_q15
+  ) AS __pgt_q17
   WHERE
     (
-      __pgt_q15."customer"
+      __pgt_q17."customer"
     ) IS NOT NULL
+), "__pgt_delta_3" AS MATERIALIZED (
+  SELECT
+    __pgt_q12."__pgt_w",
+    __pgt_q12."id",
+    __pgt_q12."name"
+  FROM (
+    SELECT
+      1 AS "__pgt_w",
+      __pgt_q13."id",
+      __pgt_q13."name"
+    FROM (
+      SELECT
+        __pgt_q14."id",
+        __pgt_q14."name"
+      FROM (
+        SELECT
+          __pgt_q15."id" AS "id",
+          __pgt_q15."name" AS "name"
+        FROM "shop"."customers" AS __pgt_q15
+      ) AS __pgt_q14
+      WHERE
+        (
+          __pgt_q14."id"
+        ) IN (
+          SELECT
+            __pgt_q16."k1"
+          FROM "__pgt_part_2" AS __pgt_q16
+        )
+    ) AS __pgt_q13
+  ) AS __pgt_q12
+  UNION ALL
+  SELECT
+    __pgt_q20."__pgt_w",
+    __pgt_q20."id",
+    __pgt_q20."name"
+  FROM (
+    SELECT
+      -__pgt_q21."__pgt_w" AS "__pgt_w",
+      __pgt_q21."id",
+      __pgt_q21."name"
+    FROM (
+      SELECT
+        __pgt_q22."__pgt_w",
+        __pgt_q22."id",
+        __pgt_q22."name"
+      FROM "__pgt_delta_1" AS __pgt_q22
+      WHERE
+        (
+          __pgt_q22."id"
+        ) IN (
+          SELECT
+            __pgt_q23."k1"
+          FROM "__pgt_part_2" AS __pgt_q23
+        )
+    ) AS __pgt_q21
+  ) AS __pgt_q20
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -226,13 +229,7 @@ FROM (
         __pgt_q4."__pgt_w",
         __pgt_q4."id",
         __pgt_q4."name"
-      FROM (
-        SELECT
-          __pgt_q5."__pgt_w",
-          __pgt_q5."id" AS "id",
-          __pgt_q5."name" AS "name"
-        FROM "__pgt_window_customers" AS __pgt_q5
-      ) AS __pgt_q4
+      FROM "__pgt_delta_1" AS __pgt_q4
       WHERE
         EXISTS(
           SELECT
@@ -269,152 +266,118 @@ FROM (
       __pgt_q9."name"
     FROM (
       SELECT
-        1 AS "__pgt_w",
+        __pgt_q10."__pgt_w" AS "__pgt_w",
         __pgt_q10."id",
         __pgt_q10."name"
       FROM (
         SELECT
+          __pgt_q11."__pgt_w",
           __pgt_q11."id",
           __pgt_q11."name"
-        FROM (
-          SELECT
-            __pgt_q12."id",
-            __pgt_q12."name"
-          FROM (
-            SELECT
-              __pgt_q13."id" AS "id",
-              __pgt_q13."name" AS "name"
-            FROM "__pgt_old_customers" AS __pgt_q13
-          ) AS __pgt_q12
-          WHERE
-            (
-              __pgt_q12."id"
-            ) IN (
-              SELECT
-                __pgt_q14."k1"
-              FROM "__pgt_part_1" AS __pgt_q14
-            )
-        ) AS __pgt_q11
+        FROM "__pgt_delta_3" AS __pgt_q11
         WHERE
           EXISTS(
             SELECT
               1
             FROM (
               SELECT
-                __pgt_q19."id_2",
-                __pgt_q19."customer",
-                __pgt_q19."amount"
+                __pgt_q25."id_2",
+                __pgt_q25."customer",
+                __pgt_q25."amount"
               FROM (
                 SELECT
-                  __pgt_q20."id_2",
-                  __pgt_q20."customer",
-                  __pgt_q20."amount"
+                  __pgt_q26."id_2",
+                  __pgt_q26."customer",
+                  __pgt_q26."amount"
                 FROM (
                   SELECT
-                    __pgt_q21."id" AS "id_2",
-                    __pgt_q21."customer" AS "customer",
-                    __pgt_q21."amount" AS "amount"
-                  FROM "shop"."orders" AS __pgt_q21
-                ) AS __pgt_q20
+                    __pgt_q27."id" AS "id_2",
+                    __pgt_q27."customer" AS "customer",
+                    __pgt_q27."amount" AS "amount"
+                  FROM "shop"."orders" AS __pgt_q27
+                ) AS __pgt_q26
                 WHERE
                   (
-                    __pgt_q20."customer"
+                    __pgt_q26."customer"
                   ) IN (
                     SELECT
-                      __pgt_q22."k1"
-                    FROM "__pgt_part_1" AS __pgt_q22
+                      __pgt_q28."k1"
+                    FROM "__pgt_part_2" AS __pgt_q28
                   )
-              ) AS __pgt_q19
+              ) AS __pgt_q25
               WHERE
                 (
-                  __pgt_q19."amount" > CAST((
+                  __pgt_q25."amount" > CAST((
                     5
                   ) AS DECIMAL)
                 )
-            ) AS __pgt_q18
+            ) AS __pgt_q24
             WHERE
               (
-                __pgt_q18."customer" = __pgt_q11."id"
+                __pgt_q24."customer" = __pgt_q11."id"
               )
           )
       ) AS __pgt_q10
     ) AS __pgt_q9
     UNION ALL
     SELECT
-      __pgt_q23."__pgt_w",
-      __pgt_q23."id",
-      __pgt_q23."name"
+      __pgt_q29."__pgt_w",
+      __pgt_q29."id",
+      __pgt_q29."name"
     FROM (
       SELECT
-        -1 AS "__pgt_w",
-        __pgt_q24."id",
-        __pgt_q24."name"
+        -__pgt_q30."__pgt_w" AS "__pgt_w",
+        __pgt_q30."id",
+        __pgt_q30."name"
       FROM (
         SELECT
-          __pgt_q25."id",
-          __pgt_q25."name"
-        FROM (
-          SELECT
-            __pgt_q26."id",
-            __pgt_q26."name"
-          FROM (
-            SELECT
-              __pgt_q27."id" AS "id",
-              __pgt_q27."name" AS "name"
-            FROM "__pgt_old_customers" AS __pgt_q27
-          ) AS __pgt_q26
-          WHERE
-            (
-              __pgt_q26."id"
-            ) IN (
-              SELECT
-                __pgt_q28."k1"
-              FROM "__pgt_part_1" AS __pgt_q28
-            )
-        ) AS __pgt_q25
+          __pgt_q31."__pgt_w",
+          __pgt_q31."id",
+          __pgt_q31."name"
+        FROM "__pgt_delta_3" AS __pgt_q31
         WHERE
           EXISTS(
             SELECT
               1
             FROM (
               SELECT
-                __pgt_q30."id_2",
-                __pgt_q30."customer",
-                __pgt_q30."amount"
+                __pgt_q33."id_2",
+                __pgt_q33."customer",
+                __pgt_q33."amount"
               FROM (
                 SELECT
-                  __pgt_q31."id_2",
-                  __pgt_q31."customer",
-                  __pgt_q31."amount"
+                  __pgt_q34."id_2",
+                  __pgt_q34."customer",
+                  __pgt_q34."amount"
                 FROM (
                   SELECT
-                    __pgt_q32."id" AS "id_2",
-                    __pgt_q32."customer" AS "customer",
-                    __pgt_q32."amount" AS "amount"
-                  FROM "__pgt_old_orders" AS __pgt_q32
-                ) AS __pgt_q31
+                    __pgt_q35."id" AS "id_2",
+                    __pgt_q35."customer" AS "customer",
+                    __pgt_q35."amount" AS "amount"
+                  FROM "__pgt_old_orders" AS __pgt_q35
+                ) AS __pgt_q34
                 WHERE
                   (
-                    __pgt_q31."customer"
+                    __pgt_q34."customer"
                   ) IN (
                     SELECT
-                      __pgt_q33."k1"
-                    FROM "__pgt_part_1" AS __pgt_q33
+                      __pgt_q36."k1"
+                    FROM "__pgt_part_2" AS __pgt_q36
                   )
-              ) AS __pgt_q30
+              ) AS __pgt_q33
               WHERE
                 (
-                  __pgt_q30."amount" > CAST((
+                  __pgt_q33."amount" > CAST((
                     5
                   ) AS DECIMAL)
                 )
-            ) AS __pgt_q29
+            ) AS __pgt_q32
             WHERE
               (
-                __pgt_q29."customer" = __pgt_q25."id"
+                __pgt_q32."customer" = __pgt_q31."id"
               )
           )
-      ) AS __pgt_q24
-    ) AS __pgt_q23
+      ) AS __pgt_q30
+    ) AS __pgt_q29
   ) AS __pgt_q2
 ) AS __pgt_q1

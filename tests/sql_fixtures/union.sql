@@ -27,8 +27,6 @@ WITH "__pgt_window_clicks" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -38,8 +36,6 @@ WITH "__pgt_window_clicks" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_window_blocked" AS (
   SELECT
@@ -49,8 +45,6 @@ WITH "__pgt_window_clicks" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -60,10 +54,8 @@ WITH "__pgt_window_clicks" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_1" AS (
+), "__pgt_part_1" AS MATERIALIZED (
   SELECT
     __pgt_q9."page_5",
     COALESCE(CAST(SUM(__pgt_q9."__pgt_n") AS BIGINT), 0) AS "__pgt_count"
@@ -105,11 +97,11 @@ WITH "__pgt_window_clicks" AS (
   ) AS __pgt_q9
   GROUP BY
     __pgt_q9."page_5"
-), "__pgt_part_2" AS (
+), "__pgt_part_2" AS MATERIALIZED (
   SELECT DISTINCT
     __pgt_q22."page_5" AS "page_5"
   FROM "__pgt_part_1" AS __pgt_q22
-), "__pgt_part_3" AS (
+), "__pgt_part_3" AS MATERIALIZED (
   SELECT
     __pgt_q19."page",
     __pgt_q19."__pgt_count"
@@ -146,7 +138,7 @@ WITH "__pgt_window_clicks" AS (
       WHERE
         __pgt_q23."page_5" IS NULL
     )
-), "__pgt_part_4" AS (
+), "__pgt_part_4" AS MATERIALIZED (
   SELECT
     __pgt_q6."page_5",
     CAST(SUM(__pgt_q6."__pgt_count") AS BIGINT) AS "__pgt_count"

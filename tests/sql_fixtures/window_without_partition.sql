@@ -28,8 +28,6 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
   UNION ALL
   SELECT
@@ -40,21 +38,19 @@ WITH "__pgt_window_orders" AS (
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND xid < PG_SNAPSHOT_XMAX(CAST('102:102:' AS pg_snapshot))
-    AND PG_VISIBLE_IN_SNAPSHOT(xid, CAST('102:102:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS (
+), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
     __pgt_q10."__pgt_w",
     __pgt_q10."id" AS "id",
     __pgt_q10."amount" AS "amount"
   FROM "__pgt_window_orders" AS __pgt_q10
-), "__pgt_part_2" AS (
-  SELECT DISTINCT
+), "__pgt_part_2" AS MATERIALIZED (
+  SELECT
     TRUE AS "k0"
   FROM "__pgt_delta_1" AS __pgt_q9
-), "__pgt_part_3" AS (
-  SELECT DISTINCT
+), "__pgt_part_3" AS MATERIALIZED (
+  SELECT
     TRUE AS "k0"
   FROM "__pgt_delta_1" AS __pgt_q16
 )
