@@ -10,7 +10,7 @@ A group whose count reaches 0 goes. A sum that became NaN or infinite is compute
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -38,9 +38,11 @@ from airflow_provider_pgtrickle.dvm.operators.project import Project
 from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.dvm.operators.weigh import Expose, Weigh
+from airflow_provider_pgtrickle.dvm.reasons import Refused
 from airflow_provider_pgtrickle.dvm.sinks.parts import COUNT, WEIGHT_COLUMN, Item, Part, cast, part_of
 from airflow_provider_pgtrickle.dvm.sinks.replace import with_keys
 from airflow_provider_pgtrickle.dvm.sinks.sink import Query, Sink, expose, if_changed
+from airflow_provider_pgtrickle.dvm.sinks.total_order import total_order
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,11 @@ class MergeAdd(Sink):
 
     @classmethod
     def take(cls, query: Query) -> Sink | None:
+        try:
+            # The delta of what stands below is computed, old rows too, so it has to be the same each time.
+            query = replace(query, root=total_order(query.root))
+        except Refused:
+            return None
         core = query.root
         while isinstance(core, Project) and not core.parts and not any(returns_set(x) for _, x in core.items):
             core = core.child
