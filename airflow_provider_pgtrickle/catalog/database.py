@@ -22,7 +22,8 @@ from airflow_provider_pgtrickle.settings import Settings
 
 __all__ = ["PINNED", "Capabilities", "Database", "JdbcTarget", "server_default_schema", "translated", "translating"]
 
-#: What makes a value's text the same in every session, wherever it is read or written. JDBC sessions set the same.
+#: What makes a value's text the same in every session, wherever it is read or written, and what suits the algebra's
+#: statements. JDBC sessions set the same.
 PINNED = MappingProxyType(
     {
         "TimeZone": "UTC",
@@ -34,6 +35,10 @@ PINNED = MappingProxyType(
         "client_encoding": "UTF8",
         "xmloption": "content",
         "idle_in_transaction_session_timeout": "0",
+        # Statements made by the algebra nest: the planner is to see through all of them, and not to compile them.
+        "from_collapse_limit": "16",
+        "join_collapse_limit": "16",
+        "jit": "off",
     }
 )
 
