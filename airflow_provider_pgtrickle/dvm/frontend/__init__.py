@@ -1,8 +1,8 @@
 """From canonical PostgreSQL text to the operator tree.
 
-PASSES reads as the list of what is rewritten before the tree is built. There is no pass for
-EXISTS, IN, NOT IN, ANY, ALL or scalar subqueries: PostgreSQL evaluates them as they are written
-and `operators.dependent` differentiates whatever holds them.
+PASSES reads as the list of what is rewritten before the tree is built. Subqueries are met while it is
+built: `decorrelate` makes joins of those that say no more than a join; every other one is evaluated by
+PostgreSQL as it is written, and `operators.dependent` differentiates what holds it.
 """
 
 from airflow_provider_pgtrickle.dvm.frontend.distinct_on import distinct_on
