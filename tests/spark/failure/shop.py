@@ -10,11 +10,11 @@ The steps wait for an advisory lock, which the test holds as long as it wants th
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -181,11 +181,10 @@ def until(condition: Callable[[], bool]) -> None:
 def children(pid: int) -> list[int]:
     """All processes below one, by the kernel's own list."""
     found: list[int] = []
-    for task in os.listdir(f"/proc/{pid}/task"):
+    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
-            with open(f"/proc/{pid}/task/{task}/children") as listed:
-                below = [int(child) for child in listed.read().split()]
-        except FileNotFoundError:
+            below = [int(child) for child in listed.read_text().split()]
+        except (FileNotFoundError, ProcessLookupError):
             continue  # it ended while we looked
         for child in below:
             found += [child, *children(child)]
