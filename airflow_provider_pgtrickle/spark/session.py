@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _CONNECT_PORT = 15002
 _REACH_SECONDS = 10
+_CONNECT_RETRIES = 4
 
 
 def obtain(spark: SparkSession | None, settings: Settings) -> SparkSession:
@@ -35,7 +36,9 @@ def obtain(spark: SparkSession | None, settings: Settings) -> SparkSession:
         return active
     if remote := os.environ.get("SPARK_REMOTE"):
         _require_reachable(remote)
-        return _started(sql_conf(settings), f"Spark Connect at {_place(remote)}")
+        session = _started(sql_conf(settings), f"Spark Connect at {_place(remote)}")
+        limit_patience(session)
+        return session
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         # Under spark-submit the JVM runs already: master, jars and memory are the submitter's.
         return _started(sql_conf(settings), "the Spark application")
@@ -50,6 +53,17 @@ def obtain(spark: SparkSession | None, settings: Settings) -> SparkSession:
 def is_connect(spark: SparkSession) -> bool:
     """Whether the session is a Spark Connect client, which has no JVM beside it."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def limit_patience(session: SparkSession) -> None:
+    """Let a Connect client give a server up that is gone: after five seconds, not its own ten minutes.
+
+    A refresh that fails is tried again by whoever started it, and by then elsewhere.
+    """
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    # Waits of 0.05, 0.2, 0.8 and 3.2 seconds.
+    session.client.set_retry_policies([DefaultPolicy(max_retries=_CONNECT_RETRIES)])
 
 
 def sql_conf(settings: Settings) -> dict[str, str]:

@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_pgtrickle.errors import PgTrickleError
 from airflow_provider_pgtrickle.settings import Settings
 from airflow_provider_pgtrickle.spark.servers import ConnectServer
+from airflow_provider_pgtrickle.spark.session import limit_patience
 from tests.spark.conftest import client
 from tests.spark.failure.application import by_python, submitted
 from tests.spark.failure.shop import DEADLINE, Shop, children, in_thread
@@ -37,6 +38,7 @@ def test_the_driver_is_killed(spark, shop: Shop, tmp_path, step, killed, then):
 def test_a_connect_server_is_killed(spark, spark_alone, shop: Shop, tmp_path):
     shop.change()
     with ConnectServer(tmp_path, Settings.load()) as server, client(server) as session:
+        limit_patience(session)
         with shop.halted("compute", in_thread(lambda: shop.refresh(session))) as halted:
             server.kill()
         failure = halted.failure()
