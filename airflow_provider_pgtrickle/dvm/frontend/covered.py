@@ -20,7 +20,7 @@ def covered(root: Node) -> Node:
         if id(node) in seen:
             continue
         seen.add(id(node))
-        for expression in _expressions(vars(node).values()):
+        for expression in _expressions([*vars(node).values()]):
             for table in expression.find_all(exp.Table):
                 if table.meta.get(SOURCE_META) not in {None, *node.own_sources}:
                     raise Refused(
