@@ -31,9 +31,9 @@ import sys, time, runpy
 import airflow.sdk, psycopg
 def refuse(*args, **kwargs): raise SystemExit("a database was asked at parse time")
 psycopg.connect = refuse
-begun = time.perf_counter()
+begun, worked = time.perf_counter(), time.process_time()
 runpy.run_path(sys.argv[1])
-print(time.perf_counter() - begun)
+print(time.perf_counter() - begun, time.process_time() - worked)
 """
 
 
@@ -77,7 +77,8 @@ def _parse() -> Iterator[Measured]:
         done = subprocess.run(
             [sys.executable, "-c", _PARSE, str(DAGS / "measured.py")], check=True, capture_output=True, text=True
         )
-        yield Measured("airflow", "parse 501 tables", float(done.stdout.split()[-1]))
+        seconds, worked = map(float, done.stdout.split()[-2:])
+        yield Measured("airflow", "parse 501 tables", seconds, {"of the processor": round(worked, 2)})
 
 
 def _create(conn: psycopg.Connection) -> None:
