@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 
 from airflow_provider_pgtrickle import dvm
 from airflow_provider_pgtrickle.capture.cleanup import clean_buffers, drop_orphan_stages
-from airflow_provider_pgtrickle.catalog import migrate, records
+from airflow_provider_pgtrickle.catalog import indexes, migrate, records
 from airflow_provider_pgtrickle.catalog.database import Database, server_default_schema, translating
 from airflow_provider_pgtrickle.catalog.probe import probe
 from airflow_provider_pgtrickle.catalog.records import StreamTable
@@ -295,7 +295,8 @@ class PgTrickle:
 
     def _explain(self, conn: psycopg.Connection, query: str) -> dvm.Explanation:
         probed = probe(conn, query)
-        return dvm.analyze(probed.canonical, probed.schema).explain()
+        view = dvm.analyze(probed.canonical, probed.schema)
+        return view.explain(missing_indexes=indexes.missing(conn, view.sources, view.wanted_keys()))
 
     @contextmanager
     def _transaction(self) -> Iterator[psycopg.Connection]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,8 @@ class Explanation:
     hidden: tuple[str, ...]
     full_sql: str
     delta_sql: str | None
+    missing_indexes: tuple[str, ...]
+    """CREATE INDEX statements that would let the delta look its rows up."""
     leaves: tuple[tuple[str, str], ...]
     """(what is read, PostgreSQL SQL of it) of each leaf of the delta, when every source has changed."""
 
@@ -46,6 +48,8 @@ class Explanation:
         ]
         if self.hidden:
             lines.append(f"hidden columns: {', '.join(self.hidden)}")
+        if self.missing_indexes:
+            lines += ["", "indexes that would help:", *(f"{statement};" for statement in self.missing_indexes)]
         lines += ["", "operator tree:", self.operator_tree]
         for what, text in self.leaves:
             lines += ["", f"leaf {what}:", readable(text)]
@@ -54,7 +58,7 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(view: View, binding: Binding | None = None) -> Explanation:
+def explain(view: View, binding: Binding | None = None, missing_indexes: Iterable[str] = ()) -> Explanation:
     bound = binding or view.example_binding()
     plan = view.plan(bound.changed) if view.refusal is None else None
     return Explanation(
@@ -67,8 +71,17 @@ def explain(view: View, binding: Binding | None = None) -> Explanation:
         hidden=view.hidden,
         full_sql=view.storage_query(),
         delta_sql=view.delta(bound) if plan is not None else None,
+        missing_indexes=tuple(missing_indexes),
         leaves=tuple((n.label(), view.render(n, bound)) for n in _leaves(plan)) if plan is not None else (),
     )
+
+
+def looked_up(plan: Node) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Sources that are read by keys, with the columns those keys are for."""
+    for node in _leaves(plan):
+        if isinstance(node, Restrict) and isinstance(node.child, Scan):
+            origin = {column.name: name for name, column in node.child.mapping}
+            yield node.child.source.key, tuple(origin[target] for target, _ in node.keys.pairs)
 
 
 def readable(text: str) -> str:

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from airflow_provider_pgtrickle.dvm.budget import spend
 from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.emit import Emitter
 
 Key = frozenset[str]
+_DERIVED = ("columns", "own_sources", "unique_keys", "weighted", "heavy")
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,19 @@ class Column:
 @dataclass(frozen=True, eq=False)
 class Node:
     """The root of all nodes; identity is object identity, so that a shared node is computed once."""
+
+    def __init_subclass__(cls) -> None:
+        """What follows from a node's inputs is worked out once: asking up a tree would ask its leaves time and again."""
+        super().__init_subclass__()
+        for name in _DERIVED:
+            own = vars(cls).get(name)
+            if isinstance(own, property) and own.fget is not None:
+                cached = cached_property(own.fget)
+                cached.__set_name__(cls, name)
+                setattr(cls, name, cached)
+
+    def __post_init__(self) -> None:
+        spend()
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -77,7 +93,7 @@ class Node:
         """Keys of the sources that this node reads itself, not through its inputs."""
         return frozenset()
 
-    @property
+    @cached_property
     def sources(self) -> frozenset[str]:
         found = set(self.own_sources)
         for node in self.inputs:
@@ -103,12 +119,16 @@ class Node:
         """Whether the node is worth computing once even where it is not weighted."""
         return False
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(c.name for c in self.columns)
 
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {c.name: c for c in self.columns}
+
     def column(self, name: str) -> Column:
-        return next(c for c in self.columns if c.name == name)
+        return self._by_name[name]
 
     @property
     def all_names(self) -> tuple[str, ...]:

@@ -9,9 +9,10 @@ from functools import cached_property
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding, Window
+from airflow_provider_pgtrickle.dvm.budget import MAX_SELECTS, budget, selects, too_large
 from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import SOURCE_META, Emitter
-from airflow_provider_pgtrickle.dvm.explain import Explanation, explain
+from airflow_provider_pgtrickle.dvm.explain import Explanation, explain, looked_up
 from airflow_provider_pgtrickle.dvm.expressions import render
 from airflow_provider_pgtrickle.dvm.frontend import PASSES
 from airflow_provider_pgtrickle.dvm.frontend.build import Builder
@@ -111,8 +112,13 @@ class View:
         """PostgreSQL's SELECT of any node of a plan."""
         return self._emitter(binding).statement(node)
 
-    def explain(self, binding: Binding | None = None) -> Explanation:
-        return explain(self, binding)
+    def wanted_keys(self) -> frozenset[tuple[str, tuple[str, ...]]]:
+        """(source key, columns) by which a delta looks rows of a source up, whichever sources changed."""
+        plan = self._sink.delta(Differ(self.sources, narrow_all=True)) if self._sink else None
+        return frozenset(looked_up(plan)) if plan is not None else frozenset()
+
+    def explain(self, binding: Binding | None = None, missing_indexes: Iterable[str] = ()) -> Explanation:
+        return explain(self, binding, missing_indexes)
 
     def spark(
         self, binding: Binding, *, whole: bool, describe: Describe, slices: Slices, prefix: str
@@ -201,6 +207,11 @@ def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], 
         root = prune(covered(built))
     described = Query(root, outputs, builder.name)
     sink = next(s for s in (kind.take(described) for kind in SINKS) if s is not None)
+    with budget():
+        plan = sink.delta(Differ(builder.sources))
+    for root in (sink.storage, plan):
+        if root is not None and selects(root) > MAX_SELECTS:
+            raise too_large("SELECTs in one statement", MAX_SELECTS)
     used = _used(sink.storage, builder)
     sources = {key: builder.sources[key] for key in sorted(used)}
     return View(canonical, outputs, sources, used, sink, None, topk)
