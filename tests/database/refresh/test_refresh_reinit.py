@@ -10,8 +10,8 @@ import pytest
 
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import PgTrickleError
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.errors import PgTrickleError, TransientFault
+from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor, Staged
 
 SHOP = """
     CREATE TABLE orders (id int PRIMARY KEY, customer int, amount numeric);
@@ -54,6 +54,26 @@ def test_a_changed_view_body_starts_anew_and_hands_on_the_difference(
     assert (result.rows_inserted, result.rows_updated, result.rows_deleted) == (1, 0, 0)
     assert pt.refresh_stream_table("reader").action == "DIFFERENTIAL"
     assert pt.refresh_stream_table("st").action == "NO_DATA"
+
+
+def test_a_view_that_changes_again_during_the_refresh_is_not_recorded_as_read(
+    any_dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any]
+) -> None:
+    pt.create_stream_table("st", "SELECT id, amount FROM paid")
+    conn.execute("CREATE OR REPLACE VIEW paid AS SELECT * FROM orders WHERE amount > 49")
+
+    class Overtaken(PostgresExecutor):
+        def compute(self, *work: Any) -> Staged:
+            staged = super().compute(*work)
+            # The same columns, other rows.
+            conn.execute("CREATE OR REPLACE VIEW paid AS SELECT * FROM orders WHERE amount > 10")
+            return staged
+
+    overtaken = PgTrickle(any_dsn, executor=lambda: Overtaken(Database(any_dsn)), retry_attempts=1)
+    with overtaken, pytest.raises(TransientFault, match="changed once more"):
+        overtaken.refresh_stream_table("st")
+    assert pt.refresh_stream_table("st").action == "REINITIALIZE"
+    assert differs(conn, "st", "id, amount", "SELECT id, amount FROM paid") == []
 
 
 def test_a_changed_column_type_rebuilds_the_table_under_its_readers(
