@@ -46,7 +46,7 @@ class Node:
     """The root of all nodes; identity is object identity, so that a shared node is computed once."""
 
     def __init_subclass__(cls) -> None:
-        """What follows from a node's inputs is worked out once: asking up a tree would ask its leaves time and again."""
+        """What follows from a node's inputs is worked out once: asking up a tree would ask its leaves each time."""
         super().__init_subclass__()
         for name in _DERIVED:
             own = vars(cls).get(name)

@@ -209,8 +209,8 @@ def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], 
     sink = next(s for s in (kind.take(described) for kind in SINKS) if s is not None)
     with budget():
         plan = sink.delta(Differ(builder.sources))
-    for root in (sink.storage, plan):
-        if root is not None and selects(root) > MAX_SELECTS:
+    for tree in (sink.storage, plan):
+        if tree is not None and selects(tree) > MAX_SELECTS:
             raise too_large("SELECTs in one statement", MAX_SELECTS)
     used = _used(sink.storage, builder)
     sources = {key: builder.sources[key] for key in sorted(used)}

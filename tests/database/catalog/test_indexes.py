@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import psycopg
+
 from airflow_provider_pgtrickle.client import PgTrickle
 
 JOIN = "SELECT c.name, o.amount FROM orders o JOIN customers c ON c.id = o.customer_id"
