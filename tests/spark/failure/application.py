@@ -29,14 +29,21 @@ class Application:
         self._log = log
         with log.open("w") as said:
             self._process = subprocess.Popen(
-                command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, start_new_session=True
+                command,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                start_new_session=True,
+                text=True,
             )
 
     def result(self, *_: Any) -> list[dict[str, Any]]:
         """What it printed, once it has ended well."""
         out, _ = self._process.communicate(timeout=DEADLINE)
-        assert self._process.returncode == 0, self._log.read_text()[-3000:]
-        return json.loads(out)
+        # spark-submit sends what Python says on standard error there too.
+        assert self._process.returncode == 0, f"{out}\n{self._log.read_text()[-2000:]}"
+        return json.loads(out.splitlines()[-1])
 
     def done(self) -> bool:
         return self._process.poll() is not None
