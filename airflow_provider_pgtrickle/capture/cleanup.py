@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from psycopg import Connection, sql
 
@@ -32,14 +32,16 @@ _STAGES = r"""
 """
 
 
-def clean_buffers(conn: Connection) -> dict[str, int]:
-    """Delete what is visible in the frontiers of all consumers; rows deleted per buffer.
+def clean_buffers(conn: Connection, only: Collection[str] | None = None) -> dict[str, int]:
+    """Delete what is visible in the frontiers of all consumers; rows deleted per buffer, of all or of `only` some.
 
     Snapshots are not ordered, so a row goes when *each* frontier sees it, whichever is the oldest.
     """
     deleted = {}
     with translating():
         for buffer, snapshots in conn.execute(_CONSUMERS).fetchall():
+            if only is not None and buffer not in only:
+                continue
             deleted[buffer] = 0 if None in snapshots else _delete_seen(conn, buffer, snapshots)
     return deleted
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import psycopg
 
+from airflow_provider_pgtrickle.capture.cleanup import clean_buffers
 from airflow_provider_pgtrickle.catalog import fingerprint, records
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.catalog.records import StreamTable
 from airflow_provider_pgtrickle.declare import identity_index
 from airflow_provider_pgtrickle.declare.storage import rebuild, recapture
 from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
+from airflow_provider_pgtrickle.errors import PgTrickleError
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh import alerts, compute, facts, history, lease, snapshot
 from airflow_provider_pgtrickle.refresh.alerts import Event
@@ -97,7 +100,18 @@ def attempt(request: Request, trace: history.Trace) -> dict[str, RefreshResult]:
         if results is None:
             lease.give_back(conn, ids, request.token)
             return _moved(conn, unit, request, trace)
+        _sweep(conn, unit)
         return results
+
+
+def _sweep(conn: Connection, unit: Mapping[str, Member]) -> None:
+    """Delete consumed rows of the buffers just read. The refresh is done: whatever fails here, the next one tries."""
+    read = {f"changes_{key}" for member in unit.values() for key, state in member.states.items() if state.pending_rows}
+    if not read:
+        return
+    with suppress(psycopg.Error, PgTrickleError), conn.transaction():
+        conn.execute("SET LOCAL lock_timeout = '100ms'")
+        clean_buffers(conn, read)
 
 
 def _give_up_indexes(conn: Connection, unit: Mapping[str, Member]) -> bool:
