@@ -16,6 +16,8 @@ MAX_NODES = 50_000
 """Nodes made while a query is differentiated."""
 MAX_SELECTS = 10_000
 """SELECTs in one statement."""
+MAX_DEPTH = 200
+"""SELECTs inside each other: rendering them recurses, a few frames each."""
 
 _left: ContextVar[int | None] = ContextVar("nodes_left", default=None)
 
@@ -39,9 +41,10 @@ def spend() -> None:
     _left.set(left - 1)
 
 
-def selects(root: Node) -> int:
-    """How many SELECTs the statement of a plan has: what is shared is written once, all else where it is read."""
+def check_size(root: Node) -> None:
+    """Refuse a plan whose statement has too many SELECTs: what is shared is written once, all else where it is read."""
     sizes: dict[int, int] = {}
+    depths: dict[int, int] = {}
     parents: dict[int, int] = {}
     order: list[Node] = []
     stack: list[tuple[Node, bool]] = [(root, False)]
@@ -60,7 +63,11 @@ def selects(root: Node) -> int:
         if node.shared or (node.weighted and parents[id(node)] > 1):
             apart, size = apart + size, 1
         sizes[id(node)] = size
-    return sizes[id(root)] + apart
+        depths[id(node)] = 1 + max((depths[id(child)] for child in node.inputs), default=0)
+    if sizes[id(root)] + apart > MAX_SELECTS:
+        raise too_large("SELECTs in one statement", MAX_SELECTS)
+    if depths[id(root)] > MAX_DEPTH:
+        raise too_large("SELECTs inside each other", MAX_DEPTH)
 
 
 def too_large(what: str, limit: int) -> Refused:

@@ -41,6 +41,15 @@ class Column:
         return Column(self.name, self.type, False, self.has_equality)
 
 
+def _keep_derived(cls: type) -> None:
+    for name in _DERIVED:
+        own = vars(cls).get(name)
+        if isinstance(own, property) and own.fget is not None:
+            cached = cached_property(own.fget)
+            cached.__set_name__(cls, name)
+            setattr(cls, name, cached)
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
     """The root of all nodes; identity is object identity, so that a shared node is computed once."""
@@ -48,12 +57,7 @@ class Node:
     def __init_subclass__(cls) -> None:
         """What follows from a node's inputs is worked out once: asking up a tree would ask its leaves each time."""
         super().__init_subclass__()
-        for name in _DERIVED:
-            own = vars(cls).get(name)
-            if isinstance(own, property) and own.fget is not None:
-                cached = cached_property(own.fget)
-                cached.__set_name__(cls, name)
-                setattr(cls, name, cached)
+        _keep_derived(cls)
 
     def __post_init__(self) -> None:
         spend()
@@ -134,6 +138,9 @@ class Node:
     def all_names(self) -> tuple[str, ...]:
         """The columns' names, the weight's first where there is one."""
         return (WEIGHT, *self.names) if self.weighted else self.names
+
+
+_keep_derived(Node)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding, Window
-from airflow_provider_pgtrickle.dvm.budget import MAX_SELECTS, budget, selects, too_large
+from airflow_provider_pgtrickle.dvm.budget import budget, check_size
 from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import SOURCE_META, Emitter
 from airflow_provider_pgtrickle.dvm.explain import Explanation, explain, looked_up
@@ -210,8 +210,8 @@ def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], 
     with budget():
         plan = sink.delta(Differ(builder.sources))
     for tree in (sink.storage, plan):
-        if tree is not None and selects(tree) > MAX_SELECTS:
-            raise too_large("SELECTs in one statement", MAX_SELECTS)
+        if tree is not None:
+            check_size(tree)
     used = _used(sink.storage, builder)
     sources = {key: builder.sources[key] for key in sorted(used)}
     return View(canonical, outputs, sources, used, sink, None, topk)

@@ -48,30 +48,34 @@ class Group:
 
 def combine(relations: list[Node], terms: list[exp.Expr]) -> Node:
     """One node of relations and terms, each term as low as it can stand."""
-    relations = list(relations)
     across: list[exp.Expr] = []
+    within: list[list[exp.Expr]] = [[] for _ in relations]
+    names = [set(r.names) for r in relations]
     for term in terms:
         used = columns_of(term)
-        owner = next((i for i, r in enumerate(relations) if used and used <= set(r.names)), None)
-        if owner is None:
-            across.append(term)
-        else:
-            relations[owner] = sink(relations[owner], term)
-    if len(relations) == 1:
-        return Filter(relations[0], conjunction(across)) if across else relations[0]
-    return InnerJoin(tuple(relations), tuple(across))
+        owner = next((i for i, held in enumerate(names) if used and used <= held), None)
+        (across if owner is None else within[owner]).append(term)
+    lowered = [sink(r, own) for r, own in zip(relations, within, strict=True)]
+    if len(lowered) == 1:
+        return Filter(lowered[0], conjunction(across)) if across else lowered[0]
+    return InnerJoin(tuple(lowered), tuple(across))
 
 
-def sink(node: Node, term: exp.Expr) -> Node:
-    """The node with a term of a filter above it pushed down."""
-    used = columns_of(term)
-    if isinstance(node, OuterJoin) and node.kind == "LEFT" and used <= set(node.left.names):
-        return replace(node, left=sink(node.left, term))
+def sink(node: Node, terms: list[exp.Expr]) -> Node:
+    """The node with the terms of a filter above it pushed down."""
+    if not terms:
+        return node
+    if isinstance(node, OuterJoin) and node.kind == "LEFT":
+        held = set(node.left.names)
+        left = [t for t in terms if columns_of(t) <= held]
+        rest = [t for t in terms if not columns_of(t) <= held]
+        node = replace(node, left=sink(node.left, left))
+        return Filter(node, conjunction(rest)) if rest else node
     if isinstance(node, InnerJoin):
-        return combine(list(node.relations), [*node.terms, term])
+        return combine(list(node.relations), [*node.terms, *terms])
     if isinstance(node, Filter) and not node.parts:
-        return Filter(node.child, conjunction([*conjuncts(node.predicate), term]))
-    return Filter(node, conjunction([term]))
+        return Filter(node.child, conjunction([*conjuncts(node.predicate), *terms]))
+    return Filter(node, conjunction(terms))
 
 
 def build(builder: Builder, select: exp.Select, scope: Scope) -> Group:

@@ -13,7 +13,11 @@ def parse(text: str) -> exp.Query:
     """The one query in `text`."""
     try:
         tree = sqlglot.parse_one(text, read="postgres")
-    except (SqlglotError, RecursionError) as error:
+    except RecursionError:
+        raise Refused(Reason.TOO_LARGE, "nested too deeply", "It runs FULL; or split the query.") from None
+    except SqlglotError as error:
+        if "recursion depth" in str(error):
+            raise Refused(Reason.TOO_LARGE, "nested too deeply", "It runs FULL; or split the query.") from None
         raise Refused(Reason.UNSUPPORTED_SYNTAX, str(error).splitlines()[0][:200]) from None
     while isinstance(tree, exp.Subquery) and not tree.alias:
         tree = tree.this
