@@ -75,18 +75,5 @@ class ChangeBufferTrigger(ConditionTrigger):
         self.min_rows = min_rows
         self.source_table = source_table
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        return (
-            f"{type(self).__module__}.{type(self).__name__}",
-            {
-                "stream_table": self.stream_table,
-                "postgres_conn_id": self.postgres_conn_id,
-                "min_rows": self.min_rows,
-                "source_table": self.source_table,
-                "poll_interval": self.poll_interval,
-                "end_from_trigger": self.end_from_trigger,
-            },
-        )
-
     def condition(self) -> Condition:
         return PendingChanges(self.stream_table, self.min_rows, self.source_table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import psycopg
@@ -15,6 +15,7 @@ from airflow_provider_pgtrickle.errors import PgTrickleError, redact
 from airflow_provider_pgtrickle.triggers.listening import observe
 
 
+@dataclass(frozen=True)
 class Condition(ABC):
     """A question to the catalog, asked alike by a worker that pokes and by the triggerer that listens."""
 
@@ -50,7 +51,18 @@ class ConditionTrigger(BaseTrigger):
 
     @abstractmethod
     def condition(self) -> Condition:
-        """Made when the trigger runs, after its fields are rendered."""
+        """Made when the trigger runs, after its fields are rendered. Its fields are parameters of the trigger."""
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return (
+            f"{type(self).__module__}.{type(self).__name__}",
+            {
+                **asdict(self.condition()),
+                "postgres_conn_id": self.postgres_conn_id,
+                "poll_interval": self.poll_interval,
+                "end_from_trigger": self.end_from_trigger,
+            },
+        )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         try:

@@ -81,18 +81,5 @@ class FreshnessTrigger(ConditionTrigger):
         self.at_least = at_least
         self.max_staleness = max_staleness
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        return (
-            f"{type(self).__module__}.{type(self).__name__}",
-            {
-                "stream_table": self.stream_table,
-                "postgres_conn_id": self.postgres_conn_id,
-                "at_least": self.at_least,
-                "max_staleness": self.max_staleness,
-                "poll_interval": self.poll_interval,
-                "end_from_trigger": self.end_from_trigger,
-            },
-        )
-
     def condition(self) -> Condition:
         return Freshness(self.stream_table, self.at_least, self.max_staleness)
