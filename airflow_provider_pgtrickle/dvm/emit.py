@@ -7,6 +7,7 @@ subquery in place, so that PostgreSQL's planner sees through it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import sqlglot
@@ -26,6 +27,7 @@ SOURCE_META = "pgtrickle_source"
 """Where the front end leaves a table's source key for tables inside subqueries."""
 
 
+@lru_cache(maxsize=10_000)
 def quote(name: str) -> str:
     return exp.to_identifier(name, quoted=True).sql("postgres")
 
