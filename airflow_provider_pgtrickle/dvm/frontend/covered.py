@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 
 from sqlglot import exp
 
@@ -20,7 +21,7 @@ def covered(root: Node) -> Node:
         if id(node) in seen:
             continue
         seen.add(id(node))
-        for expression in _expressions([*vars(node).values()]):
+        for expression in _expressions([getattr(node, f.name) for f in fields(node)]):
             for table in expression.find_all(exp.Table):
                 if table.meta.get(SOURCE_META) not in {None, *node.own_sources}:
                     raise Refused(
