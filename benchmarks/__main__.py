@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
             "floor": (lambda: floor.run(dsn, spark), floor.goals),
             "matrix": (lambda: matrix.run(dsn, spark, options.rows, options.shares), matrix.goals),
             "tpch": (
-                lambda: tpch_refresh.run(dsn, spark, options.scale, options.fraction, options.cycles),
+                lambda: tpch_refresh.run(dsn, spark, options.scale, options.fraction, options.cycles, options.queries),
                 tpch_refresh.goals,
             ),
         }
@@ -51,6 +51,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--scale", type=float, default=0.1, help="TPC-H scale factor")
     parser.add_argument("--fraction", type=float, default=0.01, help="share of TPC-H's rows changed in a cycle")
+    parser.add_argument(
+        "--queries", type=_numbers, default=list(range(1, 23)), help="TPC-H queries by number, comma-separated"
+    )
     parser.add_argument("--cycles", type=int, default=2, help="TPC-H cycles")
     parser.add_argument("--out", type=Path, default=Path("build/benchmarks"), help="folder of the report")
     return parser
