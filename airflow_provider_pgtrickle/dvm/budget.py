@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.node import Node
 
 MAX_NODES = 50_000
-"""Nodes made while a query is differentiated."""
+"""Nodes made while a query is built and differentiated."""
+COPY = 50
+"""What a WITH item written out once more counts for."""
 MAX_SELECTS = 10_000
 """SELECTs in one statement."""
-MAX_DEPTH = 200
-"""SELECTs inside each other: rendering them recurses, a few frames each."""
+MAX_DEPTH = 320
+"""SELECTs inside each other: rendering them recurses, two frames each, and Python stops at a thousand."""
 
 _left: ContextVar[int | None] = ContextVar("nodes_left", default=None)
 
@@ -32,13 +34,13 @@ def budget(nodes: int = MAX_NODES) -> Iterator[None]:
         _left.reset(token)
 
 
-def spend() -> None:
+def spend(nodes: int = 1) -> None:
     left = _left.get()
     if left is None:
         return
-    if left == 0:
+    if left < nodes:
         raise too_large("nodes", MAX_NODES)
-    _left.set(left - 1)
+    _left.set(left - nodes)
 
 
 def check_size(root: Node) -> None:

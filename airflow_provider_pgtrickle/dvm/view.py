@@ -159,7 +159,8 @@ def analyze(canonical: str, schema: Schema) -> View:
     except Refused as refused:
         return _full_only(canonical, (), schema, refused.refusal)
     try:
-        return _differentiable(canonical, query, outputs, schema)
+        with budget():
+            return _differentiable(canonical, query, outputs, schema)
     except Impossible as refused:
         raise QueryError(
             f"{refused.refusal.reason.sentence} ({refused.refusal.detail})", remedy=refused.refusal.remedy
@@ -207,9 +208,7 @@ def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], 
         root = prune(covered(built))
     described = Query(root, outputs, builder.name)
     sink = next(s for s in (kind.take(described) for kind in SINKS) if s is not None)
-    with budget():
-        plan = sink.delta(Differ(builder.sources))
-    for tree in (sink.storage, plan):
+    for tree in (sink.storage, sink.delta(Differ(builder.sources))):
         if tree is not None:
             check_size(tree)
     used = _used(sink.storage, builder)

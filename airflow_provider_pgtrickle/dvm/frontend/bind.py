@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.dvm.budget import COPY, spend
 from airflow_provider_pgtrickle.dvm.expressions import ROW, is_row_column, rewrite
 from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
@@ -72,6 +73,7 @@ def _expand_ctes(query: exp.Query, scope: Scope) -> exp.Query:
             continue
         if cte.recursive_with is not None:
             raise Refused(Reason.UNSUPPORTED_SYNTAX, f"recursive {table.name} inside a subquery")
+        spend(COPY)
         alias = table.args.get("alias")
         alias = alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
         if cte.outputs and not alias.args.get("columns"):
