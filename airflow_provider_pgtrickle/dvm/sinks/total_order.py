@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.expressions import column, columns_of, plain_column, rewrite
+from airflow_provider_pgtrickle.dvm.expressions import column, columns_of, plain_column, rewrite, unparen
 from airflow_provider_pgtrickle.dvm.frontend.aggregates import call_name, is_order_sensitive
 from airflow_provider_pgtrickle.dvm.frontend.ordered_calls import ordered_calls
 from airflow_provider_pgtrickle.dvm.node import Node
@@ -67,7 +67,7 @@ def _ordered_over(window: exp.Window, node: Window) -> exp.Expr:
     keys = {n for n in (plain_column(o.this) for o in ordered) if n}
     if any(key <= keys | set(node.partition) for key in node.child.unique_keys):
         return window.copy()
-    if _is_determined(function, keys | set(node.partition)):
+    if _is_determined(function, keys | set(node.partition), [unparen(o.this) for o in ordered]):
         return window.copy()
     sensitive = is_order_sensitive(function)
     if name in _BY_FRAME and not rows and not _reaches_its_end(name, spec):
@@ -93,9 +93,11 @@ def _ordered_over(window: exp.Window, node: Window) -> exp.Expr:
     return copy
 
 
-def _is_determined(function: exp.Expr, known: set[str]) -> bool:
+def _is_determined(function: exp.Expr, known: set[str], ordered: list[exp.Expr]) -> bool:
     """A value picked from rows that tie is the same in each of them where it is made of what they tie on."""
-    return call_name(function) in _BY_FRAME and columns_of(function) <= known
+    if call_name(function) not in _BY_FRAME:
+        return False
+    return columns_of(function) <= known or unparen(function.this) in ordered
 
 
 def _reaches_its_end(name: str, spec: exp.Expr | None) -> bool:
