@@ -26,7 +26,7 @@ WITH "__pgt_window_orders" AS (
     "new_id" AS "id",
     "new_customer" AS "customer",
     "new_amount" AS "amount"
-  FROM "case_orders"."changes_orders"
+  FROM "shop"."changes_orders"
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
@@ -37,7 +37,7 @@ WITH "__pgt_window_orders" AS (
     "old_id" AS "id",
     "old_customer" AS "customer",
     "old_amount" AS "amount"
-  FROM "case_orders"."changes_orders"
+  FROM "shop"."changes_orders"
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
@@ -54,7 +54,7 @@ WITH "__pgt_window_orders" AS (
     1 AS "__pgt_w",
     "new_id" AS "id",
     "new_name" AS "name"
-  FROM "case_orders"."changes_customers"
+  FROM "shop"."changes_customers"
   WHERE
     action IN ('I', 'U')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
@@ -64,7 +64,7 @@ WITH "__pgt_window_orders" AS (
     -1 AS "__pgt_w",
     "old_id" AS "id",
     "old_name" AS "name"
-  FROM "case_orders"."changes_customers"
+  FROM "shop"."changes_customers"
   WHERE
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
@@ -108,7 +108,7 @@ FROM (
         SELECT
           __pgt_q7."id" AS "id_2",
           __pgt_q7."name" AS "name"
-        FROM "case_orders"."customers" AS __pgt_q7
+        FROM "shop"."customers" AS __pgt_q7
       ) AS __pgt_q6
       WHERE
         (
@@ -136,7 +136,7 @@ FROM (
           __pgt_q10."id" AS "id",
           __pgt_q10."customer" AS "customer",
           __pgt_q10."amount" AS "amount"
-        FROM "case_orders"."orders" AS __pgt_q10
+        FROM "shop"."orders" AS __pgt_q10
       ) AS __pgt_q9
       CROSS JOIN "__pgt_delta_2" AS __pgt_q11
       WHERE
