@@ -45,6 +45,8 @@ class Member:
     name: QualifiedName
     gets_row_trigger: bool
     """Row triggers of a partitioned table reach its partitions by themselves."""
+    routes: bool
+    """It is the partitioned table, which finds a partition for each row inserted."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ _MEMBERS = """
     )
     SELECT c.oid::bigint, n.nspname, c.relname, c.oid = %(relid)s OR NOT c.relispartition,
            EXISTS (SELECT FROM pg_catalog.pg_inherits i
-                   WHERE i.inhrelid = c.oid AND i.inhparent NOT IN (SELECT oid FROM tree))
+                   WHERE i.inhrelid = c.oid AND i.inhparent NOT IN (SELECT oid FROM tree)),
+           c.relkind = 'p' AND c.oid = %(relid)s
     FROM tree
     JOIN pg_catalog.pg_class c ON c.oid = tree.oid
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -143,11 +146,13 @@ def layout(conn: Connection, source: Source, columns: Iterable[str]) -> Layout:
     return Layout(
         relid=fresh.relid,
         name=QualifiedName(fresh.schema, fresh.name),
-        members=tuple(Member(relid, QualifiedName(schema, name), own) for relid, schema, name, own, _ in members),
+        members=tuple(
+            Member(relid, QualifiedName(schema, name), own, routes) for relid, schema, name, own, _, routes in members
+        ),
         columns=captured,
         key=fresh.primary_key,
         pairing=fresh.primary_key if pairs and pairs[0] else (),
-        row_wise=any(outside for *_, outside in members),
+        row_wise=any(outside for *_, outside, _ in members),
     )
 
 

@@ -18,10 +18,14 @@ from psycopg import Connection, sql
 from airflow_provider_pgtrickle.capture.layout import CHANGES, Layout, Member
 
 _STATEMENT_EVENTS = {
-    "insert": "INSERT ON {table} REFERENCING NEW TABLE AS new_rows",
-    "update": "UPDATE ON {table} REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows",
-    "delete": "DELETE ON {table} REFERENCING OLD TABLE AS old_rows",
+    "insert": "AFTER INSERT ON {table} REFERENCING NEW TABLE AS new_rows",
+    "update": "AFTER UPDATE ON {table} REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows",
+    "delete": "AFTER DELETE ON {table} REFERENCING OLD TABLE AS old_rows",
 }
+
+# A MERGE that inserts into a partitioned table and then updates shows the update's trigger the inserted row once more
+# (PostgreSQL 15 to 18), unless the table has a trigger before its inserts. This one is there, and never called.
+_ROUTING = "BEFORE INSERT ON {table} FOR EACH ROW WHEN (false)"
 
 
 def attach(conn: Connection, layout: Layout) -> None:
@@ -38,7 +42,7 @@ def attach(conn: Connection, layout: Layout) -> None:
         if (relid, trigger) in there:
             continue
         conn.execute(
-            sql.SQL("CREATE OR REPLACE TRIGGER {} AFTER {} EXECUTE FUNCTION {}()").format(
+            sql.SQL("CREATE OR REPLACE TRIGGER {} {} EXECUTE FUNCTION {}()").format(
                 sql.Identifier(trigger), sql.SQL(event).format(table=member.name.sql), layout.function.sql
             )
         )
@@ -78,13 +82,15 @@ def _wanted(layout: Layout) -> dict[tuple[int, str], tuple[Member, str, str | No
         def want(suffix: str, event: str, firing: str | None, member: Member = member) -> None:
             wanted[member.relid, f"{layout.trigger}_{suffix}"] = (member, event, firing)
 
-        want("truncate", "TRUNCATE ON {table} FOR EACH STATEMENT", "ALWAYS")
+        want("truncate", "AFTER TRUNCATE ON {table} FOR EACH STATEMENT", "ALWAYS")
         if not layout.row_wise:
             for suffix, event in _STATEMENT_EVENTS.items():
                 want(suffix, event + " FOR EACH STATEMENT", None)
+        if member.routes and not layout.row_wise:
+            want("routing", _ROUTING, None)
         if member.gets_row_trigger:
             suffix, firing = ("row", "ALWAYS") if layout.row_wise else ("replica", "REPLICA")
-            want(suffix, "INSERT OR UPDATE OR DELETE ON {table} FOR EACH ROW", firing)
+            want(suffix, "AFTER INSERT OR UPDATE OR DELETE ON {table} FOR EACH ROW", firing)
     return wanted
 
 

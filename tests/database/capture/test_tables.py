@@ -45,6 +45,17 @@ def test_partitions_are_captured_whichever_relation_the_statement_names(partitio
     assert sales.differences() == []
 
 
+def test_a_merge_that_inserts_before_it_updates_is_captured_row_by_row(partitioned):
+    sales = Captured(partitioned, "sales")
+    sales.save()
+    partitioned.execute(
+        "MERGE INTO sales USING (VALUES (20, 6), (2, 6)) AS s (id, day) ON sales.id = s.id"
+        " WHEN MATCHED THEN UPDATE SET amount = NULL WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.day, 1)"
+    )
+    assert sorted(sales.actions()) == ["I", "U"]
+    assert sales.differences() == []
+
+
 @pytest.mark.parametrize(("statement", "actions"), STATEMENTS)
 def test_applied_rows_of_partitions_are_captured_once(partitioned, admin_of, statement, actions):
     sales = Captured(partitioned, "sales")
