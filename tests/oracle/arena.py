@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import psycopg
-from airflow_provider_pgtrickle.capture import tracking
-from airflow_provider_pgtrickle.dvm.schema import Source
 from psycopg import sql
 
+from airflow_provider_pgtrickle.capture import tracking
+from airflow_provider_pgtrickle.dvm.schema import Source
 from tests.oracle.buffers import Buffer, track
 
 FIRST_XID = 100

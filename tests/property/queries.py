@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from tests.property.expressions import aggregates, comparable, expressions, predicates, windows
-from tests.property.kinds import BIGINT, INT, TEXT, Column, key, keys, order
+from tests.property.kinds import ARRAY, BIGINT, INT, TEXT, Column, key, keys, order
 from tests.property.tables import World
 
 Columns = tuple[Column, ...]
@@ -184,6 +184,50 @@ def scalar_subquery(draw: st.DrawFn, scope: Scope) -> Relation:
 
 
 @st.composite
+def with_array(draw: st.DrawFn, scope: Scope) -> Relation:
+    """ARRAY(SELECT …), whose order is part of its value."""
+    outer, inner = draw(relations(scope.below)), draw(others(scope.below))
+    a, b = scope.alias("o"), scope.alias("i")
+    columns = keys(tuple(c.of(b) for c in inner.scalars))
+    if not columns:
+        return draw(filtered(scope))
+    element = draw(st.sampled_from(columns)).name
+    correlation = draw(_matching(outer.of(a), inner.of(b)))
+    where = f" WHERE {correlation}" if correlation else ""
+    array = f"ARRAY(SELECT {element}::text FROM {inner.aliased(b)}{where} ORDER BY {element} DESC, {order(columns)})"
+    return select([*draw(_outputs(outer.of(a))), Column(array, ARRAY)], f"FROM {outer.aliased(a)}")
+
+
+@st.composite
+def multiplied(draw: st.DrawFn, scope: Scope) -> Relation:
+    """A function in the list that returns a set: none, one or several rows for each."""
+    child, a = draw(relations(scope.below)), scope.alias("m")
+    found = [c for c in child.of(a) if c.kind in (INT, BIGINT, TEXT)]
+    if not found:
+        return draw(filtered(scope))
+    column = draw(st.sampled_from(found))
+    if column.kind is TEXT:
+        made = Column(f"regexp_split_to_table({column.name}, 'a')", TEXT)
+    else:
+        made = Column(f"generate_series(1, least({column.name}, 3)::int)", INT)
+    return select([*draw(_outputs(child.of(a))), made], f"FROM {child.aliased(a)} {draw(_where(child.of(a)))}".rstrip())
+
+
+@st.composite
+def joined_using(draw: st.DrawFn, scope: Scope) -> Relation:
+    left, right = draw(relations(scope.below)), draw(others(scope.below))
+    a, b = scope.alias("l"), scope.alias("r")
+    both = [x for x in left.scalars for y in right.scalars if x.name == y.name and x.kind is y.kind and key(x) is x]
+    if not both:
+        return draw(joined(scope))
+    shared = draw(st.sampled_from(both))
+    rest = [c for c in left.of(a) + right.of(b) if c.name.split(".", 1)[1] != shared.name]
+    how = draw(st.sampled_from(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")))
+    outputs = [shared, *draw(st.lists(st.sampled_from(rest), max_size=4, unique=True))] if rest else [shared]
+    return select(outputs, f"FROM {left.aliased(a)} {how} {right.aliased(b)} USING ({shared.name})")
+
+
+@st.composite
 def grouped(draw: st.DrawFn, scope: Scope) -> Relation:
     child, alias = draw(relations(scope.below)), scope.alias("g")
     columns = child.of(alias)
@@ -204,8 +248,17 @@ def grouped(draw: st.DrawFn, scope: Scope) -> Relation:
             names = f"GROUPING SETS (({names}), ({by[0].name}), ())"
         rest += f" GROUP BY {names}"
     if draw(st.integers(0, 2)) == 2:
+        other = draw(st.sampled_from(scope.world.tables)).name
         having = draw(
-            st.sampled_from(("count(*) > 1", f"count({scalar[0].name}) <= 2", f"{found[0].name} IS NOT NULL"))
+            st.sampled_from(
+                (
+                    "count(*) > 1",
+                    f"count({scalar[0].name}) <= 2",
+                    f"{found[0].name} IS NOT NULL",
+                    f"count(*) <= (SELECT count(*) FROM {other} AS h{scope.level})",
+                    f"EXISTS (SELECT 1 FROM {other} AS h{scope.level} HAVING count(*) > count({scalar[0].name}))",
+                )
+            )
         )
         rest += f" HAVING {having}"
     return select(outputs, rest)
@@ -324,5 +377,8 @@ OPERATORS: tuple[Callable[[Scope], st.SearchStrategy[Relation]], ...] = (
     with_cte,
     lateral,
     with_values,
+    with_array,
+    multiplied,
+    joined_using,
 )
 """Simplest first: what a failure shrinks to. A new operator is one function and one line."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+
 from benchmarks import tpch
 from benchmarks.tpch.queries import NUMBERS
-
 from tests.oracle.arena import Case, case
 from tests.oracle.harness import Maintained
 
