@@ -92,7 +92,15 @@ class RunningAirflow:
                     orphan.kill()
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """One request to the REST API."""
+        """One request to the REST API. A question is put again where Airflow's SQLite was locked, which is a 500."""
+        if method == "GET":
+            return wait_for(lambda: self._answer(method, path, body), f"{method} {path}", 20)
+        answer = self._answer(method, path, body)
+        assert answer is not None, f"{method} {path}: Airflow failed"
+        return answer
+
+    def _answer(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+        """None where Airflow itself failed."""
         request = urllib.request.Request(
             f"{self._services.url}/api/v2/{path}",
             method=method,
@@ -103,6 +111,8 @@ class RunningAirflow:
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as refused:
+            if refused.code >= 500:
+                return None
             raise AssertionError(f"{method} {path}: {refused.code} {refused.read().decode()}") from None
 
     def dag_ids(self) -> set[str]:

@@ -23,6 +23,8 @@ def test_an_unreachable_connect_server_is_named_without_its_token(monkeypatch):
         reserved.bind(("127.0.0.1", 0))
         port = reserved.getsockname()[1]
         monkeypatch.setenv("SPARK_REMOTE", f"sc://127.0.0.1:{port}/;token=s3cret")
+        # A session that other tests left active would be taken before any remote one.
+        monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
         with pytest.raises(
             ConnectionFault, match=rf"No Spark Connect server answers at 127\.0\.0\.1:{port}\."
         ) as raised:
