@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.oracle.fixtures import NewCase
@@ -244,3 +246,23 @@ def test_an_aggregate_of_the_users_own(new_case: NewCase) -> None:
 def test_elements_are_numbered_from_their_arrays(new_case: NewCase) -> None:
     with new_case(*SHOP) as case:
         maintain(case, "SELECT a.id, w.v, w.o FROM a, unnest(arr) WITH ORDINALITY AS w(v, o)", *SHOP_CYCLES)
+
+
+@pytest.mark.parametrize("call", ["array_agg(id)", "string_agg(id::text, ',')", "json_agg(id)"])
+def test_an_ordered_frame_keeps_the_rows_that_tie_together(new_case: NewCase, call: str) -> None:
+    """Rows that tie share one frame; a finer order would give each of them another."""
+    window = f"SELECT id, g, {call} OVER (ORDER BY g) AS s FROM b"
+    with new_case(*SHOP) as case:
+        maintain(case, window, *SHOP_CYCLES[:2])
+        with pytest.raises(Refused, match="order of rows that tie"):
+            Maintained.create(case, f"SELECT w.s, k.v FROM ({window}) w LEFT JOIN k USING (g)", name="st_1")
+        whole = window.replace("ORDER BY g", "PARTITION BY g")
+        Maintained.create(case, f"SELECT w.id, k.v FROM ({whole}) w LEFT JOIN k USING (g)", name="st_2")
+
+
+def test_what_a_grouping_groups_is_the_same_each_time(new_case: NewCase) -> None:
+    """Its old and new rows say which groups to compute anew, so rows that tie are numbered alike in both."""
+    with new_case(*SHOP) as case:
+        numbered = "SELECT t, row_number() OVER (ORDER BY g) AS r FROM k"
+        st = maintain(case, f"SELECT r, array_agg(t) AS ts FROM ({numbered}) s GROUP BY r", *SHOP_CYCLES[:0])
+        assert re.search(r'OVER \(ORDER BY \S+"g", \S+"t"', st.view.storage_query())

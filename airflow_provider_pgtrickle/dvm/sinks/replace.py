@@ -1,12 +1,14 @@
 """Δstored = query¹ ⋉ K − stored ⋉ K, K = the keys that the change touches.
 
-No old row is computed: those stored under a touched key are what was there. Key columns that the
-query does not show are kept hidden beside it.
+No old row is computed: those stored under a touched key are what was there, so the grouping itself may
+leave an order open. What it groups may not: from its old and new rows comes K. Key columns that the query
+does not show are kept hidden beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from airflow_provider_pgtrickle.dvm.differ import Differ, keys_from
 from airflow_provider_pgtrickle.dvm.expressions import column
@@ -19,6 +21,7 @@ from airflow_provider_pgtrickle.dvm.operators.set_operation import SetOperation
 from airflow_provider_pgtrickle.dvm.operators.weigh import difference
 from airflow_provider_pgtrickle.dvm.operators.window import Window
 from airflow_provider_pgtrickle.dvm.sinks.sink import Query, Sink, descend, expose, if_changed, visible
+from airflow_provider_pgtrickle.dvm.sinks.total_order import total_order
 
 
 class Replace(Sink):
@@ -35,9 +38,11 @@ class Replace(Sink):
     @classmethod
     def take(cls, query: Query) -> Sink | None:
         core = descend(query.root)
-        names = group_of(core)
-        if names is None:
+        if group_of(core) is None:
             return None
+        query = replace(query, root=total_order(query.root, but=core))
+        core = descend(query.root)
+        names = group_of(core) or ()
         root, found = expose(query.root, core, names, query.name)
         storage, hidden, keys = with_keys(query, root, found)
         return cls(query, storage, hidden, core, keys)

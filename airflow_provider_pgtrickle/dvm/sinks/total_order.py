@@ -23,13 +23,14 @@ _BY_POSITION = {"row_number", "ntile", "lag", "lead"}
 _BY_FRAME = {"first_value", "last_value", "nth_value"}
 
 
-def total_order(root: Node) -> Node:
-    """The tree with every window and ordered aggregate deterministic."""
-    return _Pass().visit(root)
+def total_order(root: Node, but: Node | None = None) -> Node:
+    """The tree with every window and ordered aggregate deterministic; `but` may leave its own order open."""
+    return _Pass(but).visit(root)
 
 
 class _Pass:
-    def __init__(self) -> None:
+    def __init__(self, but: Node | None) -> None:
+        self._but = but
         self._done: dict[int, Node] = {}
         self._alive: list[Node] = []
 
@@ -41,7 +42,9 @@ class _Pass:
             if parts:
                 visited = tuple(replace(p, core=self.visit(p.core)) if p.core is not None else p for p in parts)
                 fresh = replace(fresh, parts=visited)  # type: ignore[call-arg]
-            if isinstance(fresh, Aggregate):
+            if node is self._but:
+                pass
+            elif isinstance(fresh, Aggregate):
                 fresh = replace(fresh, aggregates=tuple((n, ordered_calls(x)) for n, x in fresh.aggregates))
             elif isinstance(fresh, Window):
                 fresh = replace(fresh, functions=tuple((n, _ordered_window(x, fresh)) for n, x in fresh.functions))
@@ -70,10 +73,10 @@ def _ordered_over(window: exp.Window, node: Window) -> exp.Expr:
     if _is_determined(function, keys | set(node.partition), [unparen(o.this) for o in ordered]):
         return window.copy()
     sensitive = is_order_sensitive(function)
-    if name in _BY_FRAME and not rows and not _reaches_its_end(name, spec):
+    if not rows and not _keeps_its_frame(name, window, sensitive):
         raise Refused(
             Reason.AMBIGUOUS_ORDER,
-            f"{window.sql('postgres')} picks one of several equal rows",
+            f"{window.sql('postgres')} depends on the order of rows that tie",
             "Add a unique column to its ORDER BY.",
         )
     if name not in _BY_POSITION | _BY_FRAME and not rows and not sensitive:
@@ -94,10 +97,20 @@ def _ordered_over(window: exp.Window, node: Window) -> exp.Expr:
 
 
 def _is_determined(function: exp.Expr, known: set[str], ordered: list[exp.Expr]) -> bool:
-    """A value picked from rows that tie is the same in each of them where it is made of what they tie on."""
-    if call_name(function) not in _BY_FRAME:
+    """What is taken from rows that tie is the same in each of them where it is made of what they tie on."""
+    if call_name(function) not in _BY_FRAME and not is_order_sensitive(function):
         return False
-    return columns_of(function) <= known or unparen(function.this) in ordered
+    return all(columns_of(a) <= known or unparen(a) in ordered for a in function.iter_expressions())
+
+
+def _keeps_its_frame(name: str, window: exp.Window, sensitive: bool) -> bool:
+    """Whether a frame that isn't counted in rows still means the same once rows no longer tie."""
+    spec = window.args.get("spec")
+    if name in _BY_FRAME:
+        return _reaches_its_end(name, spec)
+    if not sensitive:
+        return True
+    return not window.args.get("order") if spec is None else _reaches_its_end("nth_value", spec)
 
 
 def _reaches_its_end(name: str, spec: exp.Expr | None) -> bool:
