@@ -49,7 +49,8 @@ def _nothing_and_one_row(dsn: str, spark: object) -> Iterator[Measured]:
         submit = shutil.which("spark-submit", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
         if submit and _APP.exists():
             # The URL travels in the environment: arguments can be read by everybody on the machine.
-            environment = {**os.environ, "PGTRICKLE_DSN": conn.info.dsn, "PYSPARK_PYTHON": sys.executable}
+            url = psycopg.conninfo.make_conninfo(conn.info.dsn, password=conn.info.password)
+            environment = {**os.environ, "PGTRICKLE_DSN": url, "PYSPARK_PYTHON": sys.executable}
             command = [submit, "--master", "local[2]", str(_APP), "--tables", "st"]
             seconds, done = timed(lambda: subprocess.run(command, env=environment, capture_output=True, check=False))
             yield Measured("floor", "one row, cold spark-submit", seconds, {"exit code": done.returncode})

@@ -11,7 +11,7 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.capture.guard import guard
-from airflow_provider_pgtrickle.declare import columns, identity_index
+from airflow_provider_pgtrickle.declare import columns, identity_index, row_id_index
 from airflow_provider_pgtrickle.declare.columns import Column
 from airflow_provider_pgtrickle.declare.options import partition_key
 from airflow_provider_pgtrickle.declare.scalar import scalar
@@ -55,8 +55,7 @@ def create(
     conn.execute(statement)
     if partition_by:
         _create_partitions(conn, name, partition_by)
-    # Not unique: the id is a hash, and a match is confirmed on the identity columns.
-    conn.execute(sql.SQL("CREATE INDEX ON {} ({})").format(name.sql, sql.Identifier(ROW_ID)))
+    row_id_index.create(conn, name)
     relid = scalar(conn, "SELECT %s::pg_catalog.regclass::oid", (name.quoted,))
     guard(conn, relid)
     return relid

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from psycopg import sql
 
 from airflow_provider_pgtrickle.capture.layout import CHANGES
+from airflow_provider_pgtrickle.declare import row_id_index
 from airflow_provider_pgtrickle.dvm.buffers import ROW_ID, buffer_column
 from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.refresh import invariants
@@ -22,7 +24,10 @@ from airflow_provider_pgtrickle.refresh.consolidate import (
 )
 from airflow_provider_pgtrickle.refresh.sameness import agree, look_alike
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
-from airflow_provider_pgtrickle.refresh.stage import names
+from airflow_provider_pgtrickle.refresh.stage import analyze, names
+
+# From here on an index is cheaper built anew than grown.
+_MANY = 20_000
 
 
 @dataclass(frozen=True)
@@ -53,17 +58,15 @@ def apply(conn: Connection, sink: Sink, difference: Difference) -> Applied:
     return Applied(inserted, updated, deleted)
 
 
-def populate(conn: Connection, sink: Sink, stage: sql.Identifier) -> Applied:
+def populate(conn: Connection, sink: Sink, stage: sql.Identifier, rows: int) -> Applied:
     """Fill an empty table; there is nothing to compare with."""
-    if sink.keyed:
-        invariants.no_identity_stands_twice(conn, sink, stage)
     columns = names((ROW_ID, *sink.names))
-    # In the order of the row id, whose index then grows at its end and not all over.
-    inserted = conn.execute(
-        sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {} ORDER BY {}").format(
-            sink.table.sql, columns, columns, stage, sql.Identifier(ROW_ID)
-        )
-    ).rowcount
+    with row_id_index.built_afterwards(conn, sink.table) if rows >= _MANY else nullcontext():
+        inserted = conn.execute(
+            sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {}").format(sink.table.sql, columns, columns, stage)
+        ).rowcount
+    invariants.no_identity_stands_twice(conn, sink)
+    analyze(conn, sink.table.sql, inserted)
     return Applied(inserted=inserted)
 
 

@@ -10,7 +10,6 @@ from psycopg.types.json import Jsonb
 
 from airflow_provider_pgtrickle.capture.layout import CHANGES
 from airflow_provider_pgtrickle.catalog.records import StreamTable
-from airflow_provider_pgtrickle.declare import identity_index
 from airflow_provider_pgtrickle.errors import TransientFault
 from airflow_provider_pgtrickle.refresh import alerts, apply, history, lease, stage
 from airflow_provider_pgtrickle.refresh.alerts import Event
@@ -75,9 +74,7 @@ def _write(conn: Connection, member: Member, settings: Settings, rebuild: Rebuil
     sink = member.sink(conn)
     staged = _stage(conn, member, sink)
     if staged is not None and _is_first_content(conn, member, sink):
-        applied, rows = apply.populate(conn, sink, staged), staged
-        # Built over the rows at once, which takes a fraction of growing it row by row.
-        identity_index.ensure(conn, sink.table, sink.identity, keyed=sink.keyed)
+        applied, rows = apply.populate(conn, sink, staged, member.staged.rows), staged
     else:
         difference = member.difference
         if difference is None:
@@ -116,13 +113,14 @@ def _is_first_content(conn: Connection, member: Member, sink: Sink) -> bool:
 
 
 def _allow_memory(conn: Connection, rows: int) -> None:
-    """Grouping many rows on disk would take several times as long."""
+    """Grouping many rows, or building an index over them, on disk would take several times as long."""
     if rows >= _MUCH:
-        conn.execute(
-            "SELECT pg_catalog.set_config('work_mem', %s, true) WHERE"
-            " pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')) < pg_catalog.pg_size_bytes(%s)",
-            (_WORK_MEM, _WORK_MEM),
-        )
+        for setting in ("work_mem", "maintenance_work_mem"):
+            conn.execute(
+                "SELECT pg_catalog.set_config(%(name)s, %(least)s, true) WHERE"
+                " pg_catalog.pg_size_bytes(pg_catalog.current_setting(%(name)s)) < pg_catalog.pg_size_bytes(%(least)s)",
+                {"name": setting, "least": _WORK_MEM},
+            )
 
 
 def _exists(conn: Connection, buffer: str) -> bool:

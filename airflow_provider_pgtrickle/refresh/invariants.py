@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import psycopg
 from psycopg import sql
 
+from airflow_provider_pgtrickle.declare import identity_index
 from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.errors import InvariantViolated
 from airflow_provider_pgtrickle.refresh.consolidate import DUPLICATE, INSERT, OP, Difference, Sink
@@ -39,8 +41,9 @@ def no_identity_is_there_already(conn: Connection, sink: Sink, difference: Diffe
     """What is to be inserted meets no stored row of its identity. Asked after the deletions."""
     if not difference.counts.get(INSERT):
         return
+    # Counted, though one would do: asked for any, PostgreSQL expects to meet one soon, and scans the table for it.
     met = conn.execute(
-        sql.SQL("SELECT EXISTS (SELECT FROM {d} d JOIN {t} t ON t.{id} = d.{id} AND {same} WHERE d.{op} = {i})").format(
+        sql.SQL("SELECT count(*) FROM {d} d JOIN {t} t ON t.{id} = d.{id} AND {same} WHERE d.{op} = {i}").format(
             d=difference.table,
             t=sink.table.sql,
             id=sql.Identifier(ROW_ID),
@@ -57,18 +60,30 @@ def no_identity_is_there_already(conn: Connection, sink: Sink, difference: Diffe
         )
 
 
-def no_identity_stands_twice(conn: Connection, sink: Sink, stage: sql.Identifier) -> None:
-    """A whole content holds each identity once. Equal hashes are looked for first: there are hardly any."""
-    identity = sql.SQL(", ").join([sql.Identifier("s", ROW_ID), *(column.partition("s") for column in sink.key)])
-    twice = conn.execute(
-        sql.SQL(
-            "SELECT EXISTS (SELECT FROM {stage} s WHERE s.{id} IN"
-            " (SELECT {id} FROM {stage} GROUP BY 1 HAVING count(*) > 1) GROUP BY {identity} HAVING count(*) > 1)"
-        ).format(stage=stage, id=sql.Identifier(ROW_ID), identity=identity)
-    ).fetchone()
-    if twice is not None and twice[0]:
+def no_identity_stands_twice(conn: Connection, sink: Sink) -> None:
+    """A whole content holds each identity once: an index that allows no other proves it, or a search."""
+    try:
+        with conn.transaction():
+            proven = identity_index.ensure(conn, sink.table, sink.identity, keyed=sink.keyed)
+    except psycopg.errors.UniqueViolation:
+        twice = True
+    else:
+        twice = sink.keyed and not proven and _stands_twice(conn, sink)
+    if twice:
         raise InvariantViolated(
             f"The query yields the same identity ({', '.join(sink.identity)}) more than once",
             stream_table=str(sink.table),
             remedy=_REMEDY,
         )
+
+
+def _stands_twice(conn: Connection, sink: Sink) -> bool:
+    """Equal hashes are looked for first: there are hardly any."""
+    identity = sql.SQL(", ").join([sql.Identifier("s", ROW_ID), *(column.partition("s") for column in sink.key)])
+    found = conn.execute(
+        sql.SQL(
+            "SELECT EXISTS (SELECT FROM {table} s WHERE s.{id} IN"
+            " (SELECT {id} FROM {table} GROUP BY 1 HAVING count(*) > 1) GROUP BY {identity} HAVING count(*) > 1)"
+        ).format(table=sink.table.sql, id=sql.Identifier(ROW_ID), identity=identity)
+    ).fetchone()
+    return found is not None and bool(found[0])
