@@ -18,7 +18,6 @@ class Reason(Enum):
     VOLATILE_FUNCTION = ("never", "the query calls a volatile function, so no two runs agree")
     TIME_DEPENDENT = ("never", "the query's answer changes with the clock or the session, not only with its sources")
     NOT_CAPTURED = ("never", "a source can't have triggers, so its changes are not seen")
-    NESTED_LIMIT = ("not yet", "a LIMIT stands below the top of the query")
     AMBIGUOUS_ORDER = ("never", "the answer depends on the order of rows that the query leaves open")
     TOO_MANY_GROUPINGS = ("never", "more than 64 grouping sets")
     TOO_LARGE = ("not yet", "the query unfolds to more nodes than the engine takes")

@@ -17,8 +17,9 @@ from airflow_provider_pgtrickle.dvm.expressions import render
 from airflow_provider_pgtrickle.dvm.frontend import PASSES
 from airflow_provider_pgtrickle.dvm.frontend.build import Builder
 from airflow_provider_pgtrickle.dvm.frontend.covered import covered
+from airflow_provider_pgtrickle.dvm.frontend.drop_limit import drop_limit, is_bounded, number_of
 from airflow_provider_pgtrickle.dvm.frontend.inline_views import inline_views
-from airflow_provider_pgtrickle.dvm.frontend.parse import parse
+from airflow_provider_pgtrickle.dvm.frontend.parse import output_names, parse
 from airflow_provider_pgtrickle.dvm.frontend.prune import prune
 from airflow_provider_pgtrickle.dvm.frontend.refuse import Impossible, refuse
 from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
@@ -155,7 +156,7 @@ def analyze(canonical: str, schema: Schema) -> View:
     """The view of a canonical query. `QueryError` where it can't be a stream table in any mode."""
     try:
         query = parse(canonical)
-        outputs = _outputs(query)
+        outputs = tuple(output_names(query))
     except Refused as refused:
         return _full_only(canonical, (), schema, refused.refusal)
     try:
@@ -188,15 +189,9 @@ def round_trip(canonical: str) -> str | None:
         return None
 
 
-def _outputs(query: exp.Expr) -> tuple[str, ...]:
-    while isinstance(query, (exp.SetOperation, exp.Subquery)):
-        query = query.this
-    return tuple(i.alias_or_name or "?column?" for i in query.expressions)
-
-
 def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], schema: Schema) -> View:
     topk = _topk(query)
-    for rewrite_pass in PASSES if topk is None else (inline_views, refuse):
+    for rewrite_pass in PASSES if topk is None else (inline_views, drop_limit, refuse):
         query = rewrite_pass(query, schema)
     builder = Builder(schema)
     if topk is not None:
@@ -218,16 +213,10 @@ def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], 
 
 def _topk(query: exp.Query) -> TopK | None:
     limit, offset, order = (query.args.get(c) for c in ("limit", "offset", "order"))
-    if not order or not (limit or offset):
+    if not order or not is_bounded(query):
         return None
-    count = limit.expression if isinstance(limit, exp.Limit) else limit.args.get("count") if limit else None
     terms = ", ".join(render(t) for t in order.expressions)
-    return TopK(_number(count), _number(offset.expression) or 0 if offset else 0, terms)
-
-
-def _number(expression: exp.Expr | None) -> int | None:
-    found = expression.find(exp.Literal) if expression is not None else None
-    return int(found.name) if found is not None and found.name.isdigit() else None
+    return TopK(number_of(limit) if limit else None, (number_of(offset) or 0) if offset else 0, terms)
 
 
 def _used(root: Node, builder: Builder) -> dict[str, tuple[str, ...]]:

@@ -6,12 +6,14 @@ PostgreSQL as it is written, and `operators.dependent` differentiates what holds
 """
 
 from airflow_provider_pgtrickle.dvm.frontend.distinct_on import distinct_on
+from airflow_provider_pgtrickle.dvm.frontend.drop_limit import drop_limit
 from airflow_provider_pgtrickle.dvm.frontend.drop_order import drop_order
 from airflow_provider_pgtrickle.dvm.frontend.grouping_sets import grouping_sets
 from airflow_provider_pgtrickle.dvm.frontend.inline_views import inline_views
 from airflow_provider_pgtrickle.dvm.frontend.mark_sets import mark_sets
+from airflow_provider_pgtrickle.dvm.frontend.named_windows import named_windows
 from airflow_provider_pgtrickle.dvm.frontend.refuse import refuse
 
-PASSES = (inline_views, refuse, mark_sets, distinct_on, grouping_sets, drop_order)
+PASSES = (inline_views, mark_sets, drop_limit, refuse, named_windows, distinct_on, grouping_sets, drop_order)
 
 __all__ = ["PASSES"]

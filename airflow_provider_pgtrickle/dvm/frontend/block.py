@@ -48,7 +48,6 @@ def build(builder: Builder, select: exp.Select, scope: Scope) -> tuple[Node, lis
 
     outputs = [_output_name(i) for i in select.expressions]
     items = [bind(i.this if isinstance(i, exp.Alias) else i, scope) for i in select.expressions]
-    items = [_named_windows(i, select, scope) for i in items]
     having = [bind(t, scope) for t in conjuncts(select.args["having"].this)] if select.args.get("having") else []
 
     if select.args.get("group") or having or any(_aggregates(builder, e) for e in items):
@@ -179,28 +178,6 @@ def _over_groups(expression: exp.Expr, keys: list[tuple[exp.Expr, str]], calls: 
 
 
 # -- windows ---------------------------------------------------------------------------------------
-
-
-def _named_windows(expression: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
-    """OVER w written out."""
-    named = {w.name: w for w in select.args.get("windows") or []}
-    if not named:
-        return expression
-
-    def change(node: exp.Expr) -> exp.Expr | None:
-        if isinstance(node, exp.Window) and node.args.get("alias"):
-            base = named[node.args["alias"].name]
-            copy = node.copy()
-            copy.set("alias", None)
-            for clause in ("partition_by", "order", "spec"):
-                value = base.args.get(clause)
-                if value and not copy.args.get(clause):
-                    bound = [bind(v, scope) for v in value] if isinstance(value, list) else bind(value, scope)
-                    copy.set(clause, bound)
-            return copy
-        return None
-
-    return rewrite(expression, change)
 
 
 def _windowed(builder: Builder, node: Node, scope: Scope, items: list[exp.Expr]) -> tuple[Node, list[exp.Expr]]:

@@ -8,10 +8,11 @@ from airflow_provider_pgtrickle.dvm.emit import SOURCE_META
 from airflow_provider_pgtrickle.dvm.expressions import column
 from airflow_provider_pgtrickle.dvm.frontend import block
 from airflow_provider_pgtrickle.dvm.frontend.bind import bind_nested
+from airflow_provider_pgtrickle.dvm.frontend.drop_limit import is_bounded
+from airflow_provider_pgtrickle.dvm.frontend.limited import limited
 from airflow_provider_pgtrickle.dvm.frontend.scope import CommonTable, Scope
 from airflow_provider_pgtrickle.dvm.names import Namer
 from airflow_provider_pgtrickle.dvm.node import Node
-from airflow_provider_pgtrickle.dvm.operators.constant import Constant
 from airflow_provider_pgtrickle.dvm.operators.distinct import Distinct
 from airflow_provider_pgtrickle.dvm.operators.native import Native
 from airflow_provider_pgtrickle.dvm.operators.project import Project
@@ -34,29 +35,17 @@ class Builder:
 
     def query(self, query: exp.Expr, scope: Scope) -> tuple[Node, list[str]]:
         """The node of a query expression and its output columns' names as the query gives them."""
-        while isinstance(query, exp.Subquery) and not query.alias:
-            self._no_limit(query)
+        while isinstance(query, exp.Subquery) and not query.alias and not is_bounded(query):
             query = query.this
+        if isinstance(query, exp.Query) and is_bounded(query):
+            return limited(self, query, scope)
         if query.args.get("with_"):
             scope = self._with(query, scope)
-        self._no_limit(query)
         if isinstance(query, exp.Select):
             return block.build(self, query, scope)
         if isinstance(query, exp.SetOperation):
             return self._set_operation(query, scope)
-        if isinstance(query, exp.Values):
-            width = len(query.expressions[0].expressions)
-            outputs = [f"column{n}" for n in range(1, width + 1)]
-            return Constant(query.copy(), tuple(self.name(o) for o in outputs)), outputs
         raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{type(query).__name__} where a query is expected")
-
-    def _no_limit(self, query: exp.Expr) -> None:
-        if query.args.get("limit") or query.args.get("offset"):
-            raise Refused(
-                Reason.NESTED_LIMIT,
-                "LIMIT below the top",
-                "Use row_number() OVER (…) <= n, or make the limited part a stream table of its own.",
-            )
 
     # -- WITH ----------------------------------------------------------------------------------
 

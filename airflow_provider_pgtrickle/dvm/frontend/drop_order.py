@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.frontend.aggregates import is_order_sensitive
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.dvm.schema import Schema
 
+_FROM = (exp.From, exp.Join, exp.Lateral, exp.Subquery, exp.SetOperation, exp.CTE)
+
 
 def drop_order(query: exp.Query, schema: Schema) -> exp.Query:
     """
     SELECT a FROM t ORDER BY a  →  SELECT a FROM t
 
-    An aggregate above that takes its rows' order from a subquery's ORDER BY is refused.
+    An aggregate above that takes its rows' order from a derived table's ORDER BY is refused.
     """
     for node in list(query.find_all(exp.Select, exp.SetOperation, exp.Subquery)):
-        if not node.args.get("order") or node.args.get("limit") or node.args.get("offset"):
-            continue
-        if isinstance(node.parent, exp.Array):
+        if not node.args.get("order") or isinstance(node.parent, exp.Array):
             continue  # ARRAY(SELECT … ORDER BY …): here the order is the value
-        above = node.parent_select if node is not query else None
-        while above is not None:
-            for call in above.find_all(exp.AggFunc, exp.Anonymous):
-                if call.parent_select is above and is_order_sensitive(call):
-                    raise Refused(
-                        Reason.AMBIGUOUS_ORDER,
-                        f"{call.sql('postgres')} takes its order from a subquery",
-                        "Write the ORDER BY inside the aggregate.",
-                    )
-            above = above.parent_select
-        node.set("order", None)
+        for call in (c for reader in _readers(node) for c in _calls(reader)):
+            if is_order_sensitive(call):
+                raise Refused(
+                    Reason.AMBIGUOUS_ORDER,
+                    f"{call.sql('postgres')} takes its order from a subquery",
+                    "Write the ORDER BY inside the aggregate.",
+                )
+        if not node.args.get("limit") and not node.args.get("offset"):
+            node.set("order", None)
     return query
+
+
+def _readers(query: exp.Expr) -> Iterator[exp.Expr]:
+    """The blocks that a query's rows pass through, as a derived table or a WITH item."""
+    node = query.parent
+    while node is not None:
+        if isinstance(node, exp.Select):
+            yield node
+        elif isinstance(node, exp.SetOperation) and node.args.get("with_"):
+            yield from node.find_all(exp.Select)
+        elif isinstance(node, (exp.Subquery, exp.Exists)) and not isinstance(node.parent, _FROM):
+            return
+        node = node.parent
+
+
+def _calls(select: exp.Expr) -> Iterator[exp.Expr]:
+    return (c for c in select.find_all(exp.AggFunc, exp.Anonymous) if c.parent_select is select)

@@ -20,7 +20,10 @@ from airflow_provider_pgtrickle.dvm.expressions import (
     has_subquery,
 )
 from airflow_provider_pgtrickle.dvm.frontend.bind import bind, bind_nested
+from airflow_provider_pgtrickle.dvm.frontend.drop_limit import is_bounded
+from airflow_provider_pgtrickle.dvm.frontend.parse import output_names
 from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
+from airflow_provider_pgtrickle.dvm.frontend.subquery_order import make_total
 from airflow_provider_pgtrickle.dvm.node import Column, Node
 from airflow_provider_pgtrickle.dvm.operators.constant import Constant
 from airflow_provider_pgtrickle.dvm.operators.filter import Filter
@@ -137,8 +140,8 @@ def _table(builder: Builder, table: exp.Table, scope: Scope) -> Node:
 
 
 def _derived(builder: Builder, item: exp.Subquery, scope: Scope) -> Node:
-    if item.args.get("limit") or item.args.get("offset"):
-        builder._no_limit(item)
+    if is_bounded(item):
+        raise Refused(Reason.UNSUPPORTED_SYNTAX, "LIMIT after a derived table's parentheses")
     node, outputs = builder.query(item.this, scope.child())
     _register(scope, item, item.alias, outputs, node.names)
     return node
@@ -166,6 +169,7 @@ def _function(builder: Builder, item: exp.Expr, scope: Scope) -> Node:
     if ordinality:
         raise Refused(Reason.UNSUPPORTED_SYNTAX, "a subquery under WITH ORDINALITY")
     query = _all_of(bound, outputs)
+    make_total(builder, query)
     builder.note_reads(query)
     return Native(query, names, reads)
 
@@ -209,10 +213,7 @@ def _bare(item: exp.Expr) -> tuple[exp.Expr, list[str], bool]:
         bare = exp.Paren(this=bare)
         outputs = outputs or [f"column{n}" for n in range(1, len(item.expressions[0].expressions) + 1)]
     if not outputs and isinstance(bare, exp.Subquery):
-        first: exp.Expr = bare.this
-        while isinstance(first, (exp.SetOperation, exp.Subquery)):
-            first = first.this
-        outputs = [i.alias_or_name for i in first.expressions]
+        outputs = output_names(bare)
     if not outputs:
         outputs = [item.alias]
     return bare, outputs, ordinality

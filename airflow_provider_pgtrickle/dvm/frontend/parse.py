@@ -21,6 +21,33 @@ def parse(text: str) -> exp.Query:
         raise Refused(Reason.UNSUPPORTED_SYNTAX, str(error).splitlines()[0][:200]) from None
     while isinstance(tree, exp.Subquery) and not tree.alias:
         tree = tree.this
+    tree = _values_written_out(tree)
     if not isinstance(tree, exp.Query):
         raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{type(tree).__name__} is no query")
+    return tree
+
+
+def output_names(query: exp.Expr) -> list[str]:
+    """A query's columns as PostgreSQL names them: those of its first branch."""
+    while isinstance(query, (exp.SetOperation, exp.Subquery)):
+        query = query.this
+    return [i.alias_or_name or "?column?" for i in query.expressions]
+
+
+def _values_written_out(tree: exp.Expr) -> exp.Expr:
+    """VALUES in place of a query as the SELECT that PostgreSQL takes it for; sqlglot's own has a star for its list."""
+    if isinstance(tree, exp.Values):
+        tree = exp.Select(
+            expressions=[exp.Star()],
+            from_=exp.From(this=exp.Values(expressions=tree.expressions)),
+            **{clause: tree.args.get(clause) for clause in ("with_", "order", "limit", "offset")},
+        )
+    for select in tree.find_all(exp.Select):
+        source = select.args.get("from_")
+        if source is None or not isinstance(source.this, exp.Values) or not isinstance(select.expressions[0], exp.Star):
+            continue
+        width = len(source.this.expressions[0].expressions)
+        source.this.set("alias", exp.TableAlias(this=exp.to_identifier("*VALUES*", quoted=True)))
+        names = [f"column{n}" for n in range(1, width + 1)]
+        select.set("expressions", [exp.column(n, table="*VALUES*", quoted=True) for n in names])
     return tree

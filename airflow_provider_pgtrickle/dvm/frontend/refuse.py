@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.emit import SOURCE_META
+from airflow_provider_pgtrickle.dvm.frontend.drop_limit import shows_constants
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.dvm.schema import Schema
 
@@ -53,14 +54,17 @@ def refuse(query: exp.Query, schema: Schema) -> exp.Query:
 
 
 def _limits(query: exp.Query) -> None:
+    """At the top it says what the table is to hold, so it must say so; below it an arbitrary choice is the user's."""
     for node in query.find_all(exp.Select, exp.SetOperation, exp.Subquery):
         limited = node.args.get("limit") or node.args.get("offset")
-        if limited and not node.args.get("order"):
-            raise Impossible(
-                Reason.LIMIT_WITHOUT_ORDER,
-                limited.sql("postgres").strip(),
-                "Add ORDER BY beside the LIMIT, or apply the LIMIT when reading the stream table.",
-            )
+        if not limited or node.args.get("order"):
+            continue
+        what = limited.sql("postgres").strip()
+        if node is query:
+            remedy = "Add ORDER BY beside the LIMIT, or apply the LIMIT when reading the stream table."
+            raise Impossible(Reason.LIMIT_WITHOUT_ORDER, what, remedy)
+        if not shows_constants(node):
+            raise Refused(Reason.LIMIT_WITHOUT_ORDER, what, "Add ORDER BY beside the LIMIT; until then it runs FULL.")
 
 
 def _functions(query: exp.Query, schema: Schema) -> None:

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.emit import SOURCE_META
 from airflow_provider_pgtrickle.dvm.expressions import unparen
-from airflow_provider_pgtrickle.dvm.frontend.aggregates import aggregate_calls
+from airflow_provider_pgtrickle.dvm.frontend.open_frames import (
+    depends_on_ties,
+    made_finer,
+    may_be_finer,
+)
 from airflow_provider_pgtrickle.dvm.frontend.ordered_calls import ordered_calls
+from airflow_provider_pgtrickle.dvm.frontend.tie_breakers import row_breakers, tie_breakers, unordered
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.frontend.build import Builder
-
-_NUMBERING = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead)
 
 
 def make_total(builder: Builder, query: exp.Expr) -> None:
@@ -38,36 +40,13 @@ def _order_aggregates(select: exp.Select) -> None:
 
 
 def _order_windows(builder: Builder, select: exp.Select) -> None:
-    """Rows that are numbered among rows that tie: by the keys of their tables, where they come from tables."""
-    keys = _table_keys(builder, select)
-    for window in [w for item in select.expressions for w in item.find_all(exp.Window)]:
-        if window.parent_select is not select or not isinstance(window.this, _NUMBERING):
-            continue
-        if keys is None:
-            if window.args.get("order") is None:
-                raise Refused(Reason.AMBIGUOUS_ORDER, window.sql("postgres"), "Add a unique column to its ORDER BY.")
-            continue
-        order = window.args.get("order") or exp.Order(expressions=[])
-        order.set("expressions", [*order.expressions, *(k.copy() for k in keys)])
-        window.set("order", order)
-
-
-def _table_keys(builder: Builder, select: exp.Select) -> list[exp.Expr] | None:
-    """What tells the rows of a block's FROM apart: its tables' keys, or all their columns; None beyond plain tables."""
-    tables = [t for t in select.find_all(exp.Table) if t.parent_select is select and SOURCE_META in t.meta]
-    if len(tables) != len(select.args.get("joins") or []) + 1 or select.args.get("group"):
-        return None
-    keys: list[exp.Expr] = []
-    for table in tables:
-        source = builder.sources[table.meta[SOURCE_META]]
-        for held in source.columns:
-            if source.primary_key and held.name not in source.primary_key:
-                continue
-            reference: exp.Expr = exp.column(held.name, table=table.alias_or_name, quoted=True)
-            if not held.has_equality:
-                reference = exp.Cast(this=reference, to=exp.DataType.build("text"))
-            keys.append(exp.Ordered(this=reference))
-    return keys
+    """Rows that tie in a window: by what tells the rows of the block apart."""
+    windows = [w for w in select.find_all(exp.Window) if w.parent_select is select and depends_on_ties(w)]
+    breakers = row_breakers(builder, select) if windows else None
+    for window in windows:
+        if breakers is None or not may_be_finer(window):
+            raise Refused(Reason.AMBIGUOUS_ORDER, window.sql("postgres"), "Add a unique column to its ORDER BY.")
+        window.replace(made_finer(window, unordered(breakers, window)))
 
 
 def _order_elements(query: exp.Expr) -> None:
@@ -85,17 +64,23 @@ def _order_elements(query: exp.Expr) -> None:
 
 
 def _order_limit(builder: Builder, query: exp.Expr) -> None:
-    if isinstance(query, exp.Select) and _shows_its_order(query):
-        return
-    keys = _table_keys(builder, query) if isinstance(query, exp.Select) and not query.args.get("distinct") else None
-    if keys is None or any(next(aggregate_calls(i, builder.own_aggregates), None) for i in query.expressions):
+    limit, order = query.args.get("limit"), query.args.get("order")
+    if not order or _has_ties(limit):
+        return  # without an order all rows look alike (`refuse`), WITH TIES no choice is left open
+    breakers = tie_breakers(builder, query)
+    if breakers is not None:
+        order.set("expressions", [*order.expressions, *unordered(breakers, query)])
+    elif not (isinstance(query, exp.Select) and _shows_its_order(query)):
         raise Refused(
             Reason.AMBIGUOUS_ORDER,
-            "LIMIT in a subquery over something that is no table",
+            "which of the rows that tie a LIMIT in a subquery keeps",
             "Put every column it shows into its ORDER BY.",
         )
-    for key in keys:
-        query.args["order"].append("expressions", key)
+
+
+def _has_ties(limit: exp.Expr | None) -> bool:
+    options = limit.args.get("limit_options") if limit else None
+    return bool(options and options.args.get("with_ties"))
 
 
 def _shows_its_order(select: exp.Select) -> bool:

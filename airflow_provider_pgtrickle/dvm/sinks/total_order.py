@@ -12,15 +12,18 @@ from dataclasses import replace
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.expressions import column, columns_of, plain_column, rewrite, unparen
-from airflow_provider_pgtrickle.dvm.frontend.aggregates import call_name, is_order_sensitive
+from airflow_provider_pgtrickle.dvm.frontend.open_frames import (
+    called,
+    depends_on_ties,
+    made_finer,
+    may_be_finer,
+    picks_from_frame,
+)
 from airflow_provider_pgtrickle.dvm.frontend.ordered_calls import ordered_calls
 from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
 from airflow_provider_pgtrickle.dvm.operators.window import Window
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
-
-_BY_POSITION = {"row_number", "ntile", "lag", "lead"}
-_BY_FRAME = {"first_value", "last_value", "nth_value"}
 
 
 def total_order(root: Node, but: Node | None = None) -> Node:
@@ -60,68 +63,27 @@ def _ordered_window(call: exp.Expr, node: Window) -> exp.Expr:
 
 
 def _ordered_over(window: exp.Window, node: Window) -> exp.Expr:
-    function = window.this
-    while isinstance(function, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
-        function = function.this
-    name = call_name(function)
-    spec = window.args.get("spec")
-    rows = spec is not None and (spec.args.get("kind") or "").upper() == "ROWS"
-    ordered = window.args["order"].expressions if window.args.get("order") else []
-    keys = {n for n in (plain_column(o.this) for o in ordered) if n}
-    if any(key <= keys | set(node.partition) for key in node.child.unique_keys):
+    ordered = [unparen(o.this) for o in window.args["order"].expressions] if window.args.get("order") else []
+    keys = {n for n in map(plain_column, ordered) if n}
+    known = keys | set(node.partition)
+    if not depends_on_ties(window) or any(key <= known for key in node.child.unique_keys):
         return window.copy()
-    if _is_determined(function, keys | set(node.partition), [unparen(o.this) for o in ordered]):
+    if _is_determined(called(window), known, ordered):
         return window.copy()
-    sensitive = is_order_sensitive(function)
-    if not rows and not _keeps_its_frame(name, window, sensitive):
+    if not may_be_finer(window):
         raise Refused(
             Reason.AMBIGUOUS_ORDER,
             f"{window.sql('postgres')} depends on the order of rows that tie",
             "Add a unique column to its ORDER BY.",
         )
-    if name not in _BY_POSITION | _BY_FRAME and not rows and not sensitive:
-        return window.copy()
-    copy = window.copy()
-    order = copy.args.get("order") or exp.Order(expressions=[])
-    for extra in _tie_breakers(node, keys):
-        order.append("expressions", exp.Ordered(this=extra))
-    copy.set("order", order)
-    if not window.args.get("order") and spec is None:
-        copy.set(
-            "spec",
-            exp.WindowSpec(
-                kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="UNBOUNDED", end_side="FOLLOWING"
-            ),
-        )
-    return copy
+    return made_finer(window, [exp.Ordered(this=b) for b in _tie_breakers(node, keys)])
 
 
 def _is_determined(function: exp.Expr, known: set[str], ordered: list[exp.Expr]) -> bool:
     """What is taken from rows that tie is the same in each of them where it is made of what they tie on."""
-    if call_name(function) not in _BY_FRAME and not is_order_sensitive(function):
+    if not picks_from_frame(function):
         return False
     return all(columns_of(a) <= known or unparen(a) in ordered for a in function.iter_expressions())
-
-
-def _keeps_its_frame(name: str, window: exp.Window, sensitive: bool) -> bool:
-    """Whether a frame that isn't counted in rows still means the same once rows no longer tie."""
-    spec = window.args.get("spec")
-    if name in _BY_FRAME:
-        return _reaches_its_end(name, spec)
-    if not sensitive:
-        return True
-    return not window.args.get("order") if spec is None else _reaches_its_end("nth_value", spec)
-
-
-def _reaches_its_end(name: str, spec: exp.Expr | None) -> bool:
-    """Whether the frame begins (or ends) with the partition, so that a finer order picks one of the rows that tie."""
-    if spec is None:
-        return name == "first_value"
-    if spec.args.get("exclude") or any(isinstance(spec.args.get(end), exp.Expr) for end in ("start", "end")):
-        return False
-    if name == "first_value":
-        return spec.args.get("start") == "UNBOUNDED"
-    return spec.args.get("end") == "UNBOUNDED" and (name == "last_value" or spec.args.get("start") == "UNBOUNDED")
 
 
 def _tie_breakers(node: Window, ordered: set[str]) -> Iterable[exp.Expr]:

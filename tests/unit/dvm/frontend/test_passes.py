@@ -92,7 +92,7 @@ def test_a_function_that_returns_a_set_is_marked() -> None:
         ("SELECT a.id FROM public.a WHERE a.v < random()", Reason.VOLATILE_FUNCTION),
         ("SELECT a.id, now() AS n FROM public.a", Reason.TIME_DEPENDENT),
         ("SELECT a.id, CURRENT_DATE AS n FROM public.a", Reason.TIME_DEPENDENT),
-        ("SELECT x.id FROM (SELECT a.id FROM public.a ORDER BY a.v LIMIT 3) x", Reason.NESTED_LIMIT),
+        ("SELECT x.id FROM (SELECT a.id FROM public.a LIMIT 3) x", Reason.LIMIT_WITHOUT_ORDER),
         ("SELECT a FROM public.a", Reason.WHOLE_ROW),
     ],
 )

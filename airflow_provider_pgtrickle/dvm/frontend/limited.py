@@ -1,0 +1,31 @@
+"""ORDER BY … LIMIT below the top: PostgreSQL evaluates it as it stands, its order made total."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.dvm.emit import SOURCE_META
+from airflow_provider_pgtrickle.dvm.frontend.bind import bind_nested
+from airflow_provider_pgtrickle.dvm.frontend.parse import output_names
+from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
+from airflow_provider_pgtrickle.dvm.frontend.subquery_order import make_total
+from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.operators.native import Native
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.dvm.frontend.build import Builder
+
+
+def limited(builder: Builder, query: exp.Query, scope: Scope) -> tuple[Node, list[str]]:
+    """The node of a limited query expression, and its output names.
+
+    The same rows whenever it is evaluated, so its change is its new rows less its old ones.
+    """
+    outputs = output_names(query)
+    bound = bind_nested(query, scope)
+    make_total(builder, bound)
+    builder.note_reads(bound)
+    reads = frozenset(t.meta[SOURCE_META] for t in bound.find_all(exp.Table) if SOURCE_META in t.meta)
+    return Native(bound, tuple(builder.name(o) for o in outputs), reads), outputs
