@@ -31,8 +31,8 @@ def pruned(canonical: str) -> str:
 def is_open_ended(query: str) -> bool:
     """Whether columns added to a table later would change what `query` says.
 
-    >>> is_open_ended("SELECT count(*) FROM t"), is_open_ended("SELECT t.* FROM t")
-    (False, True)
+    >>> [is_open_ended(f"SELECT {what} FROM t") for what in ("count(*)", "t.*", "f(t.*)")]
+    [False, True, True]
     """
     try:
         tree = sqlglot.parse_one(query, dialect="postgres")
@@ -41,8 +41,10 @@ def is_open_ended(query: str) -> bool:
         return True
     if any(join.method.upper() == "NATURAL" for join in tree.find_all(exp.Join)):
         return True
+    if any(isinstance(column.this, exp.Star) for column in tree.find_all(exp.Column)):
+        return True
     return any(
-        isinstance(e, exp.Star) or (isinstance(e, exp.Column) and isinstance(e.this, exp.Star))
+        isinstance(e, exp.Star) and select.args.get("from_") and not isinstance(select.args["from_"].this, exp.Values)
         for select in tree.find_all(exp.Select)
         for e in select.expressions
     )

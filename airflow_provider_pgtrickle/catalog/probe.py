@@ -44,6 +44,8 @@ def probe(conn: Connection, query: str) -> Probe:
             canonical = _definition(conn, view)
             columns = _output_columns(conn, view)
             references = follow(conn, view)
+        texts = [canonical, *(text for _, text, _ in references.views.values())]
+        open_ended = open_ended or any(map(internals.is_open_ended, texts))
         _check_names(columns)
         used = _used(references, sources)
         _check_rights(conn, view, sources, used)

@@ -23,6 +23,7 @@ from airflow_provider_pgtrickle.dvm.frontend.parse import output_names, parse
 from airflow_provider_pgtrickle.dvm.frontend.prune import prune
 from airflow_provider_pgtrickle.dvm.frontend.refuse import Impossible, refuse
 from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
+from airflow_provider_pgtrickle.dvm.frontend.whole_rows import whole_rows
 from airflow_provider_pgtrickle.dvm.lower import SparkPlan, lower
 from airflow_provider_pgtrickle.dvm.lower.place import Describe, Slices
 from airflow_provider_pgtrickle.dvm.node import Node
@@ -191,7 +192,7 @@ def round_trip(canonical: str) -> str | None:
 
 def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], schema: Schema) -> View:
     topk = _topk(query)
-    for rewrite_pass in PASSES if topk is None else (inline_views, drop_limit, refuse):
+    for rewrite_pass in PASSES if topk is None else (inline_views, whole_rows, drop_limit, refuse):
         query = rewrite_pass(query, schema)
     builder = Builder(schema)
     if topk is not None:

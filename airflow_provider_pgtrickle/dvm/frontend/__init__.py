@@ -13,7 +13,10 @@ from airflow_provider_pgtrickle.dvm.frontend.inline_views import inline_views
 from airflow_provider_pgtrickle.dvm.frontend.mark_sets import mark_sets
 from airflow_provider_pgtrickle.dvm.frontend.named_windows import named_windows
 from airflow_provider_pgtrickle.dvm.frontend.refuse import refuse
+from airflow_provider_pgtrickle.dvm.frontend.whole_rows import whole_rows
 
-PASSES = (inline_views, mark_sets, drop_limit, refuse, named_windows, distinct_on, grouping_sets, drop_order)
+PASSES = (
+    inline_views, whole_rows, mark_sets, drop_limit, refuse, named_windows, distinct_on, grouping_sets, drop_order,
+)  # fmt: skip
 
 __all__ = ["PASSES"]

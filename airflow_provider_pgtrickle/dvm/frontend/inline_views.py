@@ -10,6 +10,8 @@ from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.dvm.schema import Schema
 
 MAX_TABLES = 2_000
+VIEW_META = "pgtrickle_view"
+"""Which view a derived table was."""
 
 
 def inline_views(query: exp.Query, schema: Schema) -> exp.Query:
@@ -28,6 +30,7 @@ def inline_views(query: exp.Query, schema: Schema) -> exp.Query:
         place = (table.db, table.name)
         if place in schema.views:
             derived = _derived(table, parse(schema.views[place]))
+            derived.meta[VIEW_META] = place
             pending.extend(derived.this.find_all(exp.Table))
             table.replace(derived)
         elif place in schema.sources:

@@ -103,6 +103,14 @@ def test_a_star_is_expanded(shop):
     assert probed.open_ended
 
 
+def test_a_row_as_one_value_is_all_of_its_table(shop):
+    shop.execute("CREATE VIEW whole AS SELECT to_jsonb(c) AS j FROM customers c")
+    for query in ("SELECT to_jsonb(c) AS j FROM customers c", "SELECT j FROM whole"):
+        probed = probe(shop, query)
+        assert used(probed) == {"public.customers": ("customer", "name")}
+        assert probed.open_ended
+
+
 def test_a_natural_join_is_resolved(shop):
     probed = probe(shop, "SELECT id FROM orders NATURAL JOIN customers")
     assert "USING (customer)" in probed.canonical

@@ -93,7 +93,7 @@ def test_a_function_that_returns_a_set_is_marked() -> None:
         ("SELECT a.id, now() AS n FROM public.a", Reason.TIME_DEPENDENT),
         ("SELECT a.id, CURRENT_DATE AS n FROM public.a", Reason.TIME_DEPENDENT),
         ("SELECT x.id FROM (SELECT a.id FROM public.a LIMIT 3) x", Reason.LIMIT_WITHOUT_ORDER),
-        ("SELECT a FROM public.a", Reason.WHOLE_ROW),
+        ("SELECT f(x.*) AS y FROM (SELECT a.id FROM public.a) x", Reason.WHOLE_ROW),
     ],
 )
 def test_what_has_no_difference_is_refused_by_name(query: str, reason: Reason) -> None:

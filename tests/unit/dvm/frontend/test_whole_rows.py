@@ -1,0 +1,63 @@
+"""t.* → ROW(t.id, …)::public.t: a row as one value is its columns, named by the table's row type."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_pgtrickle.dvm.frontend.inline_views import inline_views
+from airflow_provider_pgtrickle.dvm.frontend.parse import parse
+from airflow_provider_pgtrickle.dvm.frontend.whole_rows import whole_rows
+from airflow_provider_pgtrickle.dvm.reasons import Refused
+from tests.unit.dvm.shop import rewritten, schema, table
+
+NARROW = schema(table("a", ("id", "v"), 1), table("b", ("g", "v"), 2))
+
+
+def _rewritten(query: str) -> str:
+    return rewritten(whole_rows, query, NARROW)
+
+
+def test_a_row_is_written_out_under_its_type() -> None:
+    text = _rewritten("SELECT f(a.*) AS j FROM public.a")
+    assert text == 'SELECT F(CAST(ROW("a"."id", "a"."v") AS "public"."a")) AS j FROM public.a'
+
+
+def test_columns_go_by_the_names_that_the_query_gives_them() -> None:
+    assert 'ROW("x"."one", "x"."v")' in _rewritten("SELECT f(x.*) AS j FROM public.a x(one)")
+
+
+def test_a_subquery_may_name_the_row_around_it() -> None:
+    assert 'ROW("a"."id", "a"."v")' in _rewritten("SELECT (SELECT count(a.*) FROM public.b) AS n FROM public.a")
+
+
+def test_an_outer_join_gives_null_and_not_a_row_of_nulls() -> None:
+    text = _rewritten("SELECT count(a.*) AS n FROM public.b LEFT JOIN public.a ON a.id = b.g")
+    assert 'CASE WHEN NOT "a"."id" IS NULL THEN CAST(ROW' in text
+
+
+def test_a_view_has_a_row_type_too() -> None:
+    known = schema(
+        table("a", ("id", "v"), 1),
+        views={("public", "w"): "SELECT a.id FROM public.a"},
+        view_columns={("public", "w"): ("id",)},
+    )
+    assert 'CAST(ROW("w"."id") AS "public"."w")' in whole_rows(
+        inline_views(parse("SELECT f(w.*) AS j FROM public.w"), known), known
+    ).sql("postgres")
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("SELECT f(b.*) AS j FROM public.a LEFT JOIN public.b ON b.g = a.id", "no column of it is NOT NULL"),
+        ("SELECT f(x.*) AS j FROM (SELECT a.id FROM public.a) x", "no row type with a name"),
+    ],
+)
+def test_a_row_whose_value_is_not_known_is_refused(query: str, why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        _rewritten(query)
+
+
+def test_a_row_of_a_stream_table_is_refused() -> None:
+    with pytest.raises(Refused, match="internal columns"):
+        rewritten(whole_rows, "SELECT f(a.*) AS j FROM public.a", schema(table("a", kind="STREAM_TABLE")))
