@@ -243,6 +243,23 @@ def test_an_aggregate_of_the_users_own(new_case: NewCase) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT g, own.total(v) FILTER (WHERE v > 1) AS s FROM k GROUP BY g",
+        "SELECT g, own.total(DISTINCT v) FILTER (WHERE v > 1) + count(*) AS s FROM k GROUP BY g",
+        "SELECT g, v, own.total(v) FILTER (WHERE v > 1) OVER (PARTITION BY g) AS s FROM k",
+        "SELECT a.id, (SELECT own.total(v) FILTER (WHERE v > 1) FROM k WHERE k.g = a.g) AS s FROM a",
+        "SELECT x.s, a.id FROM a JOIN (SELECT g, own.total(v) FILTER (WHERE v > 1) AS s FROM k GROUP BY g) x USING (g)",
+        "SELECT g FROM k GROUP BY g HAVING own.total(v) FILTER (WHERE v IN (SELECT id FROM a)) > 0",
+    ],
+)
+def test_a_filtered_call_that_names_its_schema(new_case: NewCase, query: str) -> None:
+    own = "CREATE AGGREGATE own.total(int) (SFUNC = int4pl, STYPE = int, INITCOND = '0')"
+    with new_case(*SHOP, "CREATE SCHEMA own", own) as case:
+        maintain(case, query, *SHOP_CYCLES)
+
+
 def test_elements_are_numbered_from_their_arrays(new_case: NewCase) -> None:
     with new_case(*SHOP) as case:
         maintain(case, "SELECT a.id, w.v, w.o FROM a, unnest(arr) WITH ORDINALITY AS w(v, o)", *SHOP_CYCLES)

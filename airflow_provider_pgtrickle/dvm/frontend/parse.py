@@ -8,6 +8,8 @@ from sqlglot.errors import SqlglotError
 
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 
+_CLAUSES = (exp.Filter, exp.WithinGroup)
+
 
 def parse(text: str) -> exp.Query:
     """The one query in `text`."""
@@ -22,6 +24,7 @@ def parse(text: str) -> exp.Query:
     while isinstance(tree, exp.Subquery) and not tree.alias:
         tree = tree.this
     tree = _values_written_out(tree)
+    _qualify_calls(tree)
     if not isinstance(tree, exp.Query):
         raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{type(tree).__name__} is no query")
     return tree
@@ -51,3 +54,17 @@ def _values_written_out(tree: exp.Expr) -> exp.Expr:
         names = [f"column{n}" for n in range(1, width + 1)]
         select.set("expressions", [exp.column(n, table="*VALUES*", quoted=True) for n in names])
     return tree
+
+
+def _qualify_calls(tree: exp.Expr) -> None:
+    """own.agg(a) FILTER (…) filters a call of own.agg; sqlglot has it as a column of `own` that is a filtered call."""
+    for node in list(tree.find_all(exp.Column, exp.Dot)):
+        clause = node.this if isinstance(node, exp.Column) else node.expression
+        if not isinstance(clause, _CLAUSES):
+            continue
+        innermost = clause
+        while isinstance(innermost.this, _CLAUSES):
+            innermost = innermost.this
+        schema = node.args["table"] if isinstance(node, exp.Column) else node.this
+        innermost.set("this", exp.Dot(this=schema, expression=innermost.this))
+        node.replace(clause)

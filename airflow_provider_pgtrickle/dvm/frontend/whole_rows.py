@@ -60,7 +60,7 @@ def _refused(reference: exp.Column, why: str) -> Refused:
 
 def _shape(reference: exp.Column, item: exp.Expr, schema: Schema) -> tuple[tuple[str, str], list[str], frozenset[str]]:
     """The row type's name, its fields, and those that are never NULL."""
-    place = item.meta.get(VIEW_META)
+    place: tuple[str, str] = item.meta.get(VIEW_META, ("", ""))
     if place in schema.view_columns:
         return place, list(schema.view_columns[place]), frozenset()
     source = next((s for s in schema.sources.values() if s.key == item.meta.get(SOURCE_META)), None)
