@@ -34,9 +34,14 @@ class Settings:
     jdbc_jar: str = _setting("", "Path of the PostgreSQL JDBC driver; found by itself when empty.")
     spark_master: str = _setting("local[*]", "Master of the Spark session started when none is given.")
     spark_shuffle_partitions: int = _setting(2, "Shuffle partitions of a small refresh.")
+    pushdown_max_changes: int = _setting(
+        5_000_000,
+        "Changed rows up to which a difference is one statement in PostgreSQL; above it Spark joins and aggregates.",
+    )
     pushdown_max_rows: int = _setting(
         100_000,
-        "Changed rows up to which a delta is pushed to PostgreSQL whole; above it Spark joins and aggregates.",
+        "Rows of the largest source up to which a FULL is one statement in PostgreSQL; above it Spark joins and"
+        " aggregates.",
     )
     collect_max_rows: int = _setting(
         50_000, "Changed rows up to which a result comes to the driver; above it executors COPY it themselves."

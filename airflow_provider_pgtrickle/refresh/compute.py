@@ -67,7 +67,7 @@ def plan(
         expected_rows=expected,
         large=expected > settings.collect_max_rows and not here and not read_here,
         spark=None
-        if here or expected <= settings.pushdown_max_rows
+        if here or expected <= (settings.pushdown_max_rows if whole else settings.pushdown_max_changes)
         else _in_spark(coordinator, member, binding, whole, settings),
     )
     return MemberPlan(member.name, decision, known.source_changes, computation, whole, here)

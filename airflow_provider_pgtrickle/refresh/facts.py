@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,6 +18,8 @@ from airflow_provider_pgtrickle.refresh.frontier import Frontier
 from airflow_provider_pgtrickle.refresh.snapshot import Connection, Snapshot
 
 _TRIGGERS = "pgtrickle_capture_"
+
+_WORTH_ANALYZING = 5_000
 
 _BUFFERS = """
 SELECT s.key, b.oid::bigint, t.data_timestamp,
@@ -131,12 +133,7 @@ def sizes(conn: Connection, database: Database, sources: Sequence[Source]) -> di
     found = _estimates(conn, list(relids.values()))
     unknown = [source for source in sources if found.get(source.relid) is None]
     if unknown:
-        # In a session of its own, for the lock of an ANALYZE lasts as long as the transaction.
-        with database.connect(autocommit=True, application_name="pgtrickle analyze") as analyst:
-            for source in unknown:
-                # Where the role may not, it is a warning; where the table is locked, it is nothing.
-                analyst.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(sql.Identifier(source.schema, source.name)))
-            found |= _estimates(analyst, [source.relid for source in unknown])
+        found |= _analyzed(database, {s.relid: sql.Identifier(s.schema, s.name) for s in unknown})
     for source in unknown:
         if found.get(source.relid) is None:
             row = conn.execute(
@@ -144,6 +141,20 @@ def sizes(conn: Connection, database: Database, sources: Sequence[Source]) -> di
             ).fetchone()
             found[source.relid] = float(row[0]) if row else 0.0
     return {key: found[relid] or 0.0 for key, relid in relids.items()}
+
+
+def describe_changes(conn: Connection, database: Database, states: Iterable[SourceState]) -> None:
+    """Have PostgreSQL know a buffer that just grew: what was never analyzed, it takes for a few rows.
+
+    Planned for a few rows, a hundred thousand are joined one by one.
+    """
+    grown = {s.buffer: s for s in states if s.buffer and s.window and s.pending_rows >= _WORTH_ANALYZING}
+    if not grown:
+        return
+    known = _estimates(conn, list(grown))
+    unknown = {oid: s.source for oid, s in grown.items() if 2 * (known.get(oid) or 0.0) < s.pending_rows}
+    if unknown:
+        _analyzed(database, {oid: sql.Identifier(CHANGES, buffer_name(source)) for oid, source in unknown.items()})
 
 
 def buffer_name(source: Source) -> str:
@@ -200,6 +211,15 @@ def within(window: Window) -> sql.Composed:
         consumed = sql.SQL(", ").join(sql.SQL("{}::xid8").format(sql.Literal(str(xid))) for xid in window.also)
         condition += sql.SQL(" AND xid NOT IN ({})").format(consumed)
     return condition
+
+
+def _analyzed(database: Database, tables: Mapping[int, sql.Identifier]) -> dict[int, float | None]:
+    """ANALYZE in a session of its own, for its lock lasts as long as the transaction; the estimates it led to."""
+    with database.connect(autocommit=True, application_name="pgtrickle analyze") as analyst:
+        for table in tables.values():
+            # Where the role may not, it is a warning; where the table is locked, it is nothing.
+            analyst.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(table))
+        return _estimates(analyst, list(tables))
 
 
 def _estimates(conn: Connection, relids: list[int]) -> dict[int, float | None]:

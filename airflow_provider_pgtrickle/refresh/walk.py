@@ -221,6 +221,8 @@ def _read(conn: Connection, unit: Mapping[str, Member], trace: history.Trace) ->
 def _compute(conn: Connection, unit: Mapping[str, Member], request: Request, trace: history.Trace) -> None:
     with trace.phase("decide"):
         sizes = facts.sizes(conn, request.database, compute.sized(unit, forced=request.force_full))
+        changes = [state for member in unit.values() for state in member.states.values()]
+        facts.describe_changes(conn, request.database, changes)
     executor: Executor | None = None
     snapshot_id = ""
     before: dict[str, Member] = {}

@@ -57,7 +57,14 @@ def shop(dsn: str, spark: object) -> Iterator[PgTrickle]:
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(SHOP)
         conn.execute("ANALYZE")
-    with PgTrickle(dsn, spark, pushdown_max_rows=0, differential_max_change_ratio=0.0, read_partition_rows=200) as pt:  # type: ignore[arg-type]
+    with PgTrickle(
+        dsn,
+        spark,
+        pushdown_max_rows=0,
+        pushdown_max_changes=0,
+        differential_max_change_ratio=0.0,
+        read_partition_rows=200,
+    ) as pt:  # type: ignore[arg-type]
         pt.install()
         yield pt
 
