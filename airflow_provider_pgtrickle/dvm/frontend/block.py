@@ -97,7 +97,7 @@ def _project(builder: Builder, node: Node, scope: Scope, outputs: list[str], ite
     return Project(node, tuple((builder.name(o), i) for o, i in zip(outputs, items, strict=True)), parts)
 
 
-def _with_computed(builder: Builder, node: Node, scope: Scope, computed: list[tuple[str, exp.Expr]]) -> Node:
+def with_computed(builder: Builder, node: Node, scope: Scope, computed: list[tuple[str, exp.Expr]]) -> Node:
     """The node with further columns."""
     if not computed:
         return node
@@ -133,7 +133,7 @@ def _grouped(
             if call not in calls:
                 calls[call] = builder.name("agg")
     hoisted = {c: _hoisted(builder, c, computed) for c in calls}
-    node = _with_computed(builder, node, scope, computed)
+    node = with_computed(builder, node, scope, computed)
     rewritten = [_over_groups(e, keys, calls) for e in expressions]
     names = [k for _, k in keys]
     for expression in rewritten:
@@ -201,7 +201,7 @@ def _windowed(builder: Builder, node: Node, scope: Scope, items: list[exp.Expr])
             partition.append(name)
         copy.set("partition_by", [column(p) for p in partition])
         ready[window] = (frozenset(partition), _hoisted(builder, copy, computed))
-    node = _with_computed(builder, node, scope, computed)
+    node = with_computed(builder, node, scope, computed)
     by_partition: dict[frozenset[str], list[tuple[str, exp.Expr]]] = {}
     for window, (partition_names, call) in ready.items():
         by_partition.setdefault(partition_names, []).append((calls[window], call))

@@ -21,6 +21,7 @@ from airflow_provider_pgtrickle.dvm.expressions import (
 )
 from airflow_provider_pgtrickle.dvm.frontend.bind import bind, bind_nested
 from airflow_provider_pgtrickle.dvm.frontend.drop_limit import is_bounded
+from airflow_provider_pgtrickle.dvm.frontend.join_subqueries import join_subqueries
 from airflow_provider_pgtrickle.dvm.frontend.parse import output_names
 from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.dvm.frontend.subquery_order import make_total
@@ -44,9 +45,6 @@ class Group:
 
     relations: list[Node] = field(default_factory=list)
     terms: list[exp.Expr] = field(default_factory=list)
-
-    def node(self) -> Node:
-        return combine(self.relations, self.terms)
 
 
 def combine(relations: list[Node], terms: list[exp.Expr]) -> Node:
@@ -226,18 +224,24 @@ def _join(builder: Builder, left: Group, join: exp.Join, scope: Scope) -> Group:
     if _reads_neighbours(join.this, scope):
         if side not in ("", "LEFT"):
             raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{side} JOIN LATERAL", "Use LEFT or inner.")
-        return Group([_lateral(builder, left.node(), join, side == "LEFT", scope)])
+        return Group([_lateral(builder, _joined(builder, left, scope), join, side == "LEFT", scope)])
     known = set(scope.relations)
     right = _item(builder, join.this, scope, left)
     terms = _on(builder, join, scope, known, side)
     if not side and kind in ("", "INNER", "CROSS"):
         return Group([*left.relations, *right.relations], [*left.terms, *right.terms, *terms])
-    if any(has_subquery(t) for t in terms):
-        raise Refused(Reason.UNSUPPORTED_SYNTAX, "a subquery in an outer join's ON", "Move it into a derived table.")
-    condition = conjunction(terms)
+    first, second = _joined(builder, left, scope), _joined(builder, right, scope)
     if side == "RIGHT":
-        return Group([OuterJoin("LEFT", right.node(), left.node(), condition)])
-    return Group([OuterJoin(side, left.node(), right.node(), condition)])
+        side, first, second = "LEFT", second, first
+    first, second, terms = join_subqueries(builder, scope, side, first, second, terms)
+    return Group([OuterJoin(side, first, second, conjunction(terms))])
+
+
+def _joined(builder: Builder, group: Group, scope: Scope) -> Node:
+    from airflow_provider_pgtrickle.dvm.frontend.block import filtered
+
+    node = combine(group.relations, [t for t in group.terms if not has_subquery(t)])
+    return filtered(builder, node, scope, [t for t in group.terms if has_subquery(t)])
 
 
 def _on(builder: Builder, join: exp.Join, scope: Scope, left_aliases: set[str], side: str) -> list[exp.Expr]:
