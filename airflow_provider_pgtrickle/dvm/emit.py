@@ -6,7 +6,7 @@ subquery in place, so that PostgreSQL's planner sees through it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -189,6 +189,25 @@ class Emitter:
             return f"(SELECT * FROM {self._plain(source)} WHERE {part})" if part else self._plain(source)
         return self._adjusted(source, "now", self._pending_changes(source, bound.pending), "")
 
+    def is_adjusted(self, source: Source, is_old: bool) -> bool:
+        """Whether a source at one version is its table and its changes together."""
+        return self.relation(source, is_old) != self._plain(source) and source.key not in self.slices
+
+    def relation_where(self, source: Source, is_old: bool, condition: Callable[[str], str]) -> str:
+        """What stands in FROM for the rows of an adjusted source that meet a condition on an alias.
+
+        The table and the changes are both asked for it, so that the table's indexes serve: PostgreSQL takes no
+        semi-join into a union by itself.
+        """
+        bound = self._binding.sources[source.key]
+        if is_old:
+            assert bound.window is not None
+            body = self._sum_of(source, self._window_changes(source, bound.window), "-", condition)
+        else:
+            assert bound.pending is not None
+            body = self._sum_of(source, self._pending_changes(source, bound.pending), "", condition)
+        return f"({body})"
+
     def changes(self, source: Source) -> str:
         """The source's whole change, window and pending rows together."""
         bound = self._binding.sources[source.key]
@@ -250,15 +269,21 @@ class Emitter:
         return name
 
     def _adjusted(self, source: Source, version: str, changes: str, sign: str) -> str:
-        """source ± changes as a bag: rows the changes don't touch as they are, the touched ones summed."""
+        """source ± changes under a name of its own."""
         name = quote(f"__pgt_{version}_{source.key}")
-        if name in self._ctes:
-            return name
+        if name not in self._ctes:
+            self._ctes[name] = f"NOT MATERIALIZED ({self._sum_of(source, changes, sign)})"
+        return name
+
+    def _sum_of(
+        self, source: Source, changes: str, sign: str, condition: Callable[[str], str] = lambda _: "true"
+    ) -> str:
+        """source ± changes as a bag: rows the changes don't touch as they are, the touched ones summed."""
         columns, touch = self._columns_used(source), self._touch(source)
         plain, listed = self._plain(source), self._source_columns(source)
         touched = ", ".join(f"t.{quote(c)}" for c in touch)
         keys = f"SELECT {', '.join(quote(c) for c in touch)} FROM {changes}"
-        only = f" WHERE ({touched}) IN ({keys})" if touch else ""
+        only = f"({touched}) IN ({keys})" if touch else "true"
         group, restored = [], []
         for c in columns:
             column = f"s.{quote(c.name)}"
@@ -272,17 +297,22 @@ class Emitter:
                 group.append(f"{column}::text")
         summed = (
             f"SELECT {', '.join([*restored, f'sum(s.{self.weight}) AS __pgt_n'])} FROM ("
-            f"SELECT 1 AS {self.weight}, {listed} FROM {plain} AS t{only} "
-            f"UNION ALL SELECT {sign}{self.weight}, {listed} FROM {changes} AS c"
+            f"SELECT 1 AS {self.weight}, {listed} FROM {plain} AS t{_where(only, condition('t'))} "
+            f"UNION ALL SELECT {sign}{self.weight}, {listed} FROM {changes} AS c{_where(condition('c'))}"
             f") AS s GROUP BY {', '.join(group)} HAVING sum(s.{self.weight}) > 0"
         )
         many = "" if touch and source.kind != "STREAM_TABLE" else " CROSS JOIN LATERAL generate_series(1, u.__pgt_n)"
         items = ", ".join(f"u.{quote(c.name)}" for c in columns)
         parts = [f"SELECT {items} FROM ({summed}) AS u{many}"]
         if touch:
-            parts.insert(0, f"SELECT {listed} FROM {plain} AS t WHERE NOT (({touched}) IN ({keys}))")
-        self._ctes[name] = f"NOT MATERIALIZED ({' UNION ALL '.join(parts)})"
-        return name
+            untouched = _where(f"NOT (({touched}) IN ({keys}))", condition("t"))
+            parts.insert(0, f"SELECT {listed} FROM {plain} AS t{untouched}")
+        return " UNION ALL ".join(parts)
+
+
+def _where(*conditions: str) -> str:
+    terms = [c for c in conditions if c != "true"]
+    return f" WHERE {' AND '.join(terms)}" if terms else ""
 
 
 def window_predicate(window: Window) -> str:

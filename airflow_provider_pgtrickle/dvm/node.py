@@ -13,7 +13,7 @@ A relation is a bag. A weighted one carries `__pgt_w` beside its columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.emit import Emitter
 
 Key = frozenset[str]
+Condition = Callable[[Callable[[str], str]], str]
+"""A condition on a row, as SQL, given how its columns are written."""
 _DERIVED = ("columns", "own_sources", "unique_keys", "weighted", "heavy")
 
 
@@ -87,6 +89,11 @@ class Node:
 
     def select(self, e: Emitter) -> str:
         raise TypeError(f"{type(self).__name__} can't be rendered")
+
+    def select_where(self, e: Emitter, conditions: Sequence[Condition]) -> str | None:
+        """Its rows that meet one of these, which exclude each other; None where there is no better way than to ask
+        for them all."""
+        return None
 
     def label(self) -> str:
         """One line for the operator tree."""

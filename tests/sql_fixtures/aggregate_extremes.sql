@@ -404,11 +404,13 @@ FROM (
           ) AS __pgt_q22
           WHERE
             (
-              __pgt_q22."customer"
-            ) IN (
-              SELECT
-                __pgt_q30."customer"
-              FROM "__pgt_part_5" AS __pgt_q30
+              (
+                __pgt_q22."customer"
+              ) IN (
+                SELECT
+                  __pgt_q30."customer"
+                FROM "__pgt_part_5" AS __pgt_q30
+              )
             )
             OR (
               __pgt_q22."customer" IS NULL

@@ -173,11 +173,13 @@ WITH "__pgt_window_orders" AS (
             ) AS __pgt_q15
             WHERE
               (
-                __pgt_q15."customer"
-              ) IN (
-                SELECT
-                  __pgt_q23."customer"
-                FROM "__pgt_part_1" AS __pgt_q23
+                (
+                  __pgt_q15."customer"
+                ) IN (
+                  SELECT
+                    __pgt_q23."customer"
+                  FROM "__pgt_part_1" AS __pgt_q23
+                )
               )
               OR (
                 __pgt_q15."customer" IS NULL
@@ -211,61 +213,185 @@ WITH "__pgt_window_orders" AS (
                 COUNT(*) AS "agg"
               FROM (
                 SELECT
-                  __pgt_q29."id",
-                  __pgt_q29."customer"
+                  __pgt_q32."id" AS "id",
+                  __pgt_q32."customer" AS "customer"
                 FROM (
                   SELECT
-                    __pgt_q30."id" AS "id",
-                    __pgt_q30."customer" AS "customer"
-                  FROM "__pgt_old_orders" AS __pgt_q30
-                ) AS __pgt_q29
-                WHERE
-                  (
-                    __pgt_q29."customer"
-                  ) IN (
+                    "id",
+                    "customer"
+                  FROM "shop"."orders" AS t
+                  WHERE
+                    NOT (
+                      (
+                        t."id"
+                      ) IN (
+                        SELECT
+                          "id"
+                        FROM "__pgt_window_orders"
+                      )
+                    )
+                    AND (
+                      t."customer"
+                    ) IN (
+                      SELECT
+                        __pgt_q31."customer"
+                      FROM "__pgt_part_1" AS __pgt_q31
+                    )
+                  UNION ALL
+                  SELECT
+                    u."id",
+                    u."customer"
+                  FROM (
                     SELECT
-                      __pgt_q31."customer"
-                    FROM "__pgt_part_1" AS __pgt_q31
-                  )
+                      s."id" AS "id",
+                      s."customer" AS "customer",
+                      SUM(s."__pgt_w") AS __pgt_n
+                    FROM (
+                      SELECT
+                        1 AS "__pgt_w",
+                        "id",
+                        "customer"
+                      FROM "shop"."orders" AS t
+                      WHERE
+                        (
+                          t."id"
+                        ) IN (
+                          SELECT
+                            "id"
+                          FROM "__pgt_window_orders"
+                        )
+                        AND (
+                          t."customer"
+                        ) IN (
+                          SELECT
+                            __pgt_q29."customer"
+                          FROM "__pgt_part_1" AS __pgt_q29
+                        )
+                      UNION ALL
+                      SELECT
+                        -"__pgt_w",
+                        "id",
+                        "customer"
+                      FROM "__pgt_window_orders" AS c
+                      WHERE
+                        (
+                          c."customer"
+                        ) IN (
+                          SELECT
+                            __pgt_q30."customer"
+                          FROM "__pgt_part_1" AS __pgt_q30
+                        )
+                    ) AS s
+                    GROUP BY
+                      s."id",
+                      s."customer"
+                    HAVING
+                      SUM(s."__pgt_w") > 0
+                  ) AS u
+                ) AS __pgt_q32
                 UNION ALL
                 SELECT
-                  __pgt_q29."id",
-                  __pgt_q29."customer"
+                  __pgt_q36."id" AS "id",
+                  __pgt_q36."customer" AS "customer"
                 FROM (
                   SELECT
-                    __pgt_q30."id" AS "id",
-                    __pgt_q30."customer" AS "customer"
-                  FROM "__pgt_old_orders" AS __pgt_q30
-                ) AS __pgt_q29
-                WHERE
-                  __pgt_q29."customer" IS NULL
-                  AND EXISTS(
+                    "id",
+                    "customer"
+                  FROM "shop"."orders" AS t
+                  WHERE
+                    NOT (
+                      (
+                        t."id"
+                      ) IN (
+                        SELECT
+                          "id"
+                        FROM "__pgt_window_orders"
+                      )
+                    )
+                    AND t."customer" IS NULL
+                    AND EXISTS(
+                      SELECT
+                        1
+                      FROM "__pgt_part_1" AS __pgt_q35
+                      WHERE
+                        __pgt_q35."customer" IS NULL
+                    )
+                  UNION ALL
+                  SELECT
+                    u."id",
+                    u."customer"
+                  FROM (
                     SELECT
-                      1
-                    FROM "__pgt_part_1" AS __pgt_q32
-                    WHERE
-                      __pgt_q32."customer" IS NULL
-                  )
+                      s."id" AS "id",
+                      s."customer" AS "customer",
+                      SUM(s."__pgt_w") AS __pgt_n
+                    FROM (
+                      SELECT
+                        1 AS "__pgt_w",
+                        "id",
+                        "customer"
+                      FROM "shop"."orders" AS t
+                      WHERE
+                        (
+                          t."id"
+                        ) IN (
+                          SELECT
+                            "id"
+                          FROM "__pgt_window_orders"
+                        )
+                        AND t."customer" IS NULL
+                        AND EXISTS(
+                          SELECT
+                            1
+                          FROM "__pgt_part_1" AS __pgt_q33
+                          WHERE
+                            __pgt_q33."customer" IS NULL
+                        )
+                      UNION ALL
+                      SELECT
+                        -"__pgt_w",
+                        "id",
+                        "customer"
+                      FROM "__pgt_window_orders" AS c
+                      WHERE
+                        c."customer" IS NULL
+                        AND EXISTS(
+                          SELECT
+                            1
+                          FROM "__pgt_part_1" AS __pgt_q34
+                          WHERE
+                            __pgt_q34."customer" IS NULL
+                        )
+                    ) AS s
+                    GROUP BY
+                      s."id",
+                      s."customer"
+                    HAVING
+                      SUM(s."__pgt_w") > 0
+                  ) AS u
+                ) AS __pgt_q36
               ) AS __pgt_q28
               GROUP BY
                 __pgt_q28."customer"
             ) AS __pgt_q27
             WHERE
               (
-                __pgt_q27."customer"
-              ) IN (
-                SELECT
-                  __pgt_q33."customer"
-                FROM "__pgt_part_1" AS __pgt_q33
+                (
+                  __pgt_q27."customer"
+                ) IN (
+                  SELECT
+                    __pgt_q37."customer"
+                  FROM "__pgt_part_1" AS __pgt_q37
+                )
               )
               OR (
                 __pgt_q27."customer" IS NULL
                 AND EXISTS(
                   SELECT
                     1
-                  FROM "__pgt_part_1" AS __pgt_q34
+                  FROM "__pgt_part_1" AS __pgt_q38
                   WHERE
-                    __pgt_q34."customer" IS NULL
+                    __pgt_q38."customer" IS NULL
                 )
               )
           ) AS __pgt_q26
@@ -277,27 +403,27 @@ WITH "__pgt_window_orders" AS (
     __pgt_q10."n"
 ), "__pgt_part_3" AS MATERIALIZED (
   SELECT DISTINCT
-    __pgt_q40."n" AS "n"
-  FROM "__pgt_part_2" AS __pgt_q40
+    __pgt_q44."n" AS "n"
+  FROM "__pgt_part_2" AS __pgt_q44
 ), "__pgt_part_4" AS MATERIALIZED (
   SELECT
-    __pgt_q37."n",
-    __pgt_q37."customers",
-    __pgt_q37."__pgt_count"
+    __pgt_q41."n",
+    __pgt_q41."customers",
+    __pgt_q41."__pgt_count"
   FROM (
     SELECT
-      __pgt_q38."n",
-      __pgt_q38."customers",
-      __pgt_q38."__pgt_count"
-    FROM "shop"."st_0" AS __pgt_q38
-  ) AS __pgt_q37
+      __pgt_q42."n",
+      __pgt_q42."customers",
+      __pgt_q42."__pgt_count"
+    FROM "shop"."st_0" AS __pgt_q42
+  ) AS __pgt_q41
   WHERE
     (
-      __pgt_q37."n"
+      __pgt_q41."n"
     ) IN (
       SELECT
-        __pgt_q39."n"
-      FROM "__pgt_part_3" AS __pgt_q39
+        __pgt_q43."n"
+      FROM "__pgt_part_3" AS __pgt_q43
     )
 ), "__pgt_part_5" AS MATERIALIZED (
   SELECT
@@ -315,14 +441,14 @@ WITH "__pgt_window_orders" AS (
     ) AS __pgt_q8
     UNION ALL
     SELECT
-      __pgt_q35."n",
-      __pgt_q35."__pgt_count"
+      __pgt_q39."n",
+      __pgt_q39."__pgt_count"
     FROM (
       SELECT
-        __pgt_q36."n" AS "n",
-        __pgt_q36."__pgt_count" AS "__pgt_count"
-      FROM "__pgt_part_4" AS __pgt_q36
-    ) AS __pgt_q35
+        __pgt_q40."n" AS "n",
+        __pgt_q40."__pgt_count" AS "__pgt_count"
+      FROM "__pgt_part_4" AS __pgt_q40
+    ) AS __pgt_q39
   ) AS __pgt_q7
   GROUP BY
     __pgt_q7."n"
@@ -368,15 +494,15 @@ FROM (
 ) AS __pgt_q1
 UNION ALL
 SELECT
-  __pgt_q41."__pgt_w",
-  __pgt_q41."n",
-  __pgt_q41."customers",
-  __pgt_q41."__pgt_count"
+  __pgt_q45."__pgt_w",
+  __pgt_q45."n",
+  __pgt_q45."customers",
+  __pgt_q45."__pgt_count"
 FROM (
   SELECT
     -1 AS "__pgt_w",
-    __pgt_q42."n",
-    __pgt_q42."customers",
-    __pgt_q42."__pgt_count"
-  FROM "__pgt_part_4" AS __pgt_q42
-) AS __pgt_q41
+    __pgt_q46."n",
+    __pgt_q46."customers",
+    __pgt_q46."__pgt_count"
+  FROM "__pgt_part_4" AS __pgt_q46
+) AS __pgt_q45

@@ -461,11 +461,13 @@ FROM (
           ) AS __pgt_q35
           WHERE
             (
-              __pgt_q35."country"
-            ) IN (
-              SELECT
-                __pgt_q46."country"
-              FROM "__pgt_part_7" AS __pgt_q46
+              (
+                __pgt_q35."country"
+              ) IN (
+                SELECT
+                  __pgt_q46."country"
+                FROM "__pgt_part_7" AS __pgt_q46
+              )
             )
             OR (
               __pgt_q35."country" IS NULL

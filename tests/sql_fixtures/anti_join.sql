@@ -292,22 +292,82 @@ FROM (
               1
             FROM (
               SELECT
-                __pgt_q30."id_2",
-                __pgt_q30."customer"
+                __pgt_q33."id" AS "id_2",
+                __pgt_q33."customer" AS "customer"
               FROM (
                 SELECT
-                  __pgt_q31."id" AS "id_2",
-                  __pgt_q31."customer" AS "customer"
-                FROM "__pgt_old_orders" AS __pgt_q31
-              ) AS __pgt_q30
-              WHERE
-                (
-                  __pgt_q30."customer"
-                ) IN (
+                  "id",
+                  "customer"
+                FROM "shop"."orders" AS t
+                WHERE
+                  NOT (
+                    (
+                      t."id"
+                    ) IN (
+                      SELECT
+                        "id"
+                      FROM "__pgt_window_orders"
+                    )
+                  )
+                  AND (
+                    t."customer"
+                  ) IN (
+                    SELECT
+                      __pgt_q32."k1"
+                    FROM "__pgt_part_2" AS __pgt_q32
+                  )
+                UNION ALL
+                SELECT
+                  u."id",
+                  u."customer"
+                FROM (
                   SELECT
-                    __pgt_q32."k1"
-                  FROM "__pgt_part_2" AS __pgt_q32
-                )
+                    s."id" AS "id",
+                    s."customer" AS "customer",
+                    SUM(s."__pgt_w") AS __pgt_n
+                  FROM (
+                    SELECT
+                      1 AS "__pgt_w",
+                      "id",
+                      "customer"
+                    FROM "shop"."orders" AS t
+                    WHERE
+                      (
+                        t."id"
+                      ) IN (
+                        SELECT
+                          "id"
+                        FROM "__pgt_window_orders"
+                      )
+                      AND (
+                        t."customer"
+                      ) IN (
+                        SELECT
+                          __pgt_q30."k1"
+                        FROM "__pgt_part_2" AS __pgt_q30
+                      )
+                    UNION ALL
+                    SELECT
+                      -"__pgt_w",
+                      "id",
+                      "customer"
+                    FROM "__pgt_window_orders" AS c
+                    WHERE
+                      (
+                        c."customer"
+                      ) IN (
+                        SELECT
+                          __pgt_q31."k1"
+                        FROM "__pgt_part_2" AS __pgt_q31
+                      )
+                  ) AS s
+                  GROUP BY
+                    s."id",
+                    s."customer"
+                  HAVING
+                    SUM(s."__pgt_w") > 0
+                ) AS u
+              ) AS __pgt_q33
             ) AS __pgt_q29
             WHERE
               (

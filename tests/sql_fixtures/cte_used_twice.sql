@@ -184,11 +184,13 @@ WITH "__pgt_window_orders" AS (
           ) AS __pgt_q10
           WHERE
             (
-              __pgt_q10."customer"
-            ) IN (
-              SELECT
-                __pgt_q18."customer"
-              FROM "__pgt_part_1" AS __pgt_q18
+              (
+                __pgt_q10."customer"
+              ) IN (
+                SELECT
+                  __pgt_q18."customer"
+                FROM "__pgt_part_1" AS __pgt_q18
+              )
             )
             OR (
               __pgt_q10."customer" IS NULL
@@ -222,65 +224,199 @@ WITH "__pgt_window_orders" AS (
               SUM(__pgt_q23."amount") AS "agg"
             FROM (
               SELECT
-                __pgt_q24."id",
-                __pgt_q24."customer",
-                __pgt_q24."amount"
+                __pgt_q27."id" AS "id",
+                __pgt_q27."customer" AS "customer",
+                __pgt_q27."amount" AS "amount"
               FROM (
                 SELECT
-                  __pgt_q25."id" AS "id",
-                  __pgt_q25."customer" AS "customer",
-                  __pgt_q25."amount" AS "amount"
-                FROM "__pgt_old_orders" AS __pgt_q25
-              ) AS __pgt_q24
-              WHERE
-                (
-                  __pgt_q24."customer"
-                ) IN (
+                  "id",
+                  "customer",
+                  "amount"
+                FROM "shop"."orders" AS t
+                WHERE
+                  NOT (
+                    (
+                      t."id"
+                    ) IN (
+                      SELECT
+                        "id"
+                      FROM "__pgt_window_orders"
+                    )
+                  )
+                  AND (
+                    t."customer"
+                  ) IN (
+                    SELECT
+                      __pgt_q26."customer"
+                    FROM "__pgt_part_1" AS __pgt_q26
+                  )
+                UNION ALL
+                SELECT
+                  u."id",
+                  u."customer",
+                  u."amount"
+                FROM (
                   SELECT
-                    __pgt_q26."customer"
-                  FROM "__pgt_part_1" AS __pgt_q26
-                )
+                    s."id" AS "id",
+                    s."customer" AS "customer",
+                    s."amount" AS "amount",
+                    SUM(s."__pgt_w") AS __pgt_n
+                  FROM (
+                    SELECT
+                      1 AS "__pgt_w",
+                      "id",
+                      "customer",
+                      "amount"
+                    FROM "shop"."orders" AS t
+                    WHERE
+                      (
+                        t."id"
+                      ) IN (
+                        SELECT
+                          "id"
+                        FROM "__pgt_window_orders"
+                      )
+                      AND (
+                        t."customer"
+                      ) IN (
+                        SELECT
+                          __pgt_q24."customer"
+                        FROM "__pgt_part_1" AS __pgt_q24
+                      )
+                    UNION ALL
+                    SELECT
+                      -"__pgt_w",
+                      "id",
+                      "customer",
+                      "amount"
+                    FROM "__pgt_window_orders" AS c
+                    WHERE
+                      (
+                        c."customer"
+                      ) IN (
+                        SELECT
+                          __pgt_q25."customer"
+                        FROM "__pgt_part_1" AS __pgt_q25
+                      )
+                  ) AS s
+                  GROUP BY
+                    s."id",
+                    s."customer",
+                    s."amount"
+                  HAVING
+                    SUM(s."__pgt_w") > 0
+                ) AS u
+              ) AS __pgt_q27
               UNION ALL
               SELECT
-                __pgt_q24."id",
-                __pgt_q24."customer",
-                __pgt_q24."amount"
+                __pgt_q31."id" AS "id",
+                __pgt_q31."customer" AS "customer",
+                __pgt_q31."amount" AS "amount"
               FROM (
                 SELECT
-                  __pgt_q25."id" AS "id",
-                  __pgt_q25."customer" AS "customer",
-                  __pgt_q25."amount" AS "amount"
-                FROM "__pgt_old_orders" AS __pgt_q25
-              ) AS __pgt_q24
-              WHERE
-                __pgt_q24."customer" IS NULL
-                AND EXISTS(
+                  "id",
+                  "customer",
+                  "amount"
+                FROM "shop"."orders" AS t
+                WHERE
+                  NOT (
+                    (
+                      t."id"
+                    ) IN (
+                      SELECT
+                        "id"
+                      FROM "__pgt_window_orders"
+                    )
+                  )
+                  AND t."customer" IS NULL
+                  AND EXISTS(
+                    SELECT
+                      1
+                    FROM "__pgt_part_1" AS __pgt_q30
+                    WHERE
+                      __pgt_q30."customer" IS NULL
+                  )
+                UNION ALL
+                SELECT
+                  u."id",
+                  u."customer",
+                  u."amount"
+                FROM (
                   SELECT
-                    1
-                  FROM "__pgt_part_1" AS __pgt_q27
-                  WHERE
-                    __pgt_q27."customer" IS NULL
-                )
+                    s."id" AS "id",
+                    s."customer" AS "customer",
+                    s."amount" AS "amount",
+                    SUM(s."__pgt_w") AS __pgt_n
+                  FROM (
+                    SELECT
+                      1 AS "__pgt_w",
+                      "id",
+                      "customer",
+                      "amount"
+                    FROM "shop"."orders" AS t
+                    WHERE
+                      (
+                        t."id"
+                      ) IN (
+                        SELECT
+                          "id"
+                        FROM "__pgt_window_orders"
+                      )
+                      AND t."customer" IS NULL
+                      AND EXISTS(
+                        SELECT
+                          1
+                        FROM "__pgt_part_1" AS __pgt_q28
+                        WHERE
+                          __pgt_q28."customer" IS NULL
+                      )
+                    UNION ALL
+                    SELECT
+                      -"__pgt_w",
+                      "id",
+                      "customer",
+                      "amount"
+                    FROM "__pgt_window_orders" AS c
+                    WHERE
+                      c."customer" IS NULL
+                      AND EXISTS(
+                        SELECT
+                          1
+                        FROM "__pgt_part_1" AS __pgt_q29
+                        WHERE
+                          __pgt_q29."customer" IS NULL
+                      )
+                  ) AS s
+                  GROUP BY
+                    s."id",
+                    s."customer",
+                    s."amount"
+                  HAVING
+                    SUM(s."__pgt_w") > 0
+                ) AS u
+              ) AS __pgt_q31
             ) AS __pgt_q23
             GROUP BY
               __pgt_q23."customer"
           ) AS __pgt_q22
           WHERE
             (
-              __pgt_q22."customer"
-            ) IN (
-              SELECT
-                __pgt_q28."customer"
-              FROM "__pgt_part_1" AS __pgt_q28
+              (
+                __pgt_q22."customer"
+              ) IN (
+                SELECT
+                  __pgt_q32."customer"
+                FROM "__pgt_part_1" AS __pgt_q32
+              )
             )
             OR (
               __pgt_q22."customer" IS NULL
               AND EXISTS(
                 SELECT
                   1
-                FROM "__pgt_part_1" AS __pgt_q29
+                FROM "__pgt_part_1" AS __pgt_q33
                 WHERE
-                  __pgt_q29."customer" IS NULL
+                  __pgt_q33."customer" IS NULL
               )
             )
         ) AS __pgt_q21
@@ -289,87 +425,87 @@ WITH "__pgt_window_orders" AS (
   ) AS __pgt_q6
 ), "__pgt_part_3" AS MATERIALIZED (
   SELECT
-    MAX(__pgt_q31."total_3") AS "agg_3"
+    MAX(__pgt_q35."total_3") AS "agg_3"
   FROM (
     SELECT
-      __pgt_q32."agg_2" AS "total_3"
+      __pgt_q36."agg_2" AS "total_3"
     FROM (
       SELECT
-        __pgt_q33."customer_4",
-        SUM(__pgt_q33."amount_2") AS "agg_2"
+        __pgt_q37."customer_4",
+        SUM(__pgt_q37."amount_2") AS "agg_2"
       FROM (
         SELECT
-          __pgt_q34."id" AS "id_2",
-          __pgt_q34."customer" AS "customer_4",
-          __pgt_q34."amount" AS "amount_2"
-        FROM "shop"."orders" AS __pgt_q34
-      ) AS __pgt_q33
+          __pgt_q38."id" AS "id_2",
+          __pgt_q38."customer" AS "customer_4",
+          __pgt_q38."amount" AS "amount_2"
+        FROM "shop"."orders" AS __pgt_q38
+      ) AS __pgt_q37
       GROUP BY
-        __pgt_q33."customer_4"
-    ) AS __pgt_q32
-  ) AS __pgt_q31
+        __pgt_q37."customer_4"
+    ) AS __pgt_q36
+  ) AS __pgt_q35
 ), "__pgt_delta_4" AS MATERIALIZED (
   SELECT
-    __pgt_q42."__pgt_w",
-    __pgt_q42."agg_3"
+    __pgt_q46."__pgt_w",
+    __pgt_q46."agg_3"
   FROM (
     SELECT
       1 AS "__pgt_w",
-      __pgt_q43."agg_3"
+      __pgt_q47."agg_3"
     FROM (
       SELECT
-        MAX(__pgt_q44."total_3") AS "agg_3"
+        MAX(__pgt_q48."total_3") AS "agg_3"
       FROM (
         SELECT
-          __pgt_q45."agg_2" AS "total_3"
+          __pgt_q49."agg_2" AS "total_3"
         FROM (
           SELECT
-            __pgt_q46."customer_4",
-            SUM(__pgt_q46."amount_2") AS "agg_2"
+            __pgt_q50."customer_4",
+            SUM(__pgt_q50."amount_2") AS "agg_2"
           FROM (
             SELECT
-              __pgt_q47."id" AS "id_2",
-              __pgt_q47."customer" AS "customer_4",
-              __pgt_q47."amount" AS "amount_2"
-            FROM "shop"."orders" AS __pgt_q47
-          ) AS __pgt_q46
+              __pgt_q51."id" AS "id_2",
+              __pgt_q51."customer" AS "customer_4",
+              __pgt_q51."amount" AS "amount_2"
+            FROM "shop"."orders" AS __pgt_q51
+          ) AS __pgt_q50
           GROUP BY
-            __pgt_q46."customer_4"
-        ) AS __pgt_q45
-      ) AS __pgt_q44
-    ) AS __pgt_q43
-  ) AS __pgt_q42
+            __pgt_q50."customer_4"
+        ) AS __pgt_q49
+      ) AS __pgt_q48
+    ) AS __pgt_q47
+  ) AS __pgt_q46
   UNION ALL
   SELECT
-    __pgt_q48."__pgt_w",
-    __pgt_q48."agg_3"
+    __pgt_q52."__pgt_w",
+    __pgt_q52."agg_3"
   FROM (
     SELECT
       -1 AS "__pgt_w",
-      __pgt_q49."agg_3"
+      __pgt_q53."agg_3"
     FROM (
       SELECT
-        MAX(__pgt_q50."total_3") AS "agg_3"
+        MAX(__pgt_q54."total_3") AS "agg_3"
       FROM (
         SELECT
-          __pgt_q51."agg_2" AS "total_3"
+          __pgt_q55."agg_2" AS "total_3"
         FROM (
           SELECT
-            __pgt_q52."customer_4",
-            SUM(__pgt_q52."amount_2") AS "agg_2"
+            __pgt_q56."customer_4",
+            SUM(__pgt_q56."amount_2") AS "agg_2"
           FROM (
             SELECT
-              __pgt_q53."id" AS "id_2",
-              __pgt_q53."customer" AS "customer_4",
-              __pgt_q53."amount" AS "amount_2"
-            FROM "__pgt_old_orders" AS __pgt_q53
-          ) AS __pgt_q52
+              __pgt_q57."id" AS "id_2",
+              __pgt_q57."customer" AS "customer_4",
+              __pgt_q57."amount" AS "amount_2"
+            FROM "__pgt_old_orders" AS __pgt_q57
+          ) AS __pgt_q56
           GROUP BY
-            __pgt_q52."customer_4"
-        ) AS __pgt_q51
-      ) AS __pgt_q50
-    ) AS __pgt_q49
-  ) AS __pgt_q48
+            __pgt_q56."customer_4"
+        ) AS __pgt_q55
+      ) AS __pgt_q54
+    ) AS __pgt_q53
+  ) AS __pgt_q52
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -397,70 +533,70 @@ FROM (
           __pgt_q5."__pgt_w" AS "__pgt_w",
           __pgt_q5."customer_3",
           __pgt_q5."total_2",
-          __pgt_q30."agg_3"
+          __pgt_q34."agg_3"
         FROM "__pgt_delta_2" AS __pgt_q5
-        CROSS JOIN "__pgt_part_3" AS __pgt_q30
+        CROSS JOIN "__pgt_part_3" AS __pgt_q34
       ) AS __pgt_q4
       UNION ALL
       SELECT
-        __pgt_q35."__pgt_w",
-        __pgt_q35."customer_3",
-        __pgt_q35."total_2",
-        __pgt_q35."agg_3"
+        __pgt_q39."__pgt_w",
+        __pgt_q39."customer_3",
+        __pgt_q39."total_2",
+        __pgt_q39."agg_3"
       FROM (
         SELECT
-          __pgt_q41."__pgt_w" AS "__pgt_w",
-          __pgt_q36."customer_3",
-          __pgt_q36."total_2",
-          __pgt_q41."agg_3"
+          __pgt_q45."__pgt_w" AS "__pgt_w",
+          __pgt_q40."customer_3",
+          __pgt_q40."total_2",
+          __pgt_q45."agg_3"
         FROM (
           SELECT
-            __pgt_q37."customer_2" AS "customer_3",
-            __pgt_q37."total" AS "total_2"
+            __pgt_q41."customer_2" AS "customer_3",
+            __pgt_q41."total" AS "total_2"
           FROM (
             SELECT
-              __pgt_q38."customer" AS "customer_2",
-              __pgt_q38."agg" AS "total"
+              __pgt_q42."customer" AS "customer_2",
+              __pgt_q42."agg" AS "total"
             FROM (
               SELECT
-                __pgt_q39."customer",
-                SUM(__pgt_q39."amount") AS "agg"
+                __pgt_q43."customer",
+                SUM(__pgt_q43."amount") AS "agg"
               FROM (
                 SELECT
-                  __pgt_q40."id" AS "id",
-                  __pgt_q40."customer" AS "customer",
-                  __pgt_q40."amount" AS "amount"
-                FROM "shop"."orders" AS __pgt_q40
-              ) AS __pgt_q39
+                  __pgt_q44."id" AS "id",
+                  __pgt_q44."customer" AS "customer",
+                  __pgt_q44."amount" AS "amount"
+                FROM "shop"."orders" AS __pgt_q44
+              ) AS __pgt_q43
               GROUP BY
-                __pgt_q39."customer"
-            ) AS __pgt_q38
-          ) AS __pgt_q37
-        ) AS __pgt_q36
-        CROSS JOIN "__pgt_delta_4" AS __pgt_q41
-      ) AS __pgt_q35
+                __pgt_q43."customer"
+            ) AS __pgt_q42
+          ) AS __pgt_q41
+        ) AS __pgt_q40
+        CROSS JOIN "__pgt_delta_4" AS __pgt_q45
+      ) AS __pgt_q39
       UNION ALL
       SELECT
-        __pgt_q54."__pgt_w",
-        __pgt_q54."customer_3",
-        __pgt_q54."total_2",
-        __pgt_q54."agg_3"
+        __pgt_q58."__pgt_w",
+        __pgt_q58."customer_3",
+        __pgt_q58."total_2",
+        __pgt_q58."agg_3"
       FROM (
         SELECT
-          -__pgt_q55."__pgt_w" AS "__pgt_w",
-          __pgt_q55."customer_3",
-          __pgt_q55."total_2",
-          __pgt_q55."agg_3"
+          -__pgt_q59."__pgt_w" AS "__pgt_w",
+          __pgt_q59."customer_3",
+          __pgt_q59."total_2",
+          __pgt_q59."agg_3"
         FROM (
           SELECT
-            __pgt_q56."__pgt_w" * __pgt_q57."__pgt_w" AS "__pgt_w",
-            __pgt_q56."customer_3",
-            __pgt_q56."total_2",
-            __pgt_q57."agg_3"
-          FROM "__pgt_delta_2" AS __pgt_q56
-          CROSS JOIN "__pgt_delta_4" AS __pgt_q57
-        ) AS __pgt_q55
-      ) AS __pgt_q54
+            __pgt_q60."__pgt_w" * __pgt_q61."__pgt_w" AS "__pgt_w",
+            __pgt_q60."customer_3",
+            __pgt_q60."total_2",
+            __pgt_q61."agg_3"
+          FROM "__pgt_delta_2" AS __pgt_q60
+          CROSS JOIN "__pgt_delta_4" AS __pgt_q61
+        ) AS __pgt_q59
+      ) AS __pgt_q58
     ) AS __pgt_q3
     WHERE
       __pgt_q3."total_2" = (

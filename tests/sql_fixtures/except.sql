@@ -112,181 +112,181 @@ FROM (
     __pgt_q2."visitor"
   FROM (
     SELECT
-      __pgt_q24."page",
-      __pgt_q24."visitor"
+      __pgt_q3."page",
+      __pgt_q3."visitor"
     FROM (
       SELECT
-        __pgt_q25."page_2" AS "page",
-        __pgt_q25."visitor_2" AS "visitor"
+        __pgt_q4."page_2" AS "page",
+        __pgt_q4."visitor_2" AS "visitor"
       FROM (
         SELECT
-          __pgt_q26."page_2",
-          __pgt_q26."visitor_2"
+          __pgt_q5."page_2",
+          __pgt_q5."visitor_2"
         FROM (
           SELECT
-            __pgt_q27."page" AS "page_2",
-            __pgt_q27."visitor" AS "visitor_2"
+            __pgt_q6."page" AS "page_2",
+            __pgt_q6."visitor" AS "visitor_2"
           FROM (
             SELECT
-              __pgt_q28."page",
-              __pgt_q28."visitor"
+              __pgt_q7."page",
+              __pgt_q7."visitor"
             FROM (
               SELECT
-                __pgt_q29."page" AS "page",
-                __pgt_q29."visitor" AS "visitor"
-              FROM "shop"."clicks" AS __pgt_q29
-            ) AS __pgt_q28
+                __pgt_q8."page" AS "page",
+                __pgt_q8."visitor" AS "visitor"
+              FROM "shop"."clicks" AS __pgt_q8
+            ) AS __pgt_q7
             WHERE
               (
-                __pgt_q28."page"
+                __pgt_q7."page"
               ) IN (
                 SELECT
-                  __pgt_q30."page_2"
-                FROM "__pgt_part_1" AS __pgt_q30
+                  __pgt_q9."page_2"
+                FROM "__pgt_part_1" AS __pgt_q9
               )
             UNION ALL
             SELECT
-              __pgt_q28."page",
-              __pgt_q28."visitor"
+              __pgt_q7."page",
+              __pgt_q7."visitor"
             FROM (
               SELECT
-                __pgt_q29."page" AS "page",
-                __pgt_q29."visitor" AS "visitor"
-              FROM "shop"."clicks" AS __pgt_q29
-            ) AS __pgt_q28
+                __pgt_q8."page" AS "page",
+                __pgt_q8."visitor" AS "visitor"
+              FROM "shop"."clicks" AS __pgt_q8
+            ) AS __pgt_q7
             WHERE
-              __pgt_q28."page" IS NULL
+              __pgt_q7."page" IS NULL
               AND EXISTS(
                 SELECT
                   1
-                FROM "__pgt_part_1" AS __pgt_q31
+                FROM "__pgt_part_1" AS __pgt_q17
                 WHERE
-                  __pgt_q31."page_2" IS NULL
+                  __pgt_q17."page_2" IS NULL
               )
-          ) AS __pgt_q27
-        ) AS __pgt_q26
+          ) AS __pgt_q6
+        ) AS __pgt_q5
         EXCEPT
         SELECT
-          __pgt_q32."page_4",
-          __pgt_q32."visitor_4"
+          __pgt_q18."page_4",
+          __pgt_q18."visitor_4"
         FROM (
           SELECT
-            __pgt_q33."page_3" AS "page_4",
-            __pgt_q33."visitor_3" AS "visitor_4"
+            __pgt_q19."page_3" AS "page_4",
+            __pgt_q19."visitor_3" AS "visitor_4"
           FROM (
             SELECT
-              __pgt_q34."page_3",
-              __pgt_q34."visitor_3"
+              __pgt_q20."page_3",
+              __pgt_q20."visitor_3"
             FROM (
               SELECT
-                __pgt_q35."page" AS "page_3",
-                __pgt_q35."visitor" AS "visitor_3"
-              FROM "shop"."blocked" AS __pgt_q35
-            ) AS __pgt_q34
+                __pgt_q21."page" AS "page_3",
+                __pgt_q21."visitor" AS "visitor_3"
+              FROM "shop"."blocked" AS __pgt_q21
+            ) AS __pgt_q20
             WHERE
               (
-                __pgt_q34."page_3"
+                __pgt_q20."page_3"
               ) IN (
                 SELECT
-                  __pgt_q36."page_2"
-                FROM "__pgt_part_1" AS __pgt_q36
+                  __pgt_q22."page_2"
+                FROM "__pgt_part_1" AS __pgt_q22
               )
             UNION ALL
             SELECT
-              __pgt_q34."page_3",
-              __pgt_q34."visitor_3"
+              __pgt_q20."page_3",
+              __pgt_q20."visitor_3"
             FROM (
               SELECT
-                __pgt_q35."page" AS "page_3",
-                __pgt_q35."visitor" AS "visitor_3"
-              FROM "shop"."blocked" AS __pgt_q35
-            ) AS __pgt_q34
+                __pgt_q21."page" AS "page_3",
+                __pgt_q21."visitor" AS "visitor_3"
+              FROM "shop"."blocked" AS __pgt_q21
+            ) AS __pgt_q20
             WHERE
-              __pgt_q34."page_3" IS NULL
+              __pgt_q20."page_3" IS NULL
               AND EXISTS(
                 SELECT
                   1
-                FROM "__pgt_part_1" AS __pgt_q37
+                FROM "__pgt_part_1" AS __pgt_q23
                 WHERE
-                  __pgt_q37."page_2" IS NULL
+                  __pgt_q23."page_2" IS NULL
               )
-          ) AS __pgt_q33
-        ) AS __pgt_q32
-      ) AS __pgt_q25
-    ) AS __pgt_q24
+          ) AS __pgt_q19
+        ) AS __pgt_q18
+      ) AS __pgt_q4
+    ) AS __pgt_q3
     CROSS JOIN LATERAL (
       SELECT
-        ROW(__pgt_q24."page", __pgt_q24."visitor") AS r
-    ) AS __pgt_q39
+        ROW(__pgt_q3."page", __pgt_q3."visitor") AS r
+    ) AS __pgt_q25
     WHERE
-      __pgt_q39.r IN (
+      __pgt_q25.r IN (
         SELECT
-          ROW(__pgt_q38."page_2", __pgt_q38."visitor_2")
-        FROM "__pgt_part_1" AS __pgt_q38
+          ROW(__pgt_q24."page_2", __pgt_q24."visitor_2")
+        FROM "__pgt_part_1" AS __pgt_q24
       )
   ) AS __pgt_q2
 ) AS __pgt_q1
 UNION ALL
 SELECT
-  __pgt_q40."__pgt_w",
-  __pgt_q40."page",
-  __pgt_q40."visitor"
+  __pgt_q26."__pgt_w",
+  __pgt_q26."page",
+  __pgt_q26."visitor"
 FROM (
   SELECT
     -1 AS "__pgt_w",
-    __pgt_q41."page",
-    __pgt_q41."visitor"
+    __pgt_q27."page",
+    __pgt_q27."visitor"
   FROM (
     SELECT
-      __pgt_q47."page",
-      __pgt_q47."visitor"
+      __pgt_q28."page",
+      __pgt_q28."visitor"
     FROM (
       SELECT
-        __pgt_q48."page",
-        __pgt_q48."visitor"
+        __pgt_q29."page",
+        __pgt_q29."visitor"
       FROM (
         SELECT
-          __pgt_q49."page",
-          __pgt_q49."visitor"
-        FROM "shop"."st_0" AS __pgt_q49
-      ) AS __pgt_q48
+          __pgt_q30."page",
+          __pgt_q30."visitor"
+        FROM "shop"."st_0" AS __pgt_q30
+      ) AS __pgt_q29
       WHERE
         (
-          __pgt_q48."page"
+          __pgt_q29."page"
         ) IN (
           SELECT
-            __pgt_q50."page_2"
-          FROM "__pgt_part_1" AS __pgt_q50
+            __pgt_q31."page_2"
+          FROM "__pgt_part_1" AS __pgt_q31
         )
       UNION ALL
       SELECT
-        __pgt_q48."page",
-        __pgt_q48."visitor"
+        __pgt_q29."page",
+        __pgt_q29."visitor"
       FROM (
         SELECT
-          __pgt_q49."page",
-          __pgt_q49."visitor"
-        FROM "shop"."st_0" AS __pgt_q49
-      ) AS __pgt_q48
+          __pgt_q30."page",
+          __pgt_q30."visitor"
+        FROM "shop"."st_0" AS __pgt_q30
+      ) AS __pgt_q29
       WHERE
-        __pgt_q48."page" IS NULL
+        __pgt_q29."page" IS NULL
         AND EXISTS(
           SELECT
             1
-          FROM "__pgt_part_1" AS __pgt_q51
+          FROM "__pgt_part_1" AS __pgt_q32
           WHERE
-            __pgt_q51."page_2" IS NULL
+            __pgt_q32."page_2" IS NULL
         )
-    ) AS __pgt_q47
+    ) AS __pgt_q28
     CROSS JOIN LATERAL (
       SELECT
-        ROW(__pgt_q47."page", __pgt_q47."visitor") AS r
-    ) AS __pgt_q53
+        ROW(__pgt_q28."page", __pgt_q28."visitor") AS r
+    ) AS __pgt_q34
     WHERE
-      __pgt_q53.r IN (
+      __pgt_q34.r IN (
         SELECT
-          ROW(__pgt_q52."page_2", __pgt_q52."visitor_2")
-        FROM "__pgt_part_1" AS __pgt_q52
+          ROW(__pgt_q33."page_2", __pgt_q33."visitor_2")
+        FROM "__pgt_part_1" AS __pgt_q33
       )
-  ) AS __pgt_q41
-) AS __pgt_q40
+  ) AS __pgt_q27
+) AS __pgt_q26

@@ -308,67 +308,249 @@ FROM (
         SELECT
           __pgt_q23."id",
           __pgt_q23."customer",
-          __pgt_q28."id_2",
-          __pgt_q28."name"
+          __pgt_q32."id_2",
+          __pgt_q32."name"
         FROM (
           SELECT
-            __pgt_q24."id",
-            __pgt_q24."customer"
+            __pgt_q27."id" AS "id",
+            __pgt_q27."customer" AS "customer"
           FROM (
             SELECT
-              __pgt_q25."id" AS "id",
-              __pgt_q25."customer" AS "customer"
-            FROM "__pgt_old_orders" AS __pgt_q25
-          ) AS __pgt_q24
-          WHERE
-            (
-              __pgt_q24."customer"
-            ) IN (
+              "id",
+              "customer"
+            FROM "shop"."orders" AS t
+            WHERE
+              NOT (
+                (
+                  t."id"
+                ) IN (
+                  SELECT
+                    "id"
+                  FROM "__pgt_window_orders"
+                )
+              )
+              AND (
+                t."customer"
+              ) IN (
+                SELECT
+                  __pgt_q26."k1"
+                FROM "__pgt_part_1" AS __pgt_q26
+              )
+            UNION ALL
+            SELECT
+              u."id",
+              u."customer"
+            FROM (
               SELECT
-                __pgt_q26."k1"
-              FROM "__pgt_part_1" AS __pgt_q26
-            )
+                s."id" AS "id",
+                s."customer" AS "customer",
+                SUM(s."__pgt_w") AS __pgt_n
+              FROM (
+                SELECT
+                  1 AS "__pgt_w",
+                  "id",
+                  "customer"
+                FROM "shop"."orders" AS t
+                WHERE
+                  (
+                    t."id"
+                  ) IN (
+                    SELECT
+                      "id"
+                    FROM "__pgt_window_orders"
+                  )
+                  AND (
+                    t."customer"
+                  ) IN (
+                    SELECT
+                      __pgt_q24."k1"
+                    FROM "__pgt_part_1" AS __pgt_q24
+                  )
+                UNION ALL
+                SELECT
+                  -"__pgt_w",
+                  "id",
+                  "customer"
+                FROM "__pgt_window_orders" AS c
+                WHERE
+                  (
+                    c."customer"
+                  ) IN (
+                    SELECT
+                      __pgt_q25."k1"
+                    FROM "__pgt_part_1" AS __pgt_q25
+                  )
+              ) AS s
+              GROUP BY
+                s."id",
+                s."customer"
+              HAVING
+                SUM(s."__pgt_w") > 0
+            ) AS u
+          ) AS __pgt_q27
           UNION ALL
           SELECT
-            __pgt_q24."id",
-            __pgt_q24."customer"
+            __pgt_q31."id" AS "id",
+            __pgt_q31."customer" AS "customer"
           FROM (
             SELECT
-              __pgt_q25."id" AS "id",
-              __pgt_q25."customer" AS "customer"
-            FROM "__pgt_old_orders" AS __pgt_q25
-          ) AS __pgt_q24
-          WHERE
-            __pgt_q24."customer" IS NULL
-            AND EXISTS(
+              "id",
+              "customer"
+            FROM "shop"."orders" AS t
+            WHERE
+              NOT (
+                (
+                  t."id"
+                ) IN (
+                  SELECT
+                    "id"
+                  FROM "__pgt_window_orders"
+                )
+              )
+              AND t."customer" IS NULL
+              AND EXISTS(
+                SELECT
+                  1
+                FROM "__pgt_part_1" AS __pgt_q30
+                WHERE
+                  __pgt_q30."k1" IS NULL
+              )
+            UNION ALL
+            SELECT
+              u."id",
+              u."customer"
+            FROM (
               SELECT
-                1
-              FROM "__pgt_part_1" AS __pgt_q27
-              WHERE
-                __pgt_q27."k1" IS NULL
-            )
+                s."id" AS "id",
+                s."customer" AS "customer",
+                SUM(s."__pgt_w") AS __pgt_n
+              FROM (
+                SELECT
+                  1 AS "__pgt_w",
+                  "id",
+                  "customer"
+                FROM "shop"."orders" AS t
+                WHERE
+                  (
+                    t."id"
+                  ) IN (
+                    SELECT
+                      "id"
+                    FROM "__pgt_window_orders"
+                  )
+                  AND t."customer" IS NULL
+                  AND EXISTS(
+                    SELECT
+                      1
+                    FROM "__pgt_part_1" AS __pgt_q28
+                    WHERE
+                      __pgt_q28."k1" IS NULL
+                  )
+                UNION ALL
+                SELECT
+                  -"__pgt_w",
+                  "id",
+                  "customer"
+                FROM "__pgt_window_orders" AS c
+                WHERE
+                  c."customer" IS NULL
+                  AND EXISTS(
+                    SELECT
+                      1
+                    FROM "__pgt_part_1" AS __pgt_q29
+                    WHERE
+                      __pgt_q29."k1" IS NULL
+                  )
+              ) AS s
+              GROUP BY
+                s."id",
+                s."customer"
+              HAVING
+                SUM(s."__pgt_w") > 0
+            ) AS u
+          ) AS __pgt_q31
         ) AS __pgt_q23
         FULL JOIN (
           SELECT
-            __pgt_q29."id_2",
-            __pgt_q29."name"
+            __pgt_q36."id" AS "id_2",
+            __pgt_q36."name" AS "name"
           FROM (
             SELECT
-              __pgt_q30."id" AS "id_2",
-              __pgt_q30."name" AS "name"
-            FROM "__pgt_old_customers" AS __pgt_q30
-          ) AS __pgt_q29
-          WHERE
-            (
-              __pgt_q29."id_2"
-            ) IN (
+              "id",
+              "name"
+            FROM "shop"."customers" AS t
+            WHERE
+              NOT (
+                (
+                  t."id"
+                ) IN (
+                  SELECT
+                    "id"
+                  FROM "__pgt_window_customers"
+                )
+              )
+              AND (
+                t."id"
+              ) IN (
+                SELECT
+                  __pgt_q35."k1"
+                FROM "__pgt_part_1" AS __pgt_q35
+              )
+            UNION ALL
+            SELECT
+              u."id",
+              u."name"
+            FROM (
               SELECT
-                __pgt_q31."k1"
-              FROM "__pgt_part_1" AS __pgt_q31
-            )
-        ) AS __pgt_q28
+                s."id" AS "id",
+                s."name" AS "name",
+                SUM(s."__pgt_w") AS __pgt_n
+              FROM (
+                SELECT
+                  1 AS "__pgt_w",
+                  "id",
+                  "name"
+                FROM "shop"."customers" AS t
+                WHERE
+                  (
+                    t."id"
+                  ) IN (
+                    SELECT
+                      "id"
+                    FROM "__pgt_window_customers"
+                  )
+                  AND (
+                    t."id"
+                  ) IN (
+                    SELECT
+                      __pgt_q33."k1"
+                    FROM "__pgt_part_1" AS __pgt_q33
+                  )
+                UNION ALL
+                SELECT
+                  -"__pgt_w",
+                  "id",
+                  "name"
+                FROM "__pgt_window_customers" AS c
+                WHERE
+                  (
+                    c."id"
+                  ) IN (
+                    SELECT
+                      __pgt_q34."k1"
+                    FROM "__pgt_part_1" AS __pgt_q34
+                  )
+              ) AS s
+              GROUP BY
+                s."id",
+                s."name"
+              HAVING
+                SUM(s."__pgt_w") > 0
+            ) AS u
+          ) AS __pgt_q36
+        ) AS __pgt_q32
           ON (
-            __pgt_q28."id_2" = __pgt_q23."customer"
+            __pgt_q32."id_2" = __pgt_q23."customer"
           )
       ) AS __pgt_q22
     ) AS __pgt_q21

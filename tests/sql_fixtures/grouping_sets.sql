@@ -121,16 +121,16 @@ WITH "__pgt_window_orders" AS (
   ) AS u
 ), "__pgt_part_2" AS MATERIALIZED (
   SELECT
-    __pgt_q47."customer_3" AS "customer_3"
+    __pgt_q39."customer_3" AS "customer_3"
   FROM (
     SELECT
-      __pgt_q48."__pgt_w",
-      __pgt_q48."id" AS "id_2",
-      __pgt_q48."customer" AS "customer_3",
-      __pgt_q48."amount" AS "amount_2",
-      __pgt_q48."placed" AS "placed_3"
-    FROM "__pgt_window_orders" AS __pgt_q48
-  ) AS __pgt_q47
+      __pgt_q40."__pgt_w",
+      __pgt_q40."id" AS "id_2",
+      __pgt_q40."customer" AS "customer_3",
+      __pgt_q40."amount" AS "amount_2",
+      __pgt_q40."placed" AS "placed_3"
+    FROM "__pgt_window_orders" AS __pgt_q40
+  ) AS __pgt_q39
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -166,387 +166,708 @@ FROM (
           __pgt_q5."agg"
         FROM (
           SELECT
-            __pgt_q14."customer",
-            __pgt_q14."placed",
-            __pgt_q14."agg"
+            __pgt_q6."customer",
+            __pgt_q6."placed",
+            __pgt_q6."agg"
           FROM (
             SELECT
-              __pgt_q15."customer",
-              __pgt_q15."placed",
-              SUM(__pgt_q15."amount") AS "agg"
+              __pgt_q7."customer",
+              __pgt_q7."placed",
+              SUM(__pgt_q7."amount") AS "agg"
             FROM (
               SELECT
-                __pgt_q16."id",
-                __pgt_q16."customer",
-                __pgt_q16."amount",
-                __pgt_q16."placed"
+                __pgt_q8."id",
+                __pgt_q8."customer",
+                __pgt_q8."amount",
+                __pgt_q8."placed"
               FROM (
                 SELECT
-                  __pgt_q17."id" AS "id",
-                  __pgt_q17."customer" AS "customer",
-                  __pgt_q17."amount" AS "amount",
-                  __pgt_q17."placed" AS "placed"
-                FROM "shop"."orders" AS __pgt_q17
-              ) AS __pgt_q16
+                  __pgt_q9."id" AS "id",
+                  __pgt_q9."customer" AS "customer",
+                  __pgt_q9."amount" AS "amount",
+                  __pgt_q9."placed" AS "placed"
+                FROM "shop"."orders" AS __pgt_q9
+              ) AS __pgt_q8
               WHERE
                 (
-                  __pgt_q16."customer"
+                  __pgt_q8."customer"
                 ) IN (
                   SELECT
-                    __pgt_q18."customer"
-                  FROM "__pgt_part_1" AS __pgt_q18
+                    __pgt_q10."customer"
+                  FROM "__pgt_part_1" AS __pgt_q10
                 )
               UNION ALL
               SELECT
-                __pgt_q16."id",
-                __pgt_q16."customer",
-                __pgt_q16."amount",
-                __pgt_q16."placed"
+                __pgt_q8."id",
+                __pgt_q8."customer",
+                __pgt_q8."amount",
+                __pgt_q8."placed"
               FROM (
                 SELECT
-                  __pgt_q17."id" AS "id",
-                  __pgt_q17."customer" AS "customer",
-                  __pgt_q17."amount" AS "amount",
-                  __pgt_q17."placed" AS "placed"
-                FROM "shop"."orders" AS __pgt_q17
-              ) AS __pgt_q16
+                  __pgt_q9."id" AS "id",
+                  __pgt_q9."customer" AS "customer",
+                  __pgt_q9."amount" AS "amount",
+                  __pgt_q9."placed" AS "placed"
+                FROM "shop"."orders" AS __pgt_q9
+              ) AS __pgt_q8
               WHERE
-                __pgt_q16."customer" IS NULL
+                __pgt_q8."customer" IS NULL
                 AND EXISTS(
                   SELECT
                     1
-                  FROM "__pgt_part_1" AS __pgt_q19
+                  FROM "__pgt_part_1" AS __pgt_q13
                   WHERE
-                    __pgt_q19."customer" IS NULL
+                    __pgt_q13."customer" IS NULL
                 )
-            ) AS __pgt_q15
+            ) AS __pgt_q7
             GROUP BY
-              __pgt_q15."customer",
-              __pgt_q15."placed"
-          ) AS __pgt_q14
+              __pgt_q7."customer",
+              __pgt_q7."placed"
+          ) AS __pgt_q6
           CROSS JOIN LATERAL (
             SELECT
-              ROW(__pgt_q14."customer", __pgt_q14."placed") AS r
-          ) AS __pgt_q21
+              ROW(__pgt_q6."customer", __pgt_q6."placed") AS r
+          ) AS __pgt_q15
           WHERE
-            __pgt_q21.r IN (
+            __pgt_q15.r IN (
               SELECT
-                ROW(__pgt_q20."customer", __pgt_q20."placed")
-              FROM "__pgt_part_1" AS __pgt_q20
+                ROW(__pgt_q14."customer", __pgt_q14."placed")
+              FROM "__pgt_part_1" AS __pgt_q14
             )
         ) AS __pgt_q5
       ) AS __pgt_q4
       UNION ALL
       SELECT
-        __pgt_q22."__pgt_w",
-        __pgt_q22."customer",
-        __pgt_q22."placed",
-        __pgt_q22."agg"
+        __pgt_q16."__pgt_w",
+        __pgt_q16."customer",
+        __pgt_q16."placed",
+        __pgt_q16."agg"
       FROM (
         SELECT
           -1 AS "__pgt_w",
-          __pgt_q23."customer",
-          __pgt_q23."placed",
-          __pgt_q23."agg"
+          __pgt_q17."customer",
+          __pgt_q17."placed",
+          __pgt_q17."agg"
         FROM (
           SELECT
-            __pgt_q30."customer",
-            __pgt_q30."placed",
-            __pgt_q30."agg"
+            __pgt_q18."customer",
+            __pgt_q18."placed",
+            __pgt_q18."agg"
           FROM (
             SELECT
-              __pgt_q31."customer",
-              __pgt_q31."placed",
-              SUM(__pgt_q31."amount") AS "agg"
+              __pgt_q19."customer",
+              __pgt_q19."placed",
+              SUM(__pgt_q19."amount") AS "agg"
             FROM (
               SELECT
-                __pgt_q32."id",
-                __pgt_q32."customer",
-                __pgt_q32."amount",
-                __pgt_q32."placed"
+                __pgt_q23."id" AS "id",
+                __pgt_q23."customer" AS "customer",
+                __pgt_q23."amount" AS "amount",
+                __pgt_q23."placed" AS "placed"
               FROM (
                 SELECT
-                  __pgt_q33."id" AS "id",
-                  __pgt_q33."customer" AS "customer",
-                  __pgt_q33."amount" AS "amount",
-                  __pgt_q33."placed" AS "placed"
-                FROM "__pgt_old_orders" AS __pgt_q33
-              ) AS __pgt_q32
-              WHERE
-                (
-                  __pgt_q32."customer"
-                ) IN (
+                  "id",
+                  "customer",
+                  "amount",
+                  "placed"
+                FROM "shop"."orders" AS t
+                WHERE
+                  NOT (
+                    (
+                      t."id"
+                    ) IN (
+                      SELECT
+                        "id"
+                      FROM "__pgt_window_orders"
+                    )
+                  )
+                  AND (
+                    t."customer"
+                  ) IN (
+                    SELECT
+                      __pgt_q22."customer"
+                    FROM "__pgt_part_1" AS __pgt_q22
+                  )
+                UNION ALL
+                SELECT
+                  u."id",
+                  u."customer",
+                  u."amount",
+                  u."placed"
+                FROM (
                   SELECT
-                    __pgt_q34."customer"
-                  FROM "__pgt_part_1" AS __pgt_q34
-                )
+                    s."id" AS "id",
+                    s."customer" AS "customer",
+                    s."amount" AS "amount",
+                    s."placed" AS "placed",
+                    SUM(s."__pgt_w") AS __pgt_n
+                  FROM (
+                    SELECT
+                      1 AS "__pgt_w",
+                      "id",
+                      "customer",
+                      "amount",
+                      "placed"
+                    FROM "shop"."orders" AS t
+                    WHERE
+                      (
+                        t."id"
+                      ) IN (
+                        SELECT
+                          "id"
+                        FROM "__pgt_window_orders"
+                      )
+                      AND (
+                        t."customer"
+                      ) IN (
+                        SELECT
+                          __pgt_q20."customer"
+                        FROM "__pgt_part_1" AS __pgt_q20
+                      )
+                    UNION ALL
+                    SELECT
+                      -"__pgt_w",
+                      "id",
+                      "customer",
+                      "amount",
+                      "placed"
+                    FROM "__pgt_window_orders" AS c
+                    WHERE
+                      (
+                        c."customer"
+                      ) IN (
+                        SELECT
+                          __pgt_q21."customer"
+                        FROM "__pgt_part_1" AS __pgt_q21
+                      )
+                  ) AS s
+                  GROUP BY
+                    s."id",
+                    s."customer",
+                    s."amount",
+                    s."placed"
+                  HAVING
+                    SUM(s."__pgt_w") > 0
+                ) AS u
+              ) AS __pgt_q23
               UNION ALL
               SELECT
-                __pgt_q32."id",
-                __pgt_q32."customer",
-                __pgt_q32."amount",
-                __pgt_q32."placed"
+                __pgt_q27."id" AS "id",
+                __pgt_q27."customer" AS "customer",
+                __pgt_q27."amount" AS "amount",
+                __pgt_q27."placed" AS "placed"
               FROM (
                 SELECT
-                  __pgt_q33."id" AS "id",
-                  __pgt_q33."customer" AS "customer",
-                  __pgt_q33."amount" AS "amount",
-                  __pgt_q33."placed" AS "placed"
-                FROM "__pgt_old_orders" AS __pgt_q33
-              ) AS __pgt_q32
-              WHERE
-                __pgt_q32."customer" IS NULL
-                AND EXISTS(
+                  "id",
+                  "customer",
+                  "amount",
+                  "placed"
+                FROM "shop"."orders" AS t
+                WHERE
+                  NOT (
+                    (
+                      t."id"
+                    ) IN (
+                      SELECT
+                        "id"
+                      FROM "__pgt_window_orders"
+                    )
+                  )
+                  AND t."customer" IS NULL
+                  AND EXISTS(
+                    SELECT
+                      1
+                    FROM "__pgt_part_1" AS __pgt_q26
+                    WHERE
+                      __pgt_q26."customer" IS NULL
+                  )
+                UNION ALL
+                SELECT
+                  u."id",
+                  u."customer",
+                  u."amount",
+                  u."placed"
+                FROM (
                   SELECT
-                    1
-                  FROM "__pgt_part_1" AS __pgt_q35
-                  WHERE
-                    __pgt_q35."customer" IS NULL
-                )
-            ) AS __pgt_q31
+                    s."id" AS "id",
+                    s."customer" AS "customer",
+                    s."amount" AS "amount",
+                    s."placed" AS "placed",
+                    SUM(s."__pgt_w") AS __pgt_n
+                  FROM (
+                    SELECT
+                      1 AS "__pgt_w",
+                      "id",
+                      "customer",
+                      "amount",
+                      "placed"
+                    FROM "shop"."orders" AS t
+                    WHERE
+                      (
+                        t."id"
+                      ) IN (
+                        SELECT
+                          "id"
+                        FROM "__pgt_window_orders"
+                      )
+                      AND t."customer" IS NULL
+                      AND EXISTS(
+                        SELECT
+                          1
+                        FROM "__pgt_part_1" AS __pgt_q24
+                        WHERE
+                          __pgt_q24."customer" IS NULL
+                      )
+                    UNION ALL
+                    SELECT
+                      -"__pgt_w",
+                      "id",
+                      "customer",
+                      "amount",
+                      "placed"
+                    FROM "__pgt_window_orders" AS c
+                    WHERE
+                      c."customer" IS NULL
+                      AND EXISTS(
+                        SELECT
+                          1
+                        FROM "__pgt_part_1" AS __pgt_q25
+                        WHERE
+                          __pgt_q25."customer" IS NULL
+                      )
+                  ) AS s
+                  GROUP BY
+                    s."id",
+                    s."customer",
+                    s."amount",
+                    s."placed"
+                  HAVING
+                    SUM(s."__pgt_w") > 0
+                ) AS u
+              ) AS __pgt_q27
+            ) AS __pgt_q19
             GROUP BY
-              __pgt_q31."customer",
-              __pgt_q31."placed"
-          ) AS __pgt_q30
+              __pgt_q19."customer",
+              __pgt_q19."placed"
+          ) AS __pgt_q18
           CROSS JOIN LATERAL (
             SELECT
-              ROW(__pgt_q30."customer", __pgt_q30."placed") AS r
-          ) AS __pgt_q37
+              ROW(__pgt_q18."customer", __pgt_q18."placed") AS r
+          ) AS __pgt_q29
           WHERE
-            __pgt_q37.r IN (
+            __pgt_q29.r IN (
               SELECT
-                ROW(__pgt_q36."customer", __pgt_q36."placed")
-              FROM "__pgt_part_1" AS __pgt_q36
+                ROW(__pgt_q28."customer", __pgt_q28."placed")
+              FROM "__pgt_part_1" AS __pgt_q28
             )
-        ) AS __pgt_q23
-      ) AS __pgt_q22
+        ) AS __pgt_q17
+      ) AS __pgt_q16
     ) AS __pgt_q3
   ) AS __pgt_q2
   UNION ALL
   SELECT
-    __pgt_q38."__pgt_w",
-    __pgt_q38."customer_4" AS "customer_7",
-    __pgt_q38."placed_4" AS "placed_7",
-    __pgt_q38."which_2" AS "which_4",
-    __pgt_q38."total_2" AS "total_4"
+    __pgt_q30."__pgt_w",
+    __pgt_q30."customer_4" AS "customer_7",
+    __pgt_q30."placed_4" AS "placed_7",
+    __pgt_q30."which_2" AS "which_4",
+    __pgt_q30."total_2" AS "total_4"
   FROM (
     SELECT
-      __pgt_q39."__pgt_w",
-      __pgt_q39."customer_3" AS "customer_4",
+      __pgt_q31."__pgt_w",
+      __pgt_q31."customer_3" AS "customer_4",
       (
-        __pgt_q39."agg_2"
+        __pgt_q31."agg_2"
       )[1] AS "placed_4",
       1 AS "which_2",
-      __pgt_q39."agg_3" AS "total_2"
+      __pgt_q31."agg_3" AS "total_2"
     FROM (
       SELECT
-        __pgt_q40."__pgt_w",
-        __pgt_q40."customer_3",
-        __pgt_q40."agg_2",
-        __pgt_q40."agg_3"
+        __pgt_q32."__pgt_w",
+        __pgt_q32."customer_3",
+        __pgt_q32."agg_2",
+        __pgt_q32."agg_3"
       FROM (
         SELECT
           1 AS "__pgt_w",
-          __pgt_q41."customer_3",
-          __pgt_q41."agg_2",
-          __pgt_q41."agg_3"
+          __pgt_q33."customer_3",
+          __pgt_q33."agg_2",
+          __pgt_q33."agg_3"
         FROM (
           SELECT
-            __pgt_q42."customer_3",
-            __pgt_q42."agg_2",
-            __pgt_q42."agg_3"
+            __pgt_q34."customer_3",
+            __pgt_q34."agg_2",
+            __pgt_q34."agg_3"
           FROM (
             SELECT
-              __pgt_q43."customer_3",
-              ARRAY_AGG(__pgt_q43."placed_3" ORDER BY CAST((
-                __pgt_q43."placed_3"
+              __pgt_q35."customer_3",
+              ARRAY_AGG(__pgt_q35."placed_3" ORDER BY CAST((
+                __pgt_q35."placed_3"
               ) AS TEXT)) FILTER(WHERE
                 FALSE) AS "agg_2",
-              SUM(__pgt_q43."amount_2") AS "agg_3"
+              SUM(__pgt_q35."amount_2") AS "agg_3"
             FROM (
               SELECT
-                __pgt_q44."id_2",
-                __pgt_q44."customer_3",
-                __pgt_q44."amount_2",
-                __pgt_q44."placed_3"
+                __pgt_q36."id_2",
+                __pgt_q36."customer_3",
+                __pgt_q36."amount_2",
+                __pgt_q36."placed_3"
               FROM (
                 SELECT
-                  __pgt_q45."id" AS "id_2",
-                  __pgt_q45."customer" AS "customer_3",
-                  __pgt_q45."amount" AS "amount_2",
-                  __pgt_q45."placed" AS "placed_3"
-                FROM "shop"."orders" AS __pgt_q45
-              ) AS __pgt_q44
+                  __pgt_q37."id" AS "id_2",
+                  __pgt_q37."customer" AS "customer_3",
+                  __pgt_q37."amount" AS "amount_2",
+                  __pgt_q37."placed" AS "placed_3"
+                FROM "shop"."orders" AS __pgt_q37
+              ) AS __pgt_q36
               WHERE
                 (
-                  __pgt_q44."customer_3"
+                  __pgt_q36."customer_3"
                 ) IN (
                   SELECT
-                    __pgt_q46."customer_3"
-                  FROM "__pgt_part_2" AS __pgt_q46
+                    __pgt_q38."customer_3"
+                  FROM "__pgt_part_2" AS __pgt_q38
                 )
               UNION ALL
               SELECT
-                __pgt_q44."id_2",
-                __pgt_q44."customer_3",
-                __pgt_q44."amount_2",
-                __pgt_q44."placed_3"
+                __pgt_q36."id_2",
+                __pgt_q36."customer_3",
+                __pgt_q36."amount_2",
+                __pgt_q36."placed_3"
               FROM (
                 SELECT
-                  __pgt_q45."id" AS "id_2",
-                  __pgt_q45."customer" AS "customer_3",
-                  __pgt_q45."amount" AS "amount_2",
-                  __pgt_q45."placed" AS "placed_3"
-                FROM "shop"."orders" AS __pgt_q45
-              ) AS __pgt_q44
+                  __pgt_q37."id" AS "id_2",
+                  __pgt_q37."customer" AS "customer_3",
+                  __pgt_q37."amount" AS "amount_2",
+                  __pgt_q37."placed" AS "placed_3"
+                FROM "shop"."orders" AS __pgt_q37
+              ) AS __pgt_q36
               WHERE
-                __pgt_q44."customer_3" IS NULL
+                __pgt_q36."customer_3" IS NULL
                 AND EXISTS(
                   SELECT
                     1
-                  FROM "__pgt_part_2" AS __pgt_q49
+                  FROM "__pgt_part_2" AS __pgt_q41
                   WHERE
-                    __pgt_q49."customer_3" IS NULL
+                    __pgt_q41."customer_3" IS NULL
                 )
-            ) AS __pgt_q43
+            ) AS __pgt_q35
             GROUP BY
-              __pgt_q43."customer_3"
-          ) AS __pgt_q42
+              __pgt_q35."customer_3"
+          ) AS __pgt_q34
           WHERE
             (
-              __pgt_q42."customer_3"
-            ) IN (
-              SELECT
-                __pgt_q50."customer_3"
-              FROM "__pgt_part_2" AS __pgt_q50
+              (
+                __pgt_q34."customer_3"
+              ) IN (
+                SELECT
+                  __pgt_q42."customer_3"
+                FROM "__pgt_part_2" AS __pgt_q42
+              )
             )
             OR (
-              __pgt_q42."customer_3" IS NULL
+              __pgt_q34."customer_3" IS NULL
               AND EXISTS(
                 SELECT
                   1
-                FROM "__pgt_part_2" AS __pgt_q51
+                FROM "__pgt_part_2" AS __pgt_q43
                 WHERE
-                  __pgt_q51."customer_3" IS NULL
+                  __pgt_q43."customer_3" IS NULL
               )
             )
-        ) AS __pgt_q41
-      ) AS __pgt_q40
+        ) AS __pgt_q33
+      ) AS __pgt_q32
       UNION ALL
       SELECT
-        __pgt_q52."__pgt_w",
-        __pgt_q52."customer_3",
-        __pgt_q52."agg_2",
-        __pgt_q52."agg_3"
+        __pgt_q44."__pgt_w",
+        __pgt_q44."customer_3",
+        __pgt_q44."agg_2",
+        __pgt_q44."agg_3"
       FROM (
         SELECT
           -1 AS "__pgt_w",
-          __pgt_q53."customer_3",
-          __pgt_q53."agg_2",
-          __pgt_q53."agg_3"
+          __pgt_q45."customer_3",
+          __pgt_q45."agg_2",
+          __pgt_q45."agg_3"
         FROM (
           SELECT
-            __pgt_q54."customer_3",
-            __pgt_q54."agg_2",
-            __pgt_q54."agg_3"
+            __pgt_q46."customer_3",
+            __pgt_q46."agg_2",
+            __pgt_q46."agg_3"
           FROM (
             SELECT
-              __pgt_q55."customer_3",
-              ARRAY_AGG(__pgt_q55."placed_3" ORDER BY CAST((
-                __pgt_q55."placed_3"
+              __pgt_q47."customer_3",
+              ARRAY_AGG(__pgt_q47."placed_3" ORDER BY CAST((
+                __pgt_q47."placed_3"
               ) AS TEXT)) FILTER(WHERE
                 FALSE) AS "agg_2",
-              SUM(__pgt_q55."amount_2") AS "agg_3"
+              SUM(__pgt_q47."amount_2") AS "agg_3"
             FROM (
               SELECT
-                __pgt_q56."id_2",
-                __pgt_q56."customer_3",
-                __pgt_q56."amount_2",
-                __pgt_q56."placed_3"
+                __pgt_q51."id" AS "id_2",
+                __pgt_q51."customer" AS "customer_3",
+                __pgt_q51."amount" AS "amount_2",
+                __pgt_q51."placed" AS "placed_3"
               FROM (
                 SELECT
-                  __pgt_q57."id" AS "id_2",
-                  __pgt_q57."customer" AS "customer_3",
-                  __pgt_q57."amount" AS "amount_2",
-                  __pgt_q57."placed" AS "placed_3"
-                FROM "__pgt_old_orders" AS __pgt_q57
-              ) AS __pgt_q56
-              WHERE
-                (
-                  __pgt_q56."customer_3"
-                ) IN (
+                  "id",
+                  "customer",
+                  "amount",
+                  "placed"
+                FROM "shop"."orders" AS t
+                WHERE
+                  NOT (
+                    (
+                      t."id"
+                    ) IN (
+                      SELECT
+                        "id"
+                      FROM "__pgt_window_orders"
+                    )
+                  )
+                  AND (
+                    t."customer"
+                  ) IN (
+                    SELECT
+                      __pgt_q50."customer_3"
+                    FROM "__pgt_part_2" AS __pgt_q50
+                  )
+                UNION ALL
+                SELECT
+                  u."id",
+                  u."customer",
+                  u."amount",
+                  u."placed"
+                FROM (
                   SELECT
-                    __pgt_q58."customer_3"
-                  FROM "__pgt_part_2" AS __pgt_q58
-                )
+                    s."id" AS "id",
+                    s."customer" AS "customer",
+                    s."amount" AS "amount",
+                    s."placed" AS "placed",
+                    SUM(s."__pgt_w") AS __pgt_n
+                  FROM (
+                    SELECT
+                      1 AS "__pgt_w",
+                      "id",
+                      "customer",
+                      "amount",
+                      "placed"
+                    FROM "shop"."orders" AS t
+                    WHERE
+                      (
+                        t."id"
+                      ) IN (
+                        SELECT
+                          "id"
+                        FROM "__pgt_window_orders"
+                      )
+                      AND (
+                        t."customer"
+                      ) IN (
+                        SELECT
+                          __pgt_q48."customer_3"
+                        FROM "__pgt_part_2" AS __pgt_q48
+                      )
+                    UNION ALL
+                    SELECT
+                      -"__pgt_w",
+                      "id",
+                      "customer",
+                      "amount",
+                      "placed"
+                    FROM "__pgt_window_orders" AS c
+                    WHERE
+                      (
+                        c."customer"
+                      ) IN (
+                        SELECT
+                          __pgt_q49."customer_3"
+                        FROM "__pgt_part_2" AS __pgt_q49
+                      )
+                  ) AS s
+                  GROUP BY
+                    s."id",
+                    s."customer",
+                    s."amount",
+                    s."placed"
+                  HAVING
+                    SUM(s."__pgt_w") > 0
+                ) AS u
+              ) AS __pgt_q51
               UNION ALL
               SELECT
-                __pgt_q56."id_2",
-                __pgt_q56."customer_3",
-                __pgt_q56."amount_2",
-                __pgt_q56."placed_3"
+                __pgt_q55."id" AS "id_2",
+                __pgt_q55."customer" AS "customer_3",
+                __pgt_q55."amount" AS "amount_2",
+                __pgt_q55."placed" AS "placed_3"
               FROM (
                 SELECT
-                  __pgt_q57."id" AS "id_2",
-                  __pgt_q57."customer" AS "customer_3",
-                  __pgt_q57."amount" AS "amount_2",
-                  __pgt_q57."placed" AS "placed_3"
-                FROM "__pgt_old_orders" AS __pgt_q57
-              ) AS __pgt_q56
-              WHERE
-                __pgt_q56."customer_3" IS NULL
-                AND EXISTS(
+                  "id",
+                  "customer",
+                  "amount",
+                  "placed"
+                FROM "shop"."orders" AS t
+                WHERE
+                  NOT (
+                    (
+                      t."id"
+                    ) IN (
+                      SELECT
+                        "id"
+                      FROM "__pgt_window_orders"
+                    )
+                  )
+                  AND t."customer" IS NULL
+                  AND EXISTS(
+                    SELECT
+                      1
+                    FROM "__pgt_part_2" AS __pgt_q54
+                    WHERE
+                      __pgt_q54."customer_3" IS NULL
+                  )
+                UNION ALL
+                SELECT
+                  u."id",
+                  u."customer",
+                  u."amount",
+                  u."placed"
+                FROM (
                   SELECT
-                    1
-                  FROM "__pgt_part_2" AS __pgt_q59
-                  WHERE
-                    __pgt_q59."customer_3" IS NULL
-                )
-            ) AS __pgt_q55
+                    s."id" AS "id",
+                    s."customer" AS "customer",
+                    s."amount" AS "amount",
+                    s."placed" AS "placed",
+                    SUM(s."__pgt_w") AS __pgt_n
+                  FROM (
+                    SELECT
+                      1 AS "__pgt_w",
+                      "id",
+                      "customer",
+                      "amount",
+                      "placed"
+                    FROM "shop"."orders" AS t
+                    WHERE
+                      (
+                        t."id"
+                      ) IN (
+                        SELECT
+                          "id"
+                        FROM "__pgt_window_orders"
+                      )
+                      AND t."customer" IS NULL
+                      AND EXISTS(
+                        SELECT
+                          1
+                        FROM "__pgt_part_2" AS __pgt_q52
+                        WHERE
+                          __pgt_q52."customer_3" IS NULL
+                      )
+                    UNION ALL
+                    SELECT
+                      -"__pgt_w",
+                      "id",
+                      "customer",
+                      "amount",
+                      "placed"
+                    FROM "__pgt_window_orders" AS c
+                    WHERE
+                      c."customer" IS NULL
+                      AND EXISTS(
+                        SELECT
+                          1
+                        FROM "__pgt_part_2" AS __pgt_q53
+                        WHERE
+                          __pgt_q53."customer_3" IS NULL
+                      )
+                  ) AS s
+                  GROUP BY
+                    s."id",
+                    s."customer",
+                    s."amount",
+                    s."placed"
+                  HAVING
+                    SUM(s."__pgt_w") > 0
+                ) AS u
+              ) AS __pgt_q55
+            ) AS __pgt_q47
             GROUP BY
-              __pgt_q55."customer_3"
-          ) AS __pgt_q54
+              __pgt_q47."customer_3"
+          ) AS __pgt_q46
           WHERE
             (
-              __pgt_q54."customer_3"
-            ) IN (
-              SELECT
-                __pgt_q60."customer_3"
-              FROM "__pgt_part_2" AS __pgt_q60
+              (
+                __pgt_q46."customer_3"
+              ) IN (
+                SELECT
+                  __pgt_q56."customer_3"
+                FROM "__pgt_part_2" AS __pgt_q56
+              )
             )
             OR (
-              __pgt_q54."customer_3" IS NULL
+              __pgt_q46."customer_3" IS NULL
               AND EXISTS(
                 SELECT
                   1
-                FROM "__pgt_part_2" AS __pgt_q61
+                FROM "__pgt_part_2" AS __pgt_q57
                 WHERE
-                  __pgt_q61."customer_3" IS NULL
+                  __pgt_q57."customer_3" IS NULL
               )
             )
-        ) AS __pgt_q53
-      ) AS __pgt_q52
-    ) AS __pgt_q39
-  ) AS __pgt_q38
+        ) AS __pgt_q45
+      ) AS __pgt_q44
+    ) AS __pgt_q31
+  ) AS __pgt_q30
   UNION ALL
   SELECT
-    __pgt_q62."__pgt_w",
-    __pgt_q62."customer_6" AS "customer_7",
-    __pgt_q62."placed_6" AS "placed_7",
-    __pgt_q62."which_3" AS "which_4",
-    __pgt_q62."total_3" AS "total_4"
+    __pgt_q58."__pgt_w",
+    __pgt_q58."customer_6" AS "customer_7",
+    __pgt_q58."placed_6" AS "placed_7",
+    __pgt_q58."which_3" AS "which_4",
+    __pgt_q58."total_3" AS "total_4"
   FROM (
     SELECT
-      __pgt_q63."__pgt_w",
+      __pgt_q59."__pgt_w",
       (
-        __pgt_q63."agg_4"
+        __pgt_q59."agg_4"
       )[1] AS "customer_6",
       (
-        __pgt_q63."agg_5"
+        __pgt_q59."agg_5"
       )[1] AS "placed_6",
       3 AS "which_3",
-      __pgt_q63."agg_6" AS "total_3"
+      __pgt_q59."agg_6" AS "total_3"
     FROM (
+      SELECT
+        __pgt_q60."__pgt_w",
+        __pgt_q60."agg_4",
+        __pgt_q60."agg_5",
+        __pgt_q60."agg_6"
+      FROM (
+        SELECT
+          1 AS "__pgt_w",
+          __pgt_q61."agg_4",
+          __pgt_q61."agg_5",
+          __pgt_q61."agg_6"
+        FROM (
+          SELECT
+            ARRAY_AGG(__pgt_q62."customer_5" ORDER BY CAST((
+              __pgt_q62."customer_5"
+            ) AS TEXT)) FILTER(WHERE
+              FALSE) AS "agg_4",
+            ARRAY_AGG(__pgt_q62."placed_5" ORDER BY CAST((
+              __pgt_q62."placed_5"
+            ) AS TEXT)) FILTER(WHERE
+              FALSE) AS "agg_5",
+            SUM(__pgt_q62."amount_3") AS "agg_6"
+          FROM (
+            SELECT
+              __pgt_q63."id" AS "id_3",
+              __pgt_q63."customer" AS "customer_5",
+              __pgt_q63."amount" AS "amount_3",
+              __pgt_q63."placed" AS "placed_5"
+            FROM "shop"."orders" AS __pgt_q63
+          ) AS __pgt_q62
+        ) AS __pgt_q61
+      ) AS __pgt_q60
+      UNION ALL
       SELECT
         __pgt_q64."__pgt_w",
         __pgt_q64."agg_4",
@@ -554,7 +875,7 @@ FROM (
         __pgt_q64."agg_6"
       FROM (
         SELECT
-          1 AS "__pgt_w",
+          -1 AS "__pgt_w",
           __pgt_q65."agg_4",
           __pgt_q65."agg_5",
           __pgt_q65."agg_6"
@@ -575,43 +896,10 @@ FROM (
               __pgt_q67."customer" AS "customer_5",
               __pgt_q67."amount" AS "amount_3",
               __pgt_q67."placed" AS "placed_5"
-            FROM "shop"."orders" AS __pgt_q67
+            FROM "__pgt_old_orders" AS __pgt_q67
           ) AS __pgt_q66
         ) AS __pgt_q65
       ) AS __pgt_q64
-      UNION ALL
-      SELECT
-        __pgt_q68."__pgt_w",
-        __pgt_q68."agg_4",
-        __pgt_q68."agg_5",
-        __pgt_q68."agg_6"
-      FROM (
-        SELECT
-          -1 AS "__pgt_w",
-          __pgt_q69."agg_4",
-          __pgt_q69."agg_5",
-          __pgt_q69."agg_6"
-        FROM (
-          SELECT
-            ARRAY_AGG(__pgt_q70."customer_5" ORDER BY CAST((
-              __pgt_q70."customer_5"
-            ) AS TEXT)) FILTER(WHERE
-              FALSE) AS "agg_4",
-            ARRAY_AGG(__pgt_q70."placed_5" ORDER BY CAST((
-              __pgt_q70."placed_5"
-            ) AS TEXT)) FILTER(WHERE
-              FALSE) AS "agg_5",
-            SUM(__pgt_q70."amount_3") AS "agg_6"
-          FROM (
-            SELECT
-              __pgt_q71."id" AS "id_3",
-              __pgt_q71."customer" AS "customer_5",
-              __pgt_q71."amount" AS "amount_3",
-              __pgt_q71."placed" AS "placed_5"
-            FROM "__pgt_old_orders" AS __pgt_q71
-          ) AS __pgt_q70
-        ) AS __pgt_q69
-      ) AS __pgt_q68
-    ) AS __pgt_q63
-  ) AS __pgt_q62
+    ) AS __pgt_q59
+  ) AS __pgt_q58
 ) AS __pgt_q1

@@ -129,11 +129,13 @@ FROM (
     ) AS __pgt_q3
     WHERE
       (
-        __pgt_q3."customer"
-      ) IN (
-        SELECT
-          __pgt_q14."customer"
-        FROM "__pgt_part_1" AS __pgt_q14
+        (
+          __pgt_q3."customer"
+        ) IN (
+          SELECT
+            __pgt_q14."customer"
+          FROM "__pgt_part_1" AS __pgt_q14
+        )
       )
       OR (
         __pgt_q3."customer" IS NULL

@@ -292,22 +292,82 @@ FROM (
         FROM "__pgt_delta_3" AS __pgt_q28
         LEFT JOIN (
           SELECT
-            __pgt_q30."id_2",
-            __pgt_q30."name"
+            __pgt_q33."id" AS "id_2",
+            __pgt_q33."name" AS "name"
           FROM (
             SELECT
-              __pgt_q31."id" AS "id_2",
-              __pgt_q31."name" AS "name"
-            FROM "__pgt_old_customers" AS __pgt_q31
-          ) AS __pgt_q30
-          WHERE
-            (
-              __pgt_q30."id_2"
-            ) IN (
+              "id",
+              "name"
+            FROM "shop"."customers" AS t
+            WHERE
+              NOT (
+                (
+                  t."id"
+                ) IN (
+                  SELECT
+                    "id"
+                  FROM "__pgt_window_customers"
+                )
+              )
+              AND (
+                t."id"
+              ) IN (
+                SELECT
+                  __pgt_q32."k1"
+                FROM "__pgt_part_2" AS __pgt_q32
+              )
+            UNION ALL
+            SELECT
+              u."id",
+              u."name"
+            FROM (
               SELECT
-                __pgt_q32."k1"
-              FROM "__pgt_part_2" AS __pgt_q32
-            )
+                s."id" AS "id",
+                s."name" AS "name",
+                SUM(s."__pgt_w") AS __pgt_n
+              FROM (
+                SELECT
+                  1 AS "__pgt_w",
+                  "id",
+                  "name"
+                FROM "shop"."customers" AS t
+                WHERE
+                  (
+                    t."id"
+                  ) IN (
+                    SELECT
+                      "id"
+                    FROM "__pgt_window_customers"
+                  )
+                  AND (
+                    t."id"
+                  ) IN (
+                    SELECT
+                      __pgt_q30."k1"
+                    FROM "__pgt_part_2" AS __pgt_q30
+                  )
+                UNION ALL
+                SELECT
+                  -"__pgt_w",
+                  "id",
+                  "name"
+                FROM "__pgt_window_customers" AS c
+                WHERE
+                  (
+                    c."id"
+                  ) IN (
+                    SELECT
+                      __pgt_q31."k1"
+                    FROM "__pgt_part_2" AS __pgt_q31
+                  )
+              ) AS s
+              GROUP BY
+                s."id",
+                s."name"
+              HAVING
+                SUM(s."__pgt_w") > 0
+            ) AS u
+          ) AS __pgt_q33
         ) AS __pgt_q29
           ON (
             __pgt_q29."id_2" = __pgt_q28."customer"

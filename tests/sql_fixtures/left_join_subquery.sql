@@ -239,13 +239,13 @@ WITH "__pgt_window_orders" AS (
     ) IS NOT NULL
 ), "__pgt_part_5" AS MATERIALIZED (
   SELECT
-    AVG(__pgt_q53."amount_2") AS "agg"
+    AVG(__pgt_q54."amount_2") AS "agg"
   FROM (
     SELECT
-      __pgt_q54."id" AS "id_3",
-      __pgt_q54."amount" AS "amount_2"
-    FROM "__pgt_old_orders" AS __pgt_q54
-  ) AS __pgt_q53
+      __pgt_q55."id" AS "id_3",
+      __pgt_q55."amount" AS "amount_2"
+    FROM "__pgt_old_orders" AS __pgt_q55
+  ) AS __pgt_q54
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -392,29 +392,94 @@ FROM (
               __pgt_q48."id_2",
               __pgt_q48."customer",
               __pgt_q48."amount",
-              __pgt_q52."agg"
+              __pgt_q53."agg"
             FROM (
               SELECT
-                __pgt_q49."id_2",
-                __pgt_q49."customer",
-                __pgt_q49."amount"
+                __pgt_q52."id" AS "id_2",
+                __pgt_q52."customer" AS "customer",
+                __pgt_q52."amount" AS "amount"
               FROM (
                 SELECT
-                  __pgt_q50."id" AS "id_2",
-                  __pgt_q50."customer" AS "customer",
-                  __pgt_q50."amount" AS "amount"
-                FROM "__pgt_old_orders" AS __pgt_q50
-              ) AS __pgt_q49
-              WHERE
-                (
-                  __pgt_q49."customer"
-                ) IN (
+                  "id",
+                  "customer",
+                  "amount"
+                FROM "shop"."orders" AS t
+                WHERE
+                  NOT (
+                    (
+                      t."id"
+                    ) IN (
+                      SELECT
+                        "id"
+                      FROM "__pgt_window_orders"
+                    )
+                  )
+                  AND (
+                    t."customer"
+                  ) IN (
+                    SELECT
+                      __pgt_q51."k1"
+                    FROM "__pgt_part_4" AS __pgt_q51
+                  )
+                UNION ALL
+                SELECT
+                  u."id",
+                  u."customer",
+                  u."amount"
+                FROM (
                   SELECT
-                    __pgt_q51."k1"
-                  FROM "__pgt_part_4" AS __pgt_q51
-                )
+                    s."id" AS "id",
+                    s."customer" AS "customer",
+                    s."amount" AS "amount",
+                    SUM(s."__pgt_w") AS __pgt_n
+                  FROM (
+                    SELECT
+                      1 AS "__pgt_w",
+                      "id",
+                      "customer",
+                      "amount"
+                    FROM "shop"."orders" AS t
+                    WHERE
+                      (
+                        t."id"
+                      ) IN (
+                        SELECT
+                          "id"
+                        FROM "__pgt_window_orders"
+                      )
+                      AND (
+                        t."customer"
+                      ) IN (
+                        SELECT
+                          __pgt_q49."k1"
+                        FROM "__pgt_part_4" AS __pgt_q49
+                      )
+                    UNION ALL
+                    SELECT
+                      -"__pgt_w",
+                      "id",
+                      "customer",
+                      "amount"
+                    FROM "__pgt_window_orders" AS c
+                    WHERE
+                      (
+                        c."customer"
+                      ) IN (
+                        SELECT
+                          __pgt_q50."k1"
+                        FROM "__pgt_part_4" AS __pgt_q50
+                      )
+                  ) AS s
+                  GROUP BY
+                    s."id",
+                    s."customer",
+                    s."amount"
+                  HAVING
+                    SUM(s."__pgt_w") > 0
+                ) AS u
+              ) AS __pgt_q52
             ) AS __pgt_q48
-            CROSS JOIN "__pgt_part_5" AS __pgt_q52
+            CROSS JOIN "__pgt_part_5" AS __pgt_q53
           ) AS __pgt_q47
           WHERE
             __pgt_q47."amount" > (

@@ -207,11 +207,13 @@ WITH "__pgt_window_customers" AS (
         ) AS __pgt_q24
         WHERE
           (
-            __pgt_q24."tie"
-          ) IN (
-            SELECT
-              __pgt_q34."tie"
-            FROM "__pgt_part_3" AS __pgt_q34
+            (
+              __pgt_q24."tie"
+            ) IN (
+              SELECT
+                __pgt_q34."tie"
+              FROM "__pgt_part_3" AS __pgt_q34
+            )
           )
           OR (
             __pgt_q24."tie" IS NULL
@@ -249,41 +251,163 @@ WITH "__pgt_window_customers" AS (
               __pgt_q40."customer" AS "tie"
             FROM (
               SELECT
-                __pgt_q41."id_2",
-                __pgt_q41."customer"
+                __pgt_q44."id" AS "id_2",
+                __pgt_q44."customer" AS "customer"
               FROM (
                 SELECT
-                  __pgt_q42."id" AS "id_2",
-                  __pgt_q42."customer" AS "customer"
-                FROM "__pgt_old_orders" AS __pgt_q42
-              ) AS __pgt_q41
-              WHERE
-                (
-                  __pgt_q41."customer"
-                ) IN (
+                  "id",
+                  "customer"
+                FROM "shop"."orders" AS t
+                WHERE
+                  NOT (
+                    (
+                      t."id"
+                    ) IN (
+                      SELECT
+                        "id"
+                      FROM "__pgt_window_orders"
+                    )
+                  )
+                  AND (
+                    t."customer"
+                  ) IN (
+                    SELECT
+                      __pgt_q43."tie"
+                    FROM "__pgt_part_3" AS __pgt_q43
+                  )
+                UNION ALL
+                SELECT
+                  u."id",
+                  u."customer"
+                FROM (
                   SELECT
-                    __pgt_q43."tie"
-                  FROM "__pgt_part_3" AS __pgt_q43
-                )
+                    s."id" AS "id",
+                    s."customer" AS "customer",
+                    SUM(s."__pgt_w") AS __pgt_n
+                  FROM (
+                    SELECT
+                      1 AS "__pgt_w",
+                      "id",
+                      "customer"
+                    FROM "shop"."orders" AS t
+                    WHERE
+                      (
+                        t."id"
+                      ) IN (
+                        SELECT
+                          "id"
+                        FROM "__pgt_window_orders"
+                      )
+                      AND (
+                        t."customer"
+                      ) IN (
+                        SELECT
+                          __pgt_q41."tie"
+                        FROM "__pgt_part_3" AS __pgt_q41
+                      )
+                    UNION ALL
+                    SELECT
+                      -"__pgt_w",
+                      "id",
+                      "customer"
+                    FROM "__pgt_window_orders" AS c
+                    WHERE
+                      (
+                        c."customer"
+                      ) IN (
+                        SELECT
+                          __pgt_q42."tie"
+                        FROM "__pgt_part_3" AS __pgt_q42
+                      )
+                  ) AS s
+                  GROUP BY
+                    s."id",
+                    s."customer"
+                  HAVING
+                    SUM(s."__pgt_w") > 0
+                ) AS u
+              ) AS __pgt_q44
               UNION ALL
               SELECT
-                __pgt_q41."id_2",
-                __pgt_q41."customer"
+                __pgt_q48."id" AS "id_2",
+                __pgt_q48."customer" AS "customer"
               FROM (
                 SELECT
-                  __pgt_q42."id" AS "id_2",
-                  __pgt_q42."customer" AS "customer"
-                FROM "__pgt_old_orders" AS __pgt_q42
-              ) AS __pgt_q41
-              WHERE
-                __pgt_q41."customer" IS NULL
-                AND EXISTS(
+                  "id",
+                  "customer"
+                FROM "shop"."orders" AS t
+                WHERE
+                  NOT (
+                    (
+                      t."id"
+                    ) IN (
+                      SELECT
+                        "id"
+                      FROM "__pgt_window_orders"
+                    )
+                  )
+                  AND t."customer" IS NULL
+                  AND EXISTS(
+                    SELECT
+                      1
+                    FROM "__pgt_part_3" AS __pgt_q47
+                    WHERE
+                      __pgt_q47."tie" IS NULL
+                  )
+                UNION ALL
+                SELECT
+                  u."id",
+                  u."customer"
+                FROM (
                   SELECT
-                    1
-                  FROM "__pgt_part_3" AS __pgt_q44
-                  WHERE
-                    __pgt_q44."tie" IS NULL
-                )
+                    s."id" AS "id",
+                    s."customer" AS "customer",
+                    SUM(s."__pgt_w") AS __pgt_n
+                  FROM (
+                    SELECT
+                      1 AS "__pgt_w",
+                      "id",
+                      "customer"
+                    FROM "shop"."orders" AS t
+                    WHERE
+                      (
+                        t."id"
+                      ) IN (
+                        SELECT
+                          "id"
+                        FROM "__pgt_window_orders"
+                      )
+                      AND t."customer" IS NULL
+                      AND EXISTS(
+                        SELECT
+                          1
+                        FROM "__pgt_part_3" AS __pgt_q45
+                        WHERE
+                          __pgt_q45."tie" IS NULL
+                      )
+                    UNION ALL
+                    SELECT
+                      -"__pgt_w",
+                      "id",
+                      "customer"
+                    FROM "__pgt_window_orders" AS c
+                    WHERE
+                      c."customer" IS NULL
+                      AND EXISTS(
+                        SELECT
+                          1
+                        FROM "__pgt_part_3" AS __pgt_q46
+                        WHERE
+                          __pgt_q46."tie" IS NULL
+                      )
+                  ) AS s
+                  GROUP BY
+                    s."id",
+                    s."customer"
+                  HAVING
+                    SUM(s."__pgt_w") > 0
+                ) AS u
+              ) AS __pgt_q48
             ) AS __pgt_q40
           ) AS __pgt_q39
           GROUP BY
@@ -291,20 +415,22 @@ WITH "__pgt_window_customers" AS (
         ) AS __pgt_q38
         WHERE
           (
-            __pgt_q38."tie"
-          ) IN (
-            SELECT
-              __pgt_q45."tie"
-            FROM "__pgt_part_3" AS __pgt_q45
+            (
+              __pgt_q38."tie"
+            ) IN (
+              SELECT
+                __pgt_q49."tie"
+              FROM "__pgt_part_3" AS __pgt_q49
+            )
           )
           OR (
             __pgt_q38."tie" IS NULL
             AND EXISTS(
               SELECT
                 1
-              FROM "__pgt_part_3" AS __pgt_q46
+              FROM "__pgt_part_3" AS __pgt_q50
               WHERE
-                __pgt_q46."tie" IS NULL
+                __pgt_q50."tie" IS NULL
             )
           )
       ) AS __pgt_q37
@@ -342,27 +468,27 @@ WITH "__pgt_window_customers" AS (
   ) AS __pgt_q16
   UNION ALL
   SELECT
-    __pgt_q47."__pgt_w",
-    __pgt_q47."id"
+    __pgt_q51."__pgt_w",
+    __pgt_q51."id"
   FROM (
     SELECT
-      -__pgt_q48."__pgt_w" AS "__pgt_w",
-      __pgt_q48."id"
+      -__pgt_q52."__pgt_w" AS "__pgt_w",
+      __pgt_q52."id"
     FROM (
       SELECT
-        __pgt_q49."__pgt_w",
-        __pgt_q49."id"
-      FROM "__pgt_delta_1" AS __pgt_q49
+        __pgt_q53."__pgt_w",
+        __pgt_q53."id"
+      FROM "__pgt_delta_1" AS __pgt_q53
       WHERE
         (
-          __pgt_q49."id"
+          __pgt_q53."id"
         ) IN (
           SELECT
-            __pgt_q50."k1"
-          FROM "__pgt_part_4" AS __pgt_q50
+            __pgt_q54."k1"
+          FROM "__pgt_part_4" AS __pgt_q54
         )
-    ) AS __pgt_q48
-  ) AS __pgt_q47
+    ) AS __pgt_q52
+  ) AS __pgt_q51
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -439,99 +565,159 @@ FROM (
         SELECT
           __pgt_q15."__pgt_w",
           __pgt_q15."id",
-          __pgt_q51."tie",
-          __pgt_q51."agg"
+          __pgt_q55."tie",
+          __pgt_q55."agg"
         FROM "__pgt_delta_5" AS __pgt_q15
         LEFT JOIN (
           SELECT
-            __pgt_q52."tie",
+            __pgt_q56."tie",
             COUNT(*) AS "agg"
           FROM (
             SELECT
-              __pgt_q53."customer" AS "customer",
-              __pgt_q53."customer" AS "tie"
+              __pgt_q57."customer" AS "customer",
+              __pgt_q57."customer" AS "tie"
             FROM (
               SELECT
-                __pgt_q54."id_2",
-                __pgt_q54."customer"
+                __pgt_q58."id_2",
+                __pgt_q58."customer"
               FROM (
                 SELECT
-                  __pgt_q55."id" AS "id_2",
-                  __pgt_q55."customer" AS "customer"
-                FROM "shop"."orders" AS __pgt_q55
-              ) AS __pgt_q54
+                  __pgt_q59."id" AS "id_2",
+                  __pgt_q59."customer" AS "customer"
+                FROM "shop"."orders" AS __pgt_q59
+              ) AS __pgt_q58
               WHERE
                 (
-                  __pgt_q54."customer"
+                  __pgt_q58."customer"
                 ) IN (
                   SELECT
-                    __pgt_q56."k1"
-                  FROM "__pgt_part_4" AS __pgt_q56
+                    __pgt_q60."k1"
+                  FROM "__pgt_part_4" AS __pgt_q60
                 )
-            ) AS __pgt_q53
-          ) AS __pgt_q52
+            ) AS __pgt_q57
+          ) AS __pgt_q56
           GROUP BY
-            __pgt_q52."tie"
-        ) AS __pgt_q51
+            __pgt_q56."tie"
+        ) AS __pgt_q55
           ON (
-            __pgt_q15."id" = __pgt_q51."tie"
+            __pgt_q15."id" = __pgt_q55."tie"
           )
       ) AS __pgt_q14
     ) AS __pgt_q13
     UNION ALL
     SELECT
-      __pgt_q57."__pgt_w",
-      __pgt_q57."id",
-      __pgt_q57."tie",
-      __pgt_q57."agg"
+      __pgt_q61."__pgt_w",
+      __pgt_q61."id",
+      __pgt_q61."tie",
+      __pgt_q61."agg"
     FROM (
       SELECT
-        -__pgt_q58."__pgt_w" AS "__pgt_w",
-        __pgt_q58."id",
-        __pgt_q58."tie",
-        __pgt_q58."agg"
+        -__pgt_q62."__pgt_w" AS "__pgt_w",
+        __pgt_q62."id",
+        __pgt_q62."tie",
+        __pgt_q62."agg"
       FROM (
         SELECT
-          __pgt_q59."__pgt_w",
-          __pgt_q59."id",
-          __pgt_q60."tie",
-          __pgt_q60."agg"
-        FROM "__pgt_delta_5" AS __pgt_q59
+          __pgt_q63."__pgt_w",
+          __pgt_q63."id",
+          __pgt_q64."tie",
+          __pgt_q64."agg"
+        FROM "__pgt_delta_5" AS __pgt_q63
         LEFT JOIN (
           SELECT
-            __pgt_q61."tie",
+            __pgt_q65."tie",
             COUNT(*) AS "agg"
           FROM (
             SELECT
-              __pgt_q62."customer" AS "customer",
-              __pgt_q62."customer" AS "tie"
+              __pgt_q66."customer" AS "customer",
+              __pgt_q66."customer" AS "tie"
             FROM (
               SELECT
-                __pgt_q63."id_2",
-                __pgt_q63."customer"
+                __pgt_q70."id" AS "id_2",
+                __pgt_q70."customer" AS "customer"
               FROM (
                 SELECT
-                  __pgt_q64."id" AS "id_2",
-                  __pgt_q64."customer" AS "customer"
-                FROM "__pgt_old_orders" AS __pgt_q64
-              ) AS __pgt_q63
-              WHERE
-                (
-                  __pgt_q63."customer"
-                ) IN (
+                  "id",
+                  "customer"
+                FROM "shop"."orders" AS t
+                WHERE
+                  NOT (
+                    (
+                      t."id"
+                    ) IN (
+                      SELECT
+                        "id"
+                      FROM "__pgt_window_orders"
+                    )
+                  )
+                  AND (
+                    t."customer"
+                  ) IN (
+                    SELECT
+                      __pgt_q69."k1"
+                    FROM "__pgt_part_4" AS __pgt_q69
+                  )
+                UNION ALL
+                SELECT
+                  u."id",
+                  u."customer"
+                FROM (
                   SELECT
-                    __pgt_q65."k1"
-                  FROM "__pgt_part_4" AS __pgt_q65
-                )
-            ) AS __pgt_q62
-          ) AS __pgt_q61
+                    s."id" AS "id",
+                    s."customer" AS "customer",
+                    SUM(s."__pgt_w") AS __pgt_n
+                  FROM (
+                    SELECT
+                      1 AS "__pgt_w",
+                      "id",
+                      "customer"
+                    FROM "shop"."orders" AS t
+                    WHERE
+                      (
+                        t."id"
+                      ) IN (
+                        SELECT
+                          "id"
+                        FROM "__pgt_window_orders"
+                      )
+                      AND (
+                        t."customer"
+                      ) IN (
+                        SELECT
+                          __pgt_q67."k1"
+                        FROM "__pgt_part_4" AS __pgt_q67
+                      )
+                    UNION ALL
+                    SELECT
+                      -"__pgt_w",
+                      "id",
+                      "customer"
+                    FROM "__pgt_window_orders" AS c
+                    WHERE
+                      (
+                        c."customer"
+                      ) IN (
+                        SELECT
+                          __pgt_q68."k1"
+                        FROM "__pgt_part_4" AS __pgt_q68
+                      )
+                  ) AS s
+                  GROUP BY
+                    s."id",
+                    s."customer"
+                  HAVING
+                    SUM(s."__pgt_w") > 0
+                ) AS u
+              ) AS __pgt_q70
+            ) AS __pgt_q66
+          ) AS __pgt_q65
           GROUP BY
-            __pgt_q61."tie"
-        ) AS __pgt_q60
+            __pgt_q65."tie"
+        ) AS __pgt_q64
           ON (
-            __pgt_q59."id" = __pgt_q60."tie"
+            __pgt_q63."id" = __pgt_q64."tie"
           )
-      ) AS __pgt_q58
-    ) AS __pgt_q57
+      ) AS __pgt_q62
+    ) AS __pgt_q61
   ) AS __pgt_q2
 ) AS __pgt_q1

@@ -346,24 +346,89 @@ FROM (
                 __pgt_q33."amount"
               FROM (
                 SELECT
-                  __pgt_q34."id_2",
-                  __pgt_q34."customer",
-                  __pgt_q34."amount"
+                  __pgt_q37."id" AS "id_2",
+                  __pgt_q37."customer" AS "customer",
+                  __pgt_q37."amount" AS "amount"
                 FROM (
                   SELECT
-                    __pgt_q35."id" AS "id_2",
-                    __pgt_q35."customer" AS "customer",
-                    __pgt_q35."amount" AS "amount"
-                  FROM "__pgt_old_orders" AS __pgt_q35
-                ) AS __pgt_q34
-                WHERE
-                  (
-                    __pgt_q34."customer"
-                  ) IN (
+                    "id",
+                    "customer",
+                    "amount"
+                  FROM "shop"."orders" AS t
+                  WHERE
+                    NOT (
+                      (
+                        t."id"
+                      ) IN (
+                        SELECT
+                          "id"
+                        FROM "__pgt_window_orders"
+                      )
+                    )
+                    AND (
+                      t."customer"
+                    ) IN (
+                      SELECT
+                        __pgt_q36."k1"
+                      FROM "__pgt_part_2" AS __pgt_q36
+                    )
+                  UNION ALL
+                  SELECT
+                    u."id",
+                    u."customer",
+                    u."amount"
+                  FROM (
                     SELECT
-                      __pgt_q36."k1"
-                    FROM "__pgt_part_2" AS __pgt_q36
-                  )
+                      s."id" AS "id",
+                      s."customer" AS "customer",
+                      s."amount" AS "amount",
+                      SUM(s."__pgt_w") AS __pgt_n
+                    FROM (
+                      SELECT
+                        1 AS "__pgt_w",
+                        "id",
+                        "customer",
+                        "amount"
+                      FROM "shop"."orders" AS t
+                      WHERE
+                        (
+                          t."id"
+                        ) IN (
+                          SELECT
+                            "id"
+                          FROM "__pgt_window_orders"
+                        )
+                        AND (
+                          t."customer"
+                        ) IN (
+                          SELECT
+                            __pgt_q34."k1"
+                          FROM "__pgt_part_2" AS __pgt_q34
+                        )
+                      UNION ALL
+                      SELECT
+                        -"__pgt_w",
+                        "id",
+                        "customer",
+                        "amount"
+                      FROM "__pgt_window_orders" AS c
+                      WHERE
+                        (
+                          c."customer"
+                        ) IN (
+                          SELECT
+                            __pgt_q35."k1"
+                          FROM "__pgt_part_2" AS __pgt_q35
+                        )
+                    ) AS s
+                    GROUP BY
+                      s."id",
+                      s."customer",
+                      s."amount"
+                    HAVING
+                      SUM(s."__pgt_w") > 0
+                  ) AS u
+                ) AS __pgt_q37
               ) AS __pgt_q33
               WHERE
                 (

@@ -82,60 +82,60 @@ WITH "__pgt_window_orders" AS (
   FROM "__pgt_part_1" AS __pgt_q20
 ), "__pgt_part_3" AS MATERIALIZED (
   SELECT
-    __pgt_q22."customer",
-    __pgt_q22."amount",
-    __pgt_q22."__pgt_count"
+    __pgt_q16."customer",
+    __pgt_q16."amount",
+    __pgt_q16."__pgt_count"
   FROM (
     SELECT
-      __pgt_q23."customer",
-      __pgt_q23."amount",
-      __pgt_q23."__pgt_count"
+      __pgt_q17."customer",
+      __pgt_q17."amount",
+      __pgt_q17."__pgt_count"
     FROM (
       SELECT
-        __pgt_q24."customer",
-        __pgt_q24."amount",
-        __pgt_q24."__pgt_count"
-      FROM "shop"."st_0" AS __pgt_q24
-    ) AS __pgt_q23
+        __pgt_q18."customer",
+        __pgt_q18."amount",
+        __pgt_q18."__pgt_count"
+      FROM "shop"."st_0" AS __pgt_q18
+    ) AS __pgt_q17
     WHERE
       (
-        __pgt_q23."customer"
+        __pgt_q17."customer"
       ) IN (
         SELECT
-          __pgt_q25."customer_4"
-        FROM "__pgt_part_2" AS __pgt_q25
+          __pgt_q19."customer_4"
+        FROM "__pgt_part_2" AS __pgt_q19
       )
     UNION ALL
     SELECT
-      __pgt_q23."customer",
-      __pgt_q23."amount",
-      __pgt_q23."__pgt_count"
+      __pgt_q17."customer",
+      __pgt_q17."amount",
+      __pgt_q17."__pgt_count"
     FROM (
       SELECT
-        __pgt_q24."customer",
-        __pgt_q24."amount",
-        __pgt_q24."__pgt_count"
-      FROM "shop"."st_0" AS __pgt_q24
-    ) AS __pgt_q23
+        __pgt_q18."customer",
+        __pgt_q18."amount",
+        __pgt_q18."__pgt_count"
+      FROM "shop"."st_0" AS __pgt_q18
+    ) AS __pgt_q17
     WHERE
-      __pgt_q23."customer" IS NULL
+      __pgt_q17."customer" IS NULL
       AND EXISTS(
         SELECT
           1
-        FROM "__pgt_part_2" AS __pgt_q26
+        FROM "__pgt_part_2" AS __pgt_q21
         WHERE
-          __pgt_q26."customer_4" IS NULL
+          __pgt_q21."customer_4" IS NULL
       )
-  ) AS __pgt_q22
+  ) AS __pgt_q16
   CROSS JOIN LATERAL (
     SELECT
-      ROW(__pgt_q22."customer", __pgt_q22."amount") AS r
-  ) AS __pgt_q28
+      ROW(__pgt_q16."customer", __pgt_q16."amount") AS r
+  ) AS __pgt_q23
   WHERE
-    __pgt_q28.r IN (
+    __pgt_q23.r IN (
       SELECT
-        ROW(__pgt_q27."customer_4", __pgt_q27."amount_4")
-      FROM "__pgt_part_2" AS __pgt_q27
+        ROW(__pgt_q22."customer_4", __pgt_q22."amount_4")
+      FROM "__pgt_part_2" AS __pgt_q22
     )
 ), "__pgt_part_4" AS MATERIALIZED (
   SELECT
@@ -208,15 +208,15 @@ FROM (
 ) AS __pgt_q1
 UNION ALL
 SELECT
-  __pgt_q29."__pgt_w",
-  __pgt_q29."customer",
-  __pgt_q29."amount",
-  __pgt_q29."__pgt_count"
+  __pgt_q24."__pgt_w",
+  __pgt_q24."customer",
+  __pgt_q24."amount",
+  __pgt_q24."__pgt_count"
 FROM (
   SELECT
     -1 AS "__pgt_w",
-    __pgt_q30."customer",
-    __pgt_q30."amount",
-    __pgt_q30."__pgt_count"
-  FROM "__pgt_part_3" AS __pgt_q30
-) AS __pgt_q29
+    __pgt_q25."customer",
+    __pgt_q25."amount",
+    __pgt_q25."__pgt_count"
+  FROM "__pgt_part_3" AS __pgt_q25
+) AS __pgt_q24

@@ -6,11 +6,12 @@ read less, at a leaf: written so that PostgreSQL can drive an index of R by K.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import Emitter
-from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.dvm.node import Column, Condition, Key, Keys, Node
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,31 +73,35 @@ class Restrict(Node):
             return own
         if self.exact and self._is_done_below():
             return e.body(self.child)
+        if self.exact and len(self.keys.pairs) > 1 and not all(self._is_safe(*p) for p in self.keys.pairs):
+            return e.null_safe_semi_join(self.child, self.keys)
+        conditions = self._conditions(e)
+        if not self.exact and (better := self.child.select_where(e, conditions)) is not None:
+            return better
         source, alias = e.from_item(self.child)
-        columns = e.columns(self.child, alias)
-        body = f"SELECT {columns} FROM {source}"
+        body = f"SELECT {e.columns(self.child, alias)} FROM {source} WHERE "
+        terms = [c(lambda name: f"{alias}.{e.name(name)}") for c in conditions]
+        if self.exact and len(terms) > 1:
+            return body + " OR ".join(f"({term})" for term in terms)
+        return " UNION ALL ".join(body + term for term in terms)
+
+    def _conditions(self, e: Emitter) -> list[Condition]:
+        """What a row has to meet: one of these, which exclude each other."""
+        relation = self.keys.relation
         safe = [p for p in self.keys.pairs if self._is_safe(*p)]
         unsafe = [p for p in self.keys.pairs if not self._is_safe(*p)]
-        if not unsafe:
-            return f"{body} WHERE {_is_in(e, alias, self.keys.relation, safe)}"
-        if not self.exact:
-            if safe:
-                return f"{body} WHERE {_is_in(e, alias, self.keys.relation, safe)}"
-            target, key = unsafe[0]
-            member = _is_in(e, alias, self.keys.relation, unsafe[:1])
-            null = f"{alias}.{e.name(target)} IS NULL AND {_holds_null(e, self.keys.relation, key)}"
-            return f"{body} WHERE {member} UNION ALL {body} WHERE {null}"
-        if len(self.keys.pairs) == 1:
-            target, key = unsafe[0]
-            member = _is_in(e, alias, self.keys.relation, unsafe)
-            null = f"{alias}.{e.name(target)} IS NULL AND {_holds_null(e, self.keys.relation, key)}"
-            return f"{body} WHERE {member} OR ({null})"
-        return e.null_safe_semi_join(self.child, self.keys)
+        if safe:
+            return [lambda of: _is_in(e, of, relation, safe)]
+        target, key = unsafe[0]
+        return [
+            lambda of: _is_in(e, of, relation, unsafe[:1]),
+            lambda of: f"{of(target)} IS NULL AND {_holds_null(e, relation, key)}",
+        ]
 
 
-def _is_in(e: Emitter, alias: str, relation: Node, pairs: list[tuple[str, str]]) -> str:
+def _is_in(e: Emitter, of: Callable[[str], str], relation: Node, pairs: list[tuple[str, str]]) -> str:
     source, key = e.from_item(relation)
-    left = ", ".join(f"{alias}.{e.name(t)}" for t, _ in pairs)
+    left = ", ".join(of(t) for t, _ in pairs)
     right = ", ".join(f"{key}.{e.name(k)}" for _, k in pairs)
     return f"({left}) IN (SELECT {right} FROM {source})"
 

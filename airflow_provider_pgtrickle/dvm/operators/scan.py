@@ -6,11 +6,12 @@ neither their order nor a key is needed, and exact duplicates of a keyless table
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import Emitter
-from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.dvm.node import Column, Condition, Key, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.dvm.schema import Source
 
@@ -48,9 +49,25 @@ class Scan(Node):
         return Restrict(self, keys, exact=False)
 
     def select(self, e: Emitter) -> str:
+        return self._select(e, e.relation(self.source, self.is_old))
+
+    def select_where(self, e: Emitter, conditions: Sequence[Condition]) -> str | None:
+        """Where the source is its table and its changes together, both are asked."""
+        if not e.is_adjusted(self.source, self.is_old):
+            return None
+        held = {c.name: o for o, c in self.mapping}
+
+        def on(condition: Condition) -> Callable[[str], str]:
+            return lambda alias: condition(lambda name: f"{alias}.{e.name(held[name])}")
+
+        return " UNION ALL ".join(
+            self._select(e, e.relation_where(self.source, self.is_old, on(c))) for c in conditions
+        )
+
+    def _select(self, e: Emitter, relation: str) -> str:
         alias = e.alias()
         items = ", ".join(f"{alias}.{e.name(o)} AS {e.name(c.name)}" for o, c in self.mapping)
-        return f"SELECT {items or 'NULL'} FROM {e.relation(self.source, self.is_old)} AS {alias}"
+        return f"SELECT {items or 'NULL'} FROM {relation} AS {alias}"
 
     def label(self) -> str:
         used = ", ".join(o for o, _ in self.mapping)
