@@ -19,7 +19,7 @@ from airflow_provider_pgtrickle.refresh.snapshot import Connection, Snapshot
 
 _TRIGGERS = "pgtrickle_capture_"
 
-_WORTH_ANALYZING = 5_000
+_WORTH_ANALYZING = 2_000
 
 _BUFFERS = """
 SELECT s.key, b.oid::bigint, t.data_timestamp,
@@ -143,18 +143,15 @@ def sizes(conn: Connection, database: Database, sources: Sequence[Source]) -> di
     return {key: found[relid] or 0.0 for key, relid in relids.items()}
 
 
-def describe_changes(conn: Connection, database: Database, states: Iterable[SourceState]) -> None:
-    """Have PostgreSQL know a buffer that just grew: what was never analyzed, it takes for a few rows.
+def describe_changes(database: Database, states: Iterable[SourceState]) -> None:
+    """Have PostgreSQL know the windows with many rows.
 
-    Planned for a few rows, a hundred thousand are joined one by one.
+    Statistics from before know nothing of transactions that came since: by them a window is empty, and a hundred
+    thousand rows are joined one by one.
     """
-    grown = {s.buffer: s for s in states if s.buffer and s.window and s.pending_rows >= _WORTH_ANALYZING}
-    if not grown:
-        return
-    known = _estimates(conn, list(grown))
-    unknown = {oid: s.source for oid, s in grown.items() if 2 * (known.get(oid) or 0.0) < s.pending_rows}
-    if unknown:
-        _analyzed(database, {oid: sql.Identifier(CHANGES, buffer_name(source)) for oid, source in unknown.items()})
+    many = {s.buffer: s.source for s in states if s.buffer and s.window and s.pending_rows >= _WORTH_ANALYZING}
+    if many:
+        _analyzed(database, {oid: sql.Identifier(CHANGES, buffer_name(source)) for oid, source in many.items()})
 
 
 def buffer_name(source: Source) -> str:

@@ -222,7 +222,7 @@ def _compute(conn: Connection, unit: Mapping[str, Member], request: Request, tra
     with trace.phase("decide"):
         sizes = facts.sizes(conn, request.database, compute.sized(unit, forced=request.force_full))
         changes = [state for member in unit.values() for state in member.states.values()]
-        facts.describe_changes(conn, request.database, changes)
+        facts.describe_changes(request.database, changes)
     executor: Executor | None = None
     snapshot_id = ""
     before: dict[str, Member] = {}
