@@ -30,7 +30,7 @@ Table = tuple[Sequence[str], list[Row]]
 FIXTURES = Path(__file__).parent.parent / "tests" / "sql_fixtures"
 _SECTION = re.compile(r"^-- (tables|query|cycle|delta)\n", re.MULTILINE)
 #: Modules of nodes that carry keys and weights about, and are nothing a user wrote.
-_PLUMBING = {"keys", "once", "restrict", "stored", "weigh"}
+_PLUMBING = {"keys", "once", "restrict", "stored", "walk", "weigh"}
 #: What the samples below are about, and expressions over it: the code says of each where it runs.
 _COLUMNS = {"i": "integer", "big": "bigint", "n": "numeric(10,2)", "wide": "numeric", "t": "text", "d": "date",
             "f": "double precision", "ok": "boolean"}  # fmt: skip

@@ -27,6 +27,8 @@ class Explanation:
     """Why not, in words, with the remedy."""
     operator_tree: str
     sink: str
+    because: str | None
+    """Why that sink and none that does less, where that can be said."""
     identity: tuple[str, ...]
     keyed: bool
     hidden: tuple[str, ...]
@@ -43,7 +45,7 @@ class Explanation:
         if self.reason:
             lines.append(f"why: {self.reason}")
         lines += [
-            f"sink: {self.sink}",
+            f"sink: {self.sink}{f' (because {self.because})' if self.because else ''}",
             f"identity: {identity}{'' if self.keyed else ' (a bag: rows are matched on all columns)'}",
         ]
         if self.hidden:
@@ -66,6 +68,7 @@ def explain(view: View, binding: Binding | None = None, missing_indexes: Iterabl
         reason=str(view.refusal) if view.refusal else None,
         operator_tree=_tree(view.tree) if view.tree is not None else "(left to PostgreSQL as it stands)",
         sink=view.sink,
+        because=view.because,
         identity=view.identity,
         keyed=view.keyed,
         hidden=view.hidden,

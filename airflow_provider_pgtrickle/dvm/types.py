@@ -57,3 +57,12 @@ def numeric_scale(name: str) -> int | None:
 
 def is_integer(name: str) -> bool:
     return name in _INTEGERS
+
+
+def is_of_fixed_size(name: str) -> bool:
+    """Whether values of the type are short, all of them, as an index likes them.
+
+    >>> is_of_fixed_size("bigint"), is_of_fixed_size("text")
+    (True, False)
+    """
+    return is_its_image(name) and base_type(name) not in {"text", "character varying", "bytea"}

@@ -74,6 +74,16 @@ class View:
     def sink(self) -> str:
         return self._sink.title if self._sink else "full"
 
+    @property
+    def because(self) -> str | None:
+        """Why that sink and none that does less, where that can be said."""
+        return self._sink.because if self._sink else None
+
+    @property
+    def lookups(self) -> tuple[tuple[str, ...], ...]:
+        """Columns by which a delta looks stored rows up, beside their identity: worth an index each."""
+        return self._sink.lookups if self._sink else ()
+
     @cached_property
     def identity(self) -> tuple[str, ...]:
         """The smallest key among the storage's columns; every visible column where there is none."""

@@ -55,7 +55,7 @@ def defined_aliases(select: exp.Select) -> frozenset[str]:
         alias = node.alias_or_name
         if alias:
             found.add(alias)
-        if isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query):
+        if isinstance(node, exp.Subquery) and not isinstance(node.this, (exp.Select, exp.SetOperation)):
             stack.append(node.this)
         stack.extend(node.args.get("joins") or [])
     return frozenset(found)

@@ -10,6 +10,7 @@ from airflow_provider_pgtrickle.dvm.frontend import block
 from airflow_provider_pgtrickle.dvm.frontend.bind import bind_nested
 from airflow_provider_pgtrickle.dvm.frontend.drop_limit import is_bounded
 from airflow_provider_pgtrickle.dvm.frontend.limited import limited
+from airflow_provider_pgtrickle.dvm.frontend.recursion import recursion
 from airflow_provider_pgtrickle.dvm.frontend.scope import CommonTable, Scope
 from airflow_provider_pgtrickle.dvm.names import Namer
 from airflow_provider_pgtrickle.dvm.node import Node
@@ -85,7 +86,8 @@ class Builder:
         bound = bind_nested(whole, Scope())
         self.note_reads(bound)
         reads = frozenset(t.meta[SOURCE_META] for t in bound.find_all(exp.Table) if SOURCE_META in t.meta)
-        return Native(bound, tuple(self.name(o) for o in outputs), reads), outputs
+        native = Native(bound, tuple(self.name(o) for o in outputs), reads)
+        return recursion(self, name, cte, native), outputs
 
     def _output_names(self, query: exp.Expr) -> list[str]:
         while isinstance(query, (exp.SetOperation, exp.Subquery)):

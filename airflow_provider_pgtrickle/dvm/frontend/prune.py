@@ -16,6 +16,7 @@ from airflow_provider_pgtrickle.dvm.operators.inner_join import InnerJoin
 from airflow_provider_pgtrickle.dvm.operators.lateral import Lateral
 from airflow_provider_pgtrickle.dvm.operators.outer_join import OuterJoin
 from airflow_provider_pgtrickle.dvm.operators.project import Project
+from airflow_provider_pgtrickle.dvm.operators.recursion import Recursion
 from airflow_provider_pgtrickle.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.dvm.operators.semi_join import SemiJoin
 from airflow_provider_pgtrickle.dvm.operators.set_operation import SetOperation
@@ -67,7 +68,7 @@ def _reads(node: Node, needed: set[str]) -> set[str]:
     elif isinstance(node, Lateral):
         found |= columns_of(node.item)
         found |= columns_of(node.condition) if node.condition is not None else set()
-    elif isinstance(node, (UnionAll, SetOperation, Distinct)):
+    elif isinstance(node, (UnionAll, SetOperation, Distinct, Recursion)):
         for branch in node.inputs:
             found |= set(branch.names)
     for part in getattr(node, "parts", ()):

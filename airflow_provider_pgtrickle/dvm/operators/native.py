@@ -23,6 +23,8 @@ class Native(Node):
     outputs: tuple[str, ...]
     reads: frozenset[str]
     is_old: bool = False
+    why: str = ""
+    """What keeps a recursion from being maintained by its own change."""
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -2,7 +2,8 @@
 
 The first sink in SINKS that takes a query maintains it:
 
-    recompute     TopK and recursion at the top: the query anew, less the stored rows
+    recursive     a recursion at the top: what was lost is deleted and rederived, what is new derived from that alone
+    recompute     TopK, and any other recursion at the top: the query anew, less the stored rows
     merge_add     a top aggregate over exact numbers: stored sums plus the delta's
     replace       a top aggregate, window, DISTINCT or set operation: touched keys anew, less the stored rows
     difference    anything else: the algebra's own delta
@@ -11,9 +12,10 @@ The first sink in SINKS that takes a query maintains it:
 from airflow_provider_pgtrickle.dvm.sinks.difference import Difference
 from airflow_provider_pgtrickle.dvm.sinks.merge_add import MergeAdd
 from airflow_provider_pgtrickle.dvm.sinks.recompute import Recompute
+from airflow_provider_pgtrickle.dvm.sinks.recursive import Recursive
 from airflow_provider_pgtrickle.dvm.sinks.replace import Replace
 from airflow_provider_pgtrickle.dvm.sinks.sink import Sink
 
-SINKS: tuple[type[Sink], ...] = (Recompute, MergeAdd, Replace, Difference)
+SINKS: tuple[type[Sink], ...] = (Recursive, Recompute, MergeAdd, Replace, Difference)
 
 __all__ = ["SINKS", "Sink"]

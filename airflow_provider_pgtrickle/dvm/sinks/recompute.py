@@ -5,12 +5,13 @@ from __future__ import annotations
 from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.operators.native import Native
+from airflow_provider_pgtrickle.dvm.operators.recursion import Recursion
 from airflow_provider_pgtrickle.dvm.operators.weigh import difference
 from airflow_provider_pgtrickle.dvm.sinks.sink import Query, Sink, descend, visible
 
 
 class Recompute(Sink):
-    """A query whose core PostgreSQL evaluates as a whole: TopK, recursion."""
+    """A query whose core PostgreSQL evaluates as a whole: TopK, and recursion that has no change of its own."""
 
     title = "recompute"
 
@@ -19,6 +20,13 @@ class Recompute(Sink):
         if not isinstance(descend(query.root), Native):
             return None
         return cls(query, visible(query.root, query.outputs), ())
+
+    @property
+    def because(self) -> str | None:
+        core = descend(self.query.root)
+        if isinstance(core, Recursion):
+            return "something other than a projection stands above the recursion"
+        return core.why or None if isinstance(core, Native) else None
 
     def delta(self, d: Differ) -> Node | None:
         return difference(self.storage, self.stored) if d.is_changed(self.storage) else None

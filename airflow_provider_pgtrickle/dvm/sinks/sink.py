@@ -50,6 +50,16 @@ class Sink:
         return self, ()
 
     @property
+    def lookups(self) -> tuple[tuple[str, ...], ...]:
+        """Columns by which a delta looks stored rows up, beside their identity: worth an index each."""
+        return ()
+
+    @property
+    def because(self) -> str | None:
+        """Why this sink and none that does less, where that can be said."""
+        return None
+
+    @property
     def stored(self) -> Stored:
         return Stored(tuple(Column(c.name, c.type, c.not_null, c.has_equality) for c in self.storage.columns))
 

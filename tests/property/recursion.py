@@ -1,0 +1,194 @@
+"""Random graphs, recursive queries over them, and histories of their nodes and edges.
+
+Under UNION ALL every edge goes from the smaller number to the greater, or the query would not end; under UNION
+edges go anywhere, and all that ends a walk is that it has been there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+DDL = (
+    "CREATE TABLE node (id int PRIMARY KEY, parent int, label text)",
+    "CREATE TABLE edge (src int, dst int, n numeric)",
+    "CREATE TABLE mark (id int, note text)",
+)
+_MOST = 6
+_IDS = st.integers(1, _MOST)
+_NUMBERS = st.sampled_from(("1", "2.0", "2.00", "0.5", "NULL"))
+_NOTES = st.sampled_from(("'a'", "'b'", "NULL"))
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What may be done to the tables so that the query still ends."""
+
+    is_acyclic: bool
+
+
+# -- queries -----------------------------------------------------------------------------------
+
+_HIERARCHY = "node n JOIN r ON n.parent = r.id"
+_ALL = (
+    # (columns, begin, step, what to show)
+    ("id, depth", "SELECT id, 0 FROM node WHERE {root}", f"SELECT n.id, r.depth + 1 FROM {_HIERARCHY} {{where}}"),
+    (
+        "id, path",
+        "SELECT id, ARRAY[id] FROM node WHERE {root}",
+        f"SELECT n.id, r.path || n.id FROM {_HIERARCHY} {{where}}",
+    ),
+    (
+        "id, path, parent",
+        "SELECT id, label, parent FROM node WHERE {root}",
+        f"SELECT n.id, r.path || '/' || coalesce(n.label, '-'), n.parent FROM {_HIERARCHY} {{where}}",
+    ),
+    (
+        "id, label",
+        "SELECT id, label FROM node WHERE {root}",
+        f"SELECT n.id, m.note FROM {_HIERARCHY} LEFT JOIN mark m ON m.id = n.id {{where}}",
+    ),
+    (
+        "id, total",
+        "SELECT dst, n FROM edge",
+        "SELECT e.dst, r.total * e.n FROM r JOIN edge e ON e.src = r.id {where}",
+    ),
+    (
+        "a, id, length",
+        "SELECT src, dst, 1 FROM edge",
+        "SELECT r.a, e.dst, r.length + 1 FROM r JOIN edge e ON e.src = r.id {where}",
+    ),
+    (
+        "id, note",
+        "SELECT id, note FROM mark UNION ALL SELECT 1, 'one'",
+        "SELECT e.dst, m.note FROM r JOIN edge e ON e.src = r.id JOIN mark m ON m.id = e.dst {where}",
+    ),
+    (
+        "id, twins",
+        "SELECT DISTINCT id, 0::bigint FROM mark",
+        "SELECT e.dst, e.twins FROM r"
+        " JOIN (SELECT src, dst, count(*) AS twins FROM edge GROUP BY src, dst) e ON e.src = r.id {where}",
+    ),
+)
+_SET = (
+    ("id", "SELECT id FROM mark", "SELECT e.dst FROM r JOIN edge e ON e.src = r.id {where}"),
+    ("a, id", "SELECT src, dst FROM edge", "SELECT r.a, e.dst FROM r JOIN edge e ON e.src = r.id {where}"),
+    ("id, b", "SELECT src, dst FROM edge", "SELECT e.src, r.b FROM edge e JOIN r ON e.dst = r.id {where}"),
+    (
+        "id, depth",
+        "SELECT id, 0 FROM mark",
+        "SELECT e.dst, r.depth + 1 FROM r JOIN edge e ON e.src = r.id WHERE r.depth < 4 {and_}",
+    ),
+    (
+        "id, note",
+        "SELECT id, note FROM mark",
+        "SELECT e.dst, m.note FROM r JOIN edge e ON e.src = r.id LEFT JOIN mark m ON m.id = e.dst {where}",
+    ),
+    (
+        "id, parent",
+        "SELECT id, parent FROM node WHERE {root}",
+        f"SELECT n.id, n.parent FROM {_HIERARCHY} {{where}}",
+    ),
+)
+_ROOTS = ("parent IS NULL", "parent IS NULL OR label = 'a'", "id = 1", "id IN (SELECT m.id FROM mark m)")
+_CONDITIONS = (
+    "",
+    "",
+    "r.id <> 3",
+    "EXISTS (SELECT 1 FROM mark k WHERE k.id = r.id)",
+    "NOT EXISTS (SELECT 1 FROM mark k WHERE k.id = r.id AND k.note = 'b')",
+)
+
+
+@st.composite
+def queries(draw: st.DrawFn, graph: Graph) -> str:
+    columns, begin, step = draw(st.sampled_from(_ALL if graph.is_acyclic else _SET))
+    condition = draw(st.sampled_from(_CONDITIONS))
+    begin = begin.format(root=draw(st.sampled_from(_ROOTS)))
+    step = step.format(where=f"WHERE {condition}" if condition else "", and_=f"AND {condition}" if condition else "")
+    names = columns.split(", ")
+    shown = draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+    if draw(st.booleans()):
+        shown.append(f"{names[-1]}::text AS shown")
+    word = "UNION ALL" if graph.is_acyclic else "UNION"
+    return f"WITH RECURSIVE r({columns}) AS ({begin} {word} {step}) SELECT {', '.join(shown)} FROM r"
+
+
+# -- what happens to the tables ------------------------------------------------------------------
+
+
+@st.composite
+def _edge(draw: st.DrawFn, graph: Graph) -> tuple[str, str]:
+    a, b = draw(_IDS), draw(_IDS)
+    if graph.is_acyclic:
+        a, b = min(a, b), max(a, b) + (a == b)
+    return str(a), draw(st.sampled_from((str(b), str(b), str(b), "NULL")))
+
+
+@st.composite
+def _row(draw: st.DrawFn, graph: Graph, table: str) -> str:
+    if table == "mark":
+        return f"({draw(_IDS)}, {draw(_NOTES)})"
+    a, b = draw(_edge(graph))
+    if table == "edge":
+        return f"({a}, {b}, {draw(_NUMBERS)})"
+    # A parent is smaller than its child.
+    return f"({b}, {a}, {draw(_NOTES)})" if b != "NULL" else f"({a}, NULL, {draw(_NOTES)})"
+
+
+@st.composite
+def inserts(draw: st.DrawFn, graph: Graph, table: str, most: int = 3) -> str:
+    rows = draw(st.lists(_row(graph, table), min_size=1, max_size=most))
+    return f"INSERT INTO {table} VALUES {', '.join(rows)}" + (" ON CONFLICT DO NOTHING" if table == "node" else "")
+
+
+@st.composite
+def _changes(draw: st.DrawFn, graph: Graph) -> list[str]:
+    table = draw(st.sampled_from(("edge", "edge", "node", "node", "mark")))
+    what = draw(st.sampled_from(("insert", "delete", "delete", "move", "phantom", "again", "empty", "note")))
+    a, b = draw(_edge(graph))
+    key = {"edge": "src", "node": "id", "mark": "id"}[table]
+    one = f"{key} = {draw(_IDS)}"
+    if what == "insert":
+        return [draw(inserts(graph, table))]
+    if what == "delete":
+        return [f"DELETE FROM {table} WHERE {one}"]
+    if what == "move" and table == "edge":
+        return [f"UPDATE edge SET src = {a}, dst = {b} WHERE src = {draw(_IDS)}"]
+    if what == "move" and table == "node":
+        # One that is in a cycle's way is refused by nobody: its parent is smaller, always.
+        child, parent = (b, a) if b != "NULL" else (a, "NULL")
+        if draw(st.booleans()):
+            return [f"UPDATE node SET parent = {parent} WHERE id = {child}"]
+        larger = f" AND (parent IS NULL OR parent < {child})" if graph.is_acyclic else ""
+        return [f"UPDATE node SET id = {child} WHERE {one}{larger}"]
+    if what == "phantom":
+        return [f"INSERT INTO edge VALUES ({a}, {b}, 7)", "DELETE FROM edge WHERE n = 7"]
+    if what == "again":
+        return [
+            f"CREATE TEMP TABLE gone ON COMMIT DROP AS SELECT * FROM {table} WHERE {one}",
+            f"DELETE FROM {table} WHERE {one}",
+            f"INSERT INTO {table} SELECT * FROM gone",
+            "DROP TABLE gone",
+        ]
+    if what == "empty":
+        return [f"DELETE FROM {table}"]
+    column = {"edge": "n", "node": "label", "mark": "note"}[table]
+    return [f"UPDATE {table} SET {column} = {draw(_NUMBERS if table == 'edge' else _NOTES)} WHERE {one}"]
+
+
+@dataclass(frozen=True)
+class RecursiveExample:
+    ddl: tuple[str, ...]
+    query: str
+    history: list[list[str]]
+
+
+@st.composite
+def recursive_examples(draw: st.DrawFn, *, is_acyclic: bool) -> RecursiveExample:
+    graph = Graph(is_acyclic)
+    filled = [draw(inserts(graph, table, most=8)) for table in ("node", "edge", "mark") if draw(st.integers(0, 5)) < 5]
+    transactions = st.lists(_changes(graph), min_size=1, max_size=3).map(lambda parts: [s for p in parts for s in p])
+    history = draw(st.lists(transactions, min_size=2, max_size=4))
+    return RecursiveExample((*DDL, *filled), draw(queries(graph)), history)
