@@ -1,7 +1,8 @@
 """Rendering a plan as one PostgreSQL statement: the last step, after every rule has been applied.
 
-Shared nodes (deltas, key sets) and the versions of sources become CTEs; everything else is a
-subquery in place, so that PostgreSQL's planner sees through it.
+Shared nodes (deltas, key sets) and the versions of sources become CTEs. What only filters, renames or
+joins is part of the SELECT that reads it (`rows`); everything else is a subquery in place, so that
+PostgreSQL's planner sees through it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from airflow_provider_pgtrickle.dvm.binding import Binding, Pending, Window
 from airflow_provider_pgtrickle.dvm.buffers import ROW_ID, buffer_column
 from airflow_provider_pgtrickle.dvm.expressions import ROW, WEIGHT, render, rewrite
 from airflow_provider_pgtrickle.dvm.node import Keys, Node
+from airflow_provider_pgtrickle.dvm.rows import Place, Rows
 from airflow_provider_pgtrickle.dvm.schema import Source, SourceColumn
 from airflow_provider_pgtrickle.dvm.types import is_its_image
 
@@ -30,6 +32,12 @@ SOURCE_META = "pgtrickle_source"
 @lru_cache(maxsize=10_000)
 def quote(name: str) -> str:
     return exp.to_identifier(name, quoted=True).sql("postgres")
+
+
+def placed(reference: exp.Column, where: str | Mapping[str, Place]) -> exp.Column:
+    """A column of the row at hand as it is written in a SELECT: by one alias, or as its place says."""
+    alias, name = (where, reference.name) if isinstance(where, str) else where[reference.name]
+    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(alias))
 
 
 def literal(text: str) -> str:
@@ -79,10 +87,47 @@ class Emitter:
     def from_item(self, node: Node) -> tuple[str, str]:
         """(`item AS alias`, alias) of a node as it stands in FROM."""
         alias = self.alias()
-        name = self._shared_name(node)
-        if name is not None:
-            return f"{name} AS {alias}", alias
-        return f"({node.select(self)}) AS {alias}", alias
+        return f"{self.named(node) or f'({node.select(self)})'} AS {alias}", alias
+
+    def named(self, node: Node) -> str | None:
+        """The name of a node that is computed apart."""
+        return self._shared_name(node)
+
+    def rows(self, node: Node) -> Rows:
+        """A node as part of the SELECT around it, where it can be, or as a derived table of that."""
+        own = node.rows(self) if self.named(node) is None else None
+        return own or self._derived(node, *self.from_item(node))
+
+    def item(self, node: Node) -> Rows:
+        """A node as one relation of a FROM."""
+        rows = self.rows(node)
+        if rows.is_item:
+            return rows
+        alias = self.alias()
+        return self._derived(node, f"({self.select(rows, self.listed(rows, node.names))}) AS {alias}", alias)
+
+    def _derived(self, node: Node, item: str, alias: str) -> Rows:
+        return Rows(item, {n: (alias, n) for n in node.names}, f"{alias}.{self.weight}" if node.weighted else None)
+
+    def select(self, rows: Rows, items: Iterable[str], word: str = "SELECT") -> str:
+        """One SELECT of rows, their weight first."""
+        weight = []
+        if rows.weight:
+            is_named = rows.weight.endswith(f".{self.weight}") and not {" ", "-"} & set(rows.weight)
+            weight = [rows.weight if is_named else f"{rows.weight} AS {self.weight}"]
+        return f"{word} {', '.join([*weight, *items]) or 'NULL'} {rows.clauses}"
+
+    def listed(self, rows: Rows, names: Iterable[str]) -> list[str]:
+        """Columns for a SELECT's list, each under its own name."""
+        listed = []
+        for name in names:
+            alias, held = rows.places[name]
+            listed.append(f"{alias}.{self.name(held)}" + ("" if held == name else f" AS {self.name(name)}"))
+        return listed
+
+    def place(self, rows: Rows, name: str) -> str:
+        alias, held = rows.places[name]
+        return f"{alias}.{self.name(held)}"
 
     def body(self, node: Node) -> str:
         """The SELECT of a node in place of another's."""
@@ -101,9 +146,9 @@ class Emitter:
     def shared_name(self, number: int, node: Node) -> str:
         return quote(f"__pgt_{'delta' if node.weighted else 'part'}_{number}")
 
-    def distinct(self, is_delta: bool) -> str:
-        """DISTINCT for a key set. A delta's keys hardly repeat, and after DISTINCT PostgreSQL expects 200 rows."""
-        return "" if is_delta else "DISTINCT "
+    def is_distinct(self, is_delta: bool) -> bool:
+        """Whether a key set says DISTINCT. A delta's keys hardly repeat, and after it PostgreSQL expects 200 rows."""
+        return not is_delta
 
     def semi_join(self, node: Restrict) -> str | None:
         """The dialect's own spelling of a semi-join, where it has one."""
@@ -122,13 +167,12 @@ class Emitter:
         names = node.all_names if weight else node.names
         return ", ".join(f"{alias}.{quote(n)}" for n in names)
 
-    def expression(self, expression: exp.Expr, alias: str | Mapping[str, str], is_old: bool = False) -> str:
+    def expression(self, expression: exp.Expr, alias: str | Mapping[str, Place], is_old: bool = False) -> str:
         """An expression with its row's columns qualified, and the tables inside it at the right version."""
 
         def change(node: exp.Expr) -> exp.Expr | None:
             if isinstance(node, exp.Column) and node.table == ROW:
-                owner = alias if isinstance(alias, str) else alias[node.name]
-                return exp.Column(this=node.this.copy(), table=exp.to_identifier(owner))
+                return placed(node, alias)
             if isinstance(node, exp.Table) and SOURCE_META in node.meta:
                 return self._versioned(node, is_old)
             return None

@@ -7,6 +7,7 @@ A node is a frozen value. It answers
     restrict(keys)  itself, with rows dropped that can't carry one of the keys: a hint that
                     never loses a row the keys name; where exactness matters `Restrict` says so
     select(e)       itself as one SELECT
+    rows(e)         itself as part of the SELECT around it, where it only filters, renames or joins
 
 A relation is a bag. A weighted one carries `__pgt_w` beside its columns.
 """
@@ -24,6 +25,7 @@ from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.differ import Differ
     from airflow_provider_pgtrickle.dvm.emit import Emitter
+    from airflow_provider_pgtrickle.dvm.rows import Rows
 
 Key = frozenset[str]
 Condition = Callable[[Callable[[str], str]], str]
@@ -88,11 +90,18 @@ class Node:
         return self
 
     def select(self, e: Emitter) -> str:
-        raise TypeError(f"{type(self).__name__} can't be rendered")
+        rows = self.rows(e)
+        if rows is None:
+            raise TypeError(f"{type(self).__name__} can't be rendered")
+        return e.select(rows, e.listed(rows, self.names))
 
     def select_where(self, e: Emitter, conditions: Sequence[Condition]) -> str | None:
         """Its rows that meet one of these, which exclude each other; None where there is no better way than to ask
         for them all."""
+        return None
+
+    def rows(self, e: Emitter) -> Rows | None:
+        """Itself as part of the SELECT around it; None where it needs one of its own."""
         return None
 
     def label(self) -> str:

@@ -43,19 +43,19 @@ WITH "__pgt_window_orders" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q11."customer",
-    COALESCE(CAST(SUM(__pgt_q11."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
-    COALESCE(SUM(__pgt_q11."__pgt_n" * (
+    __pgt_q4."customer",
+    COALESCE(CAST(SUM(__pgt_q4."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
+    COALESCE(SUM(__pgt_q4."__pgt_n" * (
       CAST((
-        __pgt_q11."amount"
+        __pgt_q4."amount"
       ) AS DECIMAL)
     )), 0) AS "__pgt_sum",
     CAST(COALESCE(
-      SUM(__pgt_q11."__pgt_n") FILTER(WHERE
+      SUM(__pgt_q4."__pgt_n") FILTER(WHERE
         (
           NOT (
             (
-              __pgt_q11."amount"
+              __pgt_q4."amount"
             ) IS NULL
           )
         )),
@@ -63,142 +63,118 @@ WITH "__pgt_window_orders" AS (
     ) AS BIGINT) AS "__pgt_nn"
   FROM (
     SELECT
-      CAST(__pgt_q12."__pgt_w" AS BIGINT) AS "__pgt_n",
-      __pgt_q12."id",
-      __pgt_q12."customer",
-      __pgt_q12."amount"
-    FROM (
-      SELECT
-        __pgt_q13."__pgt_w",
-        __pgt_q13."id" AS "id",
-        __pgt_q13."customer" AS "customer",
-        __pgt_q13."amount" AS "amount"
-      FROM "__pgt_window_orders" AS __pgt_q13
-    ) AS __pgt_q12
-  ) AS __pgt_q11
+      CAST((
+        __pgt_q5."__pgt_w"
+      ) AS BIGINT) AS "__pgt_n",
+      __pgt_q5."id",
+      __pgt_q5."customer",
+      __pgt_q5."amount"
+    FROM "__pgt_window_orders" AS __pgt_q5
+  ) AS __pgt_q4
   GROUP BY
-    __pgt_q11."customer"
+    __pgt_q4."customer"
 ), "__pgt_part_2" AS MATERIALIZED (
   SELECT DISTINCT
-    __pgt_q19."customer" AS "customer"
-  FROM "__pgt_part_1" AS __pgt_q19
+    __pgt_q10."customer" AS "customer"
+  FROM "__pgt_part_1" AS __pgt_q10
 ), "__pgt_part_3" AS MATERIALIZED (
   SELECT
-    __pgt_q16."customer",
-    __pgt_q16."n",
-    __pgt_q16."total",
-    __pgt_q16."mean",
-    __pgt_q16."__pgt_count",
-    __pgt_q16."__pgt_sum",
-    __pgt_q16."__pgt_nn"
+    __pgt_q7."customer",
+    __pgt_q7."n",
+    __pgt_q7."total",
+    __pgt_q7."mean",
+    __pgt_q7."__pgt_count",
+    __pgt_q7."__pgt_sum",
+    __pgt_q7."__pgt_nn"
   FROM (
     SELECT
-      __pgt_q17."customer",
-      __pgt_q17."n",
-      __pgt_q17."total",
-      __pgt_q17."mean",
-      __pgt_q17."__pgt_count",
-      __pgt_q17."__pgt_sum",
-      __pgt_q17."__pgt_nn"
-    FROM "shop"."st_0" AS __pgt_q17
-  ) AS __pgt_q16
+      __pgt_q8."customer",
+      __pgt_q8."n",
+      __pgt_q8."total",
+      __pgt_q8."mean",
+      __pgt_q8."__pgt_count",
+      __pgt_q8."__pgt_sum",
+      __pgt_q8."__pgt_nn"
+    FROM "shop"."st_0" AS __pgt_q8
+  ) AS __pgt_q7
   WHERE
     (
-      __pgt_q16."customer"
+      __pgt_q7."customer"
     ) IN (
       SELECT
-        __pgt_q18."customer"
-      FROM "__pgt_part_2" AS __pgt_q18
+        __pgt_q9."customer"
+      FROM "__pgt_part_2" AS __pgt_q9
     )
   UNION ALL
   SELECT
-    __pgt_q16."customer",
-    __pgt_q16."n",
-    __pgt_q16."total",
-    __pgt_q16."mean",
-    __pgt_q16."__pgt_count",
-    __pgt_q16."__pgt_sum",
-    __pgt_q16."__pgt_nn"
+    __pgt_q7."customer",
+    __pgt_q7."n",
+    __pgt_q7."total",
+    __pgt_q7."mean",
+    __pgt_q7."__pgt_count",
+    __pgt_q7."__pgt_sum",
+    __pgt_q7."__pgt_nn"
   FROM (
     SELECT
-      __pgt_q17."customer",
-      __pgt_q17."n",
-      __pgt_q17."total",
-      __pgt_q17."mean",
-      __pgt_q17."__pgt_count",
-      __pgt_q17."__pgt_sum",
-      __pgt_q17."__pgt_nn"
-    FROM "shop"."st_0" AS __pgt_q17
-  ) AS __pgt_q16
+      __pgt_q8."customer",
+      __pgt_q8."n",
+      __pgt_q8."total",
+      __pgt_q8."mean",
+      __pgt_q8."__pgt_count",
+      __pgt_q8."__pgt_sum",
+      __pgt_q8."__pgt_nn"
+    FROM "shop"."st_0" AS __pgt_q8
+  ) AS __pgt_q7
   WHERE
-    __pgt_q16."customer" IS NULL
+    __pgt_q7."customer" IS NULL
     AND EXISTS(
       SELECT
         1
-      FROM "__pgt_part_2" AS __pgt_q20
+      FROM "__pgt_part_2" AS __pgt_q11
       WHERE
-        __pgt_q20."customer" IS NULL
+        __pgt_q11."customer" IS NULL
     )
 ), "__pgt_part_4" AS MATERIALIZED (
   SELECT
-    __pgt_q8."customer",
-    CAST(SUM(__pgt_q8."__pgt_count") AS BIGINT) AS "__pgt_count",
-    CAST(SUM(__pgt_q8."__pgt_sum") AS DECIMAL(38, 2)) AS "__pgt_sum",
-    CAST(SUM(__pgt_q8."__pgt_nn") AS BIGINT) AS "__pgt_nn"
+    __pgt_q3."customer",
+    CAST(SUM(__pgt_q3."__pgt_count") AS BIGINT) AS "__pgt_count",
+    CAST(SUM(__pgt_q3."__pgt_sum") AS DECIMAL(38, 2)) AS "__pgt_sum",
+    CAST(SUM(__pgt_q3."__pgt_nn") AS BIGINT) AS "__pgt_nn"
   FROM (
     SELECT
-      __pgt_q9."customer",
-      __pgt_q9."__pgt_count",
-      __pgt_q9."__pgt_sum",
-      __pgt_q9."__pgt_nn"
-    FROM (
-      SELECT
-        __pgt_q10."customer" AS "customer",
-        __pgt_q10."__pgt_count" AS "__pgt_count",
-        __pgt_q10."__pgt_sum" AS "__pgt_sum",
-        __pgt_q10."__pgt_nn" AS "__pgt_nn"
-      FROM "__pgt_part_1" AS __pgt_q10
-    ) AS __pgt_q9
+      __pgt_q6."customer",
+      __pgt_q6."__pgt_count",
+      __pgt_q6."__pgt_sum",
+      __pgt_q6."__pgt_nn"
+    FROM "__pgt_part_1" AS __pgt_q6
     UNION ALL
     SELECT
-      __pgt_q14."customer",
-      __pgt_q14."__pgt_count",
-      __pgt_q14."__pgt_sum",
-      __pgt_q14."__pgt_nn"
-    FROM (
-      SELECT
-        __pgt_q15."customer" AS "customer",
-        __pgt_q15."__pgt_count" AS "__pgt_count",
-        __pgt_q15."__pgt_sum" AS "__pgt_sum",
-        __pgt_q15."__pgt_nn" AS "__pgt_nn"
-      FROM "__pgt_part_3" AS __pgt_q15
-    ) AS __pgt_q14
-  ) AS __pgt_q8
+      __pgt_q12."customer",
+      __pgt_q12."__pgt_count",
+      __pgt_q12."__pgt_sum",
+      __pgt_q12."__pgt_nn"
+    FROM "__pgt_part_3" AS __pgt_q12
+  ) AS __pgt_q3
   GROUP BY
-    __pgt_q8."customer"
+    __pgt_q3."customer"
 ), "__pgt_part_5" AS MATERIALIZED (
   SELECT DISTINCT
-    __pgt_q27."customer" AS "customer"
-  FROM (
-    SELECT
-      __pgt_q28."customer",
-      __pgt_q28."__pgt_count",
-      __pgt_q28."__pgt_sum",
-      __pgt_q28."__pgt_nn"
-    FROM "__pgt_part_4" AS __pgt_q28
-    WHERE
+    __pgt_q20."customer" AS "customer"
+  FROM "__pgt_part_4" AS __pgt_q20
+  WHERE
+    (
       (
         (
           (
-            __pgt_q28."__pgt_sum" - __pgt_q28."__pgt_sum"
+            __pgt_q20."__pgt_sum" - __pgt_q20."__pgt_sum"
           ) <> 0
         )
       )
-  ) AS __pgt_q27
+    )
 )
 SELECT
-  __pgt_q1."__pgt_w",
-  __pgt_q1."customer",
+  1 AS "__pgt_w",
+  __pgt_q1."customer_2" AS "customer",
   __pgt_q1."n",
   __pgt_q1."total",
   __pgt_q1."mean",
@@ -207,182 +183,138 @@ SELECT
   __pgt_q1."__pgt_nn"
 FROM (
   SELECT
-    1 AS "__pgt_w",
-    __pgt_q2."customer",
-    __pgt_q2."n",
-    __pgt_q2."total",
-    __pgt_q2."mean",
-    __pgt_q2."__pgt_count",
-    __pgt_q2."__pgt_sum",
-    __pgt_q2."__pgt_nn"
+    __pgt_q2."customer" AS "customer_2",
+    __pgt_q2."__pgt_count" AS "n",
+    (
+      CASE WHEN __pgt_q2."__pgt_nn" > 0 THEN CAST(__pgt_q2."__pgt_sum" AS DECIMAL) END
+    ) AS "total",
+    (
+      CASE
+        WHEN __pgt_q2."__pgt_nn" > 0
+        THEN CAST(__pgt_q2."__pgt_sum" AS DECIMAL) / __pgt_q2."__pgt_nn"
+      END
+    ) AS "mean",
+    __pgt_q2."__pgt_count" AS "__pgt_count",
+    __pgt_q2."__pgt_sum" AS "__pgt_sum",
+    __pgt_q2."__pgt_nn" AS "__pgt_nn"
   FROM (
     SELECT
-      __pgt_q3."customer_2" AS "customer",
-      __pgt_q3."n" AS "n",
-      __pgt_q3."total" AS "total",
-      __pgt_q3."mean" AS "mean",
-      __pgt_q3."__pgt_count" AS "__pgt_count",
-      __pgt_q3."__pgt_sum" AS "__pgt_sum",
-      __pgt_q3."__pgt_nn" AS "__pgt_nn"
-    FROM (
-      SELECT
-        __pgt_q4."customer" AS "customer_2",
-        __pgt_q4."__pgt_count" AS "n",
+      __pgt_q13."customer",
+      __pgt_q13."__pgt_count",
+      __pgt_q13."__pgt_sum",
+      __pgt_q13."__pgt_nn"
+    FROM "__pgt_part_4" AS __pgt_q13
+    WHERE
+      (
         (
-          CASE WHEN __pgt_q4."__pgt_nn" > 0 THEN CAST(__pgt_q4."__pgt_sum" AS DECIMAL) END
-        ) AS "total",
-        (
-          CASE
-            WHEN __pgt_q4."__pgt_nn" > 0
-            THEN CAST(__pgt_q4."__pgt_sum" AS DECIMAL) / __pgt_q4."__pgt_nn"
-          END
-        ) AS "mean",
-        __pgt_q4."__pgt_count" AS "__pgt_count",
-        __pgt_q4."__pgt_sum" AS "__pgt_sum",
-        __pgt_q4."__pgt_nn" AS "__pgt_nn"
-      FROM (
-        SELECT
-          __pgt_q5."customer",
-          __pgt_q5."__pgt_count",
-          __pgt_q5."__pgt_sum",
-          __pgt_q5."__pgt_nn"
-        FROM (
-          SELECT
-            __pgt_q6."customer" AS "customer",
-            __pgt_q6."__pgt_count" AS "__pgt_count",
-            __pgt_q6."__pgt_sum" AS "__pgt_sum",
-            __pgt_q6."__pgt_nn" AS "__pgt_nn"
-          FROM (
-            SELECT
-              __pgt_q7."customer",
-              __pgt_q7."__pgt_count",
-              __pgt_q7."__pgt_sum",
-              __pgt_q7."__pgt_nn"
-            FROM "__pgt_part_4" AS __pgt_q7
-            WHERE
-              (
-                __pgt_q7."__pgt_count" > 0
-              )
-              AND (
-                NOT (
-                  (
-                    (
-                      (
-                        __pgt_q7."__pgt_sum" - __pgt_q7."__pgt_sum"
-                      ) <> 0
-                    )
-                  )
-                )
-              )
-          ) AS __pgt_q6
-        ) AS __pgt_q5
-        UNION ALL
-        SELECT
-          __pgt_q21."customer",
-          __pgt_q21."__pgt_count",
-          __pgt_q21."__pgt_sum",
-          __pgt_q21."__pgt_nn"
-        FROM (
-          SELECT
-            __pgt_q22."customer",
-            __pgt_q22."__pgt_count",
-            __pgt_q22."__pgt_sum",
-            __pgt_q22."__pgt_nn"
-          FROM (
-            SELECT
-              __pgt_q23."customer",
-              COUNT(*) AS "__pgt_count",
-              CAST(COALESCE(SUM(__pgt_q23."amount"), 0) AS DECIMAL(38, 2)) AS "__pgt_sum",
-              COUNT(__pgt_q23."amount") AS "__pgt_nn"
-            FROM (
-              SELECT
-                __pgt_q24."id",
-                __pgt_q24."customer",
-                __pgt_q24."amount"
-              FROM (
-                SELECT
-                  __pgt_q25."id" AS "id",
-                  __pgt_q25."customer" AS "customer",
-                  __pgt_q25."amount" AS "amount"
-                FROM "shop"."orders" AS __pgt_q25
-              ) AS __pgt_q24
-              WHERE
-                (
-                  __pgt_q24."customer"
-                ) IN (
-                  SELECT
-                    __pgt_q26."customer"
-                  FROM "__pgt_part_5" AS __pgt_q26
-                )
-              UNION ALL
-              SELECT
-                __pgt_q24."id",
-                __pgt_q24."customer",
-                __pgt_q24."amount"
-              FROM (
-                SELECT
-                  __pgt_q25."id" AS "id",
-                  __pgt_q25."customer" AS "customer",
-                  __pgt_q25."amount" AS "amount"
-                FROM "shop"."orders" AS __pgt_q25
-              ) AS __pgt_q24
-              WHERE
-                __pgt_q24."customer" IS NULL
-                AND EXISTS(
-                  SELECT
-                    1
-                  FROM "__pgt_part_5" AS __pgt_q29
-                  WHERE
-                    __pgt_q29."customer" IS NULL
-                )
-            ) AS __pgt_q23
-            GROUP BY
-              __pgt_q23."customer"
-          ) AS __pgt_q22
-          WHERE
+          __pgt_q13."__pgt_count" > 0
+        )
+        AND (
+          NOT (
             (
               (
-                __pgt_q22."customer"
-              ) IN (
-                SELECT
-                  __pgt_q30."customer"
-                FROM "__pgt_part_5" AS __pgt_q30
+                (
+                  __pgt_q13."__pgt_sum" - __pgt_q13."__pgt_sum"
+                ) <> 0
               )
             )
-            OR (
-              __pgt_q22."customer" IS NULL
-              AND EXISTS(
-                SELECT
-                  1
-                FROM "__pgt_part_5" AS __pgt_q31
-                WHERE
-                  __pgt_q31."customer" IS NULL
-              )
+          )
+        )
+      )
+    UNION ALL
+    SELECT
+      __pgt_q14."customer",
+      __pgt_q14."__pgt_count",
+      __pgt_q14."__pgt_sum",
+      __pgt_q14."__pgt_nn"
+    FROM (
+      SELECT
+        __pgt_q15."customer",
+        __pgt_q15."__pgt_count",
+        __pgt_q15."__pgt_sum",
+        __pgt_q15."__pgt_nn"
+      FROM (
+        SELECT
+          __pgt_q16."customer",
+          COUNT(*) AS "__pgt_count",
+          CAST(COALESCE(SUM(__pgt_q16."amount"), 0) AS DECIMAL(38, 2)) AS "__pgt_sum",
+          COUNT(__pgt_q16."amount") AS "__pgt_nn"
+        FROM (
+          SELECT
+            __pgt_q17."id",
+            __pgt_q17."customer",
+            __pgt_q17."amount"
+          FROM (
+            SELECT
+              __pgt_q18."id" AS "id",
+              __pgt_q18."customer" AS "customer",
+              __pgt_q18."amount" AS "amount"
+            FROM "shop"."orders" AS __pgt_q18
+          ) AS __pgt_q17
+          WHERE
+            (
+              __pgt_q17."customer"
+            ) IN (
+              SELECT
+                __pgt_q19."customer"
+              FROM "__pgt_part_5" AS __pgt_q19
             )
-        ) AS __pgt_q21
-      ) AS __pgt_q4
-    ) AS __pgt_q3
+          UNION ALL
+          SELECT
+            __pgt_q17."id",
+            __pgt_q17."customer",
+            __pgt_q17."amount"
+          FROM (
+            SELECT
+              __pgt_q18."id" AS "id",
+              __pgt_q18."customer" AS "customer",
+              __pgt_q18."amount" AS "amount"
+            FROM "shop"."orders" AS __pgt_q18
+          ) AS __pgt_q17
+          WHERE
+            __pgt_q17."customer" IS NULL
+            AND EXISTS(
+              SELECT
+                1
+              FROM "__pgt_part_5" AS __pgt_q21
+              WHERE
+                __pgt_q21."customer" IS NULL
+            )
+        ) AS __pgt_q16
+        GROUP BY
+          __pgt_q16."customer"
+      ) AS __pgt_q15
+      WHERE
+        (
+          (
+            __pgt_q15."customer"
+          ) IN (
+            SELECT
+              __pgt_q22."customer"
+            FROM "__pgt_part_5" AS __pgt_q22
+          )
+        )
+        OR (
+          __pgt_q15."customer" IS NULL
+          AND EXISTS(
+            SELECT
+              1
+            FROM "__pgt_part_5" AS __pgt_q23
+            WHERE
+              __pgt_q23."customer" IS NULL
+          )
+        )
+    ) AS __pgt_q14
   ) AS __pgt_q2
 ) AS __pgt_q1
 UNION ALL
 SELECT
-  __pgt_q32."__pgt_w",
-  __pgt_q32."customer",
-  __pgt_q32."n",
-  __pgt_q32."total",
-  __pgt_q32."mean",
-  __pgt_q32."__pgt_count",
-  __pgt_q32."__pgt_sum",
-  __pgt_q32."__pgt_nn"
-FROM (
-  SELECT
-    -1 AS "__pgt_w",
-    __pgt_q33."customer",
-    __pgt_q33."n",
-    __pgt_q33."total",
-    __pgt_q33."mean",
-    __pgt_q33."__pgt_count",
-    __pgt_q33."__pgt_sum",
-    __pgt_q33."__pgt_nn"
-  FROM "__pgt_part_3" AS __pgt_q33
-) AS __pgt_q32
+  -1 AS "__pgt_w",
+  __pgt_q24."customer",
+  __pgt_q24."n",
+  __pgt_q24."total",
+  __pgt_q24."mean",
+  __pgt_q24."__pgt_count",
+  __pgt_q24."__pgt_sum",
+  __pgt_q24."__pgt_nn"
+FROM "__pgt_part_3" AS __pgt_q24

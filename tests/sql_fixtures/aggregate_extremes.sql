@@ -45,182 +45,156 @@ WITH "__pgt_window_orders" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q11."customer",
-    COALESCE(CAST(SUM(__pgt_q11."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
-    MIN(__pgt_q11."amount") FILTER(WHERE
+    __pgt_q3."customer",
+    COALESCE(CAST(SUM(__pgt_q3."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
+    MIN(__pgt_q3."amount") FILTER(WHERE
       (
-        __pgt_q11."__pgt_n" > 0
+        __pgt_q3."__pgt_n" > 0
       )) AS "__pgt_ins",
-    MIN(__pgt_q11."amount") FILTER(WHERE
+    MIN(__pgt_q3."amount") FILTER(WHERE
       (
-        __pgt_q11."__pgt_n" < 0
+        __pgt_q3."__pgt_n" < 0
       )) AS "__pgt_del",
-    MAX(__pgt_q11."placed") FILTER(WHERE
+    MAX(__pgt_q3."placed") FILTER(WHERE
       (
-        __pgt_q11."__pgt_n" > 0
+        __pgt_q3."__pgt_n" > 0
       )) AS "__pgt_ins_2",
-    MAX(__pgt_q11."placed") FILTER(WHERE
+    MAX(__pgt_q3."placed") FILTER(WHERE
       (
-        __pgt_q11."__pgt_n" < 0
+        __pgt_q3."__pgt_n" < 0
       )) AS "__pgt_del_2"
   FROM (
     SELECT
-      CAST(__pgt_q12."__pgt_w" AS BIGINT) AS "__pgt_n",
-      __pgt_q12."id",
-      __pgt_q12."customer",
-      __pgt_q12."amount",
-      __pgt_q12."placed"
-    FROM (
-      SELECT
-        __pgt_q13."__pgt_w",
-        __pgt_q13."id" AS "id",
-        __pgt_q13."customer" AS "customer",
-        __pgt_q13."amount" AS "amount",
-        __pgt_q13."placed" AS "placed"
-      FROM "__pgt_window_orders" AS __pgt_q13
-    ) AS __pgt_q12
-  ) AS __pgt_q11
+      CAST((
+        __pgt_q4."__pgt_w"
+      ) AS BIGINT) AS "__pgt_n",
+      __pgt_q4."id",
+      __pgt_q4."customer",
+      __pgt_q4."amount",
+      __pgt_q4."placed"
+    FROM "__pgt_window_orders" AS __pgt_q4
+  ) AS __pgt_q3
   GROUP BY
-    __pgt_q11."customer"
+    __pgt_q3."customer"
 ), "__pgt_part_2" AS MATERIALIZED (
   SELECT DISTINCT
-    __pgt_q19."customer" AS "customer"
-  FROM "__pgt_part_1" AS __pgt_q19
+    __pgt_q10."customer" AS "customer"
+  FROM "__pgt_part_1" AS __pgt_q10
 ), "__pgt_part_3" AS MATERIALIZED (
   SELECT
-    __pgt_q16."customer",
-    __pgt_q16."lo",
-    __pgt_q16."last",
-    __pgt_q16."__pgt_count",
-    __pgt_q16."__pgt_ext",
-    __pgt_q16."__pgt_ext_2"
+    __pgt_q7."customer",
+    __pgt_q7."lo",
+    __pgt_q7."last",
+    __pgt_q7."__pgt_count",
+    __pgt_q7."__pgt_ext",
+    __pgt_q7."__pgt_ext_2"
   FROM (
     SELECT
-      __pgt_q17."customer",
-      __pgt_q17."lo",
-      __pgt_q17."last",
-      __pgt_q17."__pgt_count",
-      __pgt_q17."__pgt_ext",
-      __pgt_q17."__pgt_ext_2"
-    FROM "shop"."st_0" AS __pgt_q17
-  ) AS __pgt_q16
+      __pgt_q8."customer",
+      __pgt_q8."lo",
+      __pgt_q8."last",
+      __pgt_q8."__pgt_count",
+      __pgt_q8."__pgt_ext",
+      __pgt_q8."__pgt_ext_2"
+    FROM "shop"."st_0" AS __pgt_q8
+  ) AS __pgt_q7
   WHERE
     (
-      __pgt_q16."customer"
+      __pgt_q7."customer"
     ) IN (
       SELECT
-        __pgt_q18."customer"
-      FROM "__pgt_part_2" AS __pgt_q18
+        __pgt_q9."customer"
+      FROM "__pgt_part_2" AS __pgt_q9
     )
   UNION ALL
   SELECT
-    __pgt_q16."customer",
-    __pgt_q16."lo",
-    __pgt_q16."last",
-    __pgt_q16."__pgt_count",
-    __pgt_q16."__pgt_ext",
-    __pgt_q16."__pgt_ext_2"
+    __pgt_q7."customer",
+    __pgt_q7."lo",
+    __pgt_q7."last",
+    __pgt_q7."__pgt_count",
+    __pgt_q7."__pgt_ext",
+    __pgt_q7."__pgt_ext_2"
   FROM (
     SELECT
-      __pgt_q17."customer",
-      __pgt_q17."lo",
-      __pgt_q17."last",
-      __pgt_q17."__pgt_count",
-      __pgt_q17."__pgt_ext",
-      __pgt_q17."__pgt_ext_2"
-    FROM "shop"."st_0" AS __pgt_q17
-  ) AS __pgt_q16
+      __pgt_q8."customer",
+      __pgt_q8."lo",
+      __pgt_q8."last",
+      __pgt_q8."__pgt_count",
+      __pgt_q8."__pgt_ext",
+      __pgt_q8."__pgt_ext_2"
+    FROM "shop"."st_0" AS __pgt_q8
+  ) AS __pgt_q7
   WHERE
-    __pgt_q16."customer" IS NULL
+    __pgt_q7."customer" IS NULL
     AND EXISTS(
       SELECT
         1
-      FROM "__pgt_part_2" AS __pgt_q20
+      FROM "__pgt_part_2" AS __pgt_q11
       WHERE
-        __pgt_q20."customer" IS NULL
+        __pgt_q11."customer" IS NULL
     )
 ), "__pgt_part_4" AS MATERIALIZED (
   SELECT
-    __pgt_q8."customer",
-    CAST(SUM(__pgt_q8."__pgt_count") AS BIGINT) AS "__pgt_count",
-    MIN(__pgt_q8."__pgt_ext") AS "__pgt_ext",
-    MIN(__pgt_q8."__pgt_ins") AS "__pgt_ins",
-    MIN(__pgt_q8."__pgt_del") AS "__pgt_del",
-    MAX(__pgt_q8."__pgt_ext_2") AS "__pgt_ext_2",
-    MAX(__pgt_q8."__pgt_ins_2") AS "__pgt_ins_2",
-    MAX(__pgt_q8."__pgt_del_2") AS "__pgt_del_2"
+    __pgt_q2."customer",
+    CAST(SUM(__pgt_q2."__pgt_count") AS BIGINT) AS "__pgt_count",
+    MIN(__pgt_q2."__pgt_ext") AS "__pgt_ext",
+    MIN(__pgt_q2."__pgt_ins") AS "__pgt_ins",
+    MIN(__pgt_q2."__pgt_del") AS "__pgt_del",
+    MAX(__pgt_q2."__pgt_ext_2") AS "__pgt_ext_2",
+    MAX(__pgt_q2."__pgt_ins_2") AS "__pgt_ins_2",
+    MAX(__pgt_q2."__pgt_del_2") AS "__pgt_del_2"
   FROM (
     SELECT
-      __pgt_q9."customer",
-      __pgt_q9."__pgt_count",
-      __pgt_q9."__pgt_ext",
-      __pgt_q9."__pgt_ins",
-      __pgt_q9."__pgt_del",
-      __pgt_q9."__pgt_ext_2",
-      __pgt_q9."__pgt_ins_2",
-      __pgt_q9."__pgt_del_2"
-    FROM (
-      SELECT
-        __pgt_q10."customer" AS "customer",
-        __pgt_q10."__pgt_count" AS "__pgt_count",
-        __pgt_q10."__pgt_ins" AS "__pgt_ext",
-        __pgt_q10."__pgt_ins" AS "__pgt_ins",
-        __pgt_q10."__pgt_del" AS "__pgt_del",
-        __pgt_q10."__pgt_ins_2" AS "__pgt_ext_2",
-        __pgt_q10."__pgt_ins_2" AS "__pgt_ins_2",
-        __pgt_q10."__pgt_del_2" AS "__pgt_del_2"
-      FROM "__pgt_part_1" AS __pgt_q10
-    ) AS __pgt_q9
+      __pgt_q5."customer",
+      __pgt_q5."__pgt_count",
+      __pgt_q5."__pgt_ins" AS "__pgt_ext",
+      __pgt_q5."__pgt_ins",
+      __pgt_q5."__pgt_del",
+      __pgt_q5."__pgt_ins_2" AS "__pgt_ext_2",
+      __pgt_q5."__pgt_ins_2",
+      __pgt_q5."__pgt_del_2"
+    FROM "__pgt_part_1" AS __pgt_q5
     UNION ALL
     SELECT
-      __pgt_q14."customer",
-      __pgt_q14."__pgt_count",
-      __pgt_q14."__pgt_ext",
-      __pgt_q14."__pgt_ins",
-      __pgt_q14."__pgt_del",
-      __pgt_q14."__pgt_ext_2",
-      __pgt_q14."__pgt_ins_2",
-      __pgt_q14."__pgt_del_2"
+      __pgt_q6."customer",
+      __pgt_q6."__pgt_count",
+      __pgt_q6."__pgt_ext",
+      __pgt_q6."__pgt_ins",
+      __pgt_q6."__pgt_del",
+      __pgt_q6."__pgt_ext_2",
+      __pgt_q6."__pgt_ins_2",
+      __pgt_q6."__pgt_del_2"
     FROM (
       SELECT
-        __pgt_q15."customer" AS "customer",
-        __pgt_q15."__pgt_count" AS "__pgt_count",
-        __pgt_q15."__pgt_ext" AS "__pgt_ext",
-        NULLIF(__pgt_q15."__pgt_ext", __pgt_q15."__pgt_ext") AS "__pgt_ins",
-        NULLIF(__pgt_q15."__pgt_ext", __pgt_q15."__pgt_ext") AS "__pgt_del",
-        __pgt_q15."__pgt_ext_2" AS "__pgt_ext_2",
-        NULLIF(__pgt_q15."__pgt_ext_2", __pgt_q15."__pgt_ext_2") AS "__pgt_ins_2",
-        NULLIF(__pgt_q15."__pgt_ext_2", __pgt_q15."__pgt_ext_2") AS "__pgt_del_2"
-      FROM "__pgt_part_3" AS __pgt_q15
-    ) AS __pgt_q14
-  ) AS __pgt_q8
+        __pgt_q12."customer" AS "customer",
+        __pgt_q12."__pgt_count" AS "__pgt_count",
+        __pgt_q12."__pgt_ext" AS "__pgt_ext",
+        NULLIF(__pgt_q12."__pgt_ext", __pgt_q12."__pgt_ext") AS "__pgt_ins",
+        NULLIF(__pgt_q12."__pgt_ext", __pgt_q12."__pgt_ext") AS "__pgt_del",
+        __pgt_q12."__pgt_ext_2" AS "__pgt_ext_2",
+        NULLIF(__pgt_q12."__pgt_ext_2", __pgt_q12."__pgt_ext_2") AS "__pgt_ins_2",
+        NULLIF(__pgt_q12."__pgt_ext_2", __pgt_q12."__pgt_ext_2") AS "__pgt_del_2"
+      FROM "__pgt_part_3" AS __pgt_q12
+    ) AS __pgt_q6
+  ) AS __pgt_q2
   GROUP BY
-    __pgt_q8."customer"
+    __pgt_q2."customer"
 ), "__pgt_part_5" AS MATERIALIZED (
   SELECT DISTINCT
-    __pgt_q27."customer" AS "customer"
-  FROM (
-    SELECT
-      __pgt_q28."customer",
-      __pgt_q28."__pgt_count",
-      __pgt_q28."__pgt_ext",
-      __pgt_q28."__pgt_ins",
-      __pgt_q28."__pgt_del",
-      __pgt_q28."__pgt_ext_2",
-      __pgt_q28."__pgt_ins_2",
-      __pgt_q28."__pgt_del_2"
-    FROM "__pgt_part_4" AS __pgt_q28
-    WHERE
+    __pgt_q20."customer" AS "customer"
+  FROM "__pgt_part_4" AS __pgt_q20
+  WHERE
+    (
       (
         (
           NOT (
             (
-              __pgt_q28."__pgt_del"
+              __pgt_q20."__pgt_del"
             ) IS NULL
           )
           AND COALESCE(
             (
-              __pgt_q28."__pgt_del" <= LEAST(__pgt_q28."__pgt_ext", __pgt_q28."__pgt_ins")
+              __pgt_q20."__pgt_del" <= LEAST(__pgt_q20."__pgt_ext", __pgt_q20."__pgt_ins")
             ),
             TRUE
           )
@@ -228,222 +202,168 @@ WITH "__pgt_window_orders" AS (
         OR (
           NOT (
             (
-              __pgt_q28."__pgt_del_2"
+              __pgt_q20."__pgt_del_2"
             ) IS NULL
           )
           AND COALESCE(
             (
-              __pgt_q28."__pgt_del_2" >= GREATEST(__pgt_q28."__pgt_ext_2", __pgt_q28."__pgt_ins_2")
+              __pgt_q20."__pgt_del_2" >= GREATEST(__pgt_q20."__pgt_ext_2", __pgt_q20."__pgt_ins_2")
             ),
             TRUE
           )
         )
       )
-  ) AS __pgt_q27
+    )
 )
 SELECT
-  __pgt_q1."__pgt_w",
+  1 AS "__pgt_w",
   __pgt_q1."customer",
-  __pgt_q1."lo",
-  __pgt_q1."last",
+  __pgt_q1."__pgt_ext" AS "lo",
+  __pgt_q1."__pgt_ext_2" AS "last",
   __pgt_q1."__pgt_count",
   __pgt_q1."__pgt_ext",
   __pgt_q1."__pgt_ext_2"
 FROM (
   SELECT
-    1 AS "__pgt_w",
-    __pgt_q2."customer",
-    __pgt_q2."lo",
-    __pgt_q2."last",
-    __pgt_q2."__pgt_count",
-    __pgt_q2."__pgt_ext",
-    __pgt_q2."__pgt_ext_2"
-  FROM (
-    SELECT
-      __pgt_q3."customer_2" AS "customer",
-      __pgt_q3."lo" AS "lo",
-      __pgt_q3."last" AS "last",
-      __pgt_q3."__pgt_count" AS "__pgt_count",
-      __pgt_q3."__pgt_ext" AS "__pgt_ext",
-      __pgt_q3."__pgt_ext_2" AS "__pgt_ext_2"
-    FROM (
-      SELECT
-        __pgt_q4."customer" AS "customer_2",
-        __pgt_q4."__pgt_ext" AS "lo",
-        __pgt_q4."__pgt_ext_2" AS "last",
-        __pgt_q4."__pgt_count" AS "__pgt_count",
-        __pgt_q4."__pgt_ext" AS "__pgt_ext",
-        __pgt_q4."__pgt_ext_2" AS "__pgt_ext_2"
-      FROM (
-        SELECT
-          __pgt_q5."customer",
-          __pgt_q5."__pgt_count",
-          __pgt_q5."__pgt_ext",
-          __pgt_q5."__pgt_ext_2"
-        FROM (
-          SELECT
-            __pgt_q6."customer" AS "customer",
-            __pgt_q6."__pgt_count" AS "__pgt_count",
-            __pgt_q6."__pgt_ext" AS "__pgt_ext",
-            __pgt_q6."__pgt_ext_2" AS "__pgt_ext_2"
-          FROM (
-            SELECT
-              __pgt_q7."customer",
-              __pgt_q7."__pgt_count",
-              __pgt_q7."__pgt_ext",
-              __pgt_q7."__pgt_ins",
-              __pgt_q7."__pgt_del",
-              __pgt_q7."__pgt_ext_2",
-              __pgt_q7."__pgt_ins_2",
-              __pgt_q7."__pgt_del_2"
-            FROM "__pgt_part_4" AS __pgt_q7
-            WHERE
-              (
-                __pgt_q7."__pgt_count" > 0
-              )
-              AND (
-                NOT (
-                  (
-                    (
-                      NOT (
-                        (
-                          __pgt_q7."__pgt_del"
-                        ) IS NULL
-                      )
-                      AND COALESCE(
-                        (
-                          __pgt_q7."__pgt_del" <= LEAST(__pgt_q7."__pgt_ext", __pgt_q7."__pgt_ins")
-                        ),
-                        TRUE
-                      )
-                    )
-                    OR (
-                      NOT (
-                        (
-                          __pgt_q7."__pgt_del_2"
-                        ) IS NULL
-                      )
-                      AND COALESCE(
-                        (
-                          __pgt_q7."__pgt_del_2" >= GREATEST(__pgt_q7."__pgt_ext_2", __pgt_q7."__pgt_ins_2")
-                        ),
-                        TRUE
-                      )
-                    )
-                  )
-                )
-              )
-          ) AS __pgt_q6
-        ) AS __pgt_q5
-        UNION ALL
-        SELECT
-          __pgt_q21."customer",
-          __pgt_q21."__pgt_count",
-          __pgt_q21."__pgt_ext",
-          __pgt_q21."__pgt_ext_2"
-        FROM (
-          SELECT
-            __pgt_q22."customer",
-            __pgt_q22."__pgt_count",
-            __pgt_q22."__pgt_ext",
-            __pgt_q22."__pgt_ext_2"
-          FROM (
-            SELECT
-              __pgt_q23."customer",
-              COUNT(*) AS "__pgt_count",
-              MIN(__pgt_q23."amount") AS "__pgt_ext",
-              MAX(__pgt_q23."placed") AS "__pgt_ext_2"
-            FROM (
-              SELECT
-                __pgt_q24."id",
-                __pgt_q24."customer",
-                __pgt_q24."amount",
-                __pgt_q24."placed"
-              FROM (
-                SELECT
-                  __pgt_q25."id" AS "id",
-                  __pgt_q25."customer" AS "customer",
-                  __pgt_q25."amount" AS "amount",
-                  __pgt_q25."placed" AS "placed"
-                FROM "shop"."orders" AS __pgt_q25
-              ) AS __pgt_q24
-              WHERE
-                (
-                  __pgt_q24."customer"
-                ) IN (
-                  SELECT
-                    __pgt_q26."customer"
-                  FROM "__pgt_part_5" AS __pgt_q26
-                )
-              UNION ALL
-              SELECT
-                __pgt_q24."id",
-                __pgt_q24."customer",
-                __pgt_q24."amount",
-                __pgt_q24."placed"
-              FROM (
-                SELECT
-                  __pgt_q25."id" AS "id",
-                  __pgt_q25."customer" AS "customer",
-                  __pgt_q25."amount" AS "amount",
-                  __pgt_q25."placed" AS "placed"
-                FROM "shop"."orders" AS __pgt_q25
-              ) AS __pgt_q24
-              WHERE
-                __pgt_q24."customer" IS NULL
-                AND EXISTS(
-                  SELECT
-                    1
-                  FROM "__pgt_part_5" AS __pgt_q29
-                  WHERE
-                    __pgt_q29."customer" IS NULL
-                )
-            ) AS __pgt_q23
-            GROUP BY
-              __pgt_q23."customer"
-          ) AS __pgt_q22
-          WHERE
+    __pgt_q13."customer",
+    __pgt_q13."__pgt_count",
+    __pgt_q13."__pgt_ext",
+    __pgt_q13."__pgt_ext_2"
+  FROM "__pgt_part_4" AS __pgt_q13
+  WHERE
+    (
+      (
+        __pgt_q13."__pgt_count" > 0
+      )
+      AND (
+        NOT (
+          (
             (
-              (
-                __pgt_q22."customer"
-              ) IN (
-                SELECT
-                  __pgt_q30."customer"
-                FROM "__pgt_part_5" AS __pgt_q30
+              NOT (
+                (
+                  __pgt_q13."__pgt_del"
+                ) IS NULL
+              )
+              AND COALESCE(
+                (
+                  __pgt_q13."__pgt_del" <= LEAST(__pgt_q13."__pgt_ext", __pgt_q13."__pgt_ins")
+                ),
+                TRUE
               )
             )
             OR (
-              __pgt_q22."customer" IS NULL
-              AND EXISTS(
-                SELECT
-                  1
-                FROM "__pgt_part_5" AS __pgt_q31
-                WHERE
-                  __pgt_q31."customer" IS NULL
+              NOT (
+                (
+                  __pgt_q13."__pgt_del_2"
+                ) IS NULL
+              )
+              AND COALESCE(
+                (
+                  __pgt_q13."__pgt_del_2" >= GREATEST(__pgt_q13."__pgt_ext_2", __pgt_q13."__pgt_ins_2")
+                ),
+                TRUE
               )
             )
-        ) AS __pgt_q21
-      ) AS __pgt_q4
-    ) AS __pgt_q3
-  ) AS __pgt_q2
+          )
+        )
+      )
+    )
+  UNION ALL
+  SELECT
+    __pgt_q14."customer",
+    __pgt_q14."__pgt_count",
+    __pgt_q14."__pgt_ext",
+    __pgt_q14."__pgt_ext_2"
+  FROM (
+    SELECT
+      __pgt_q15."customer",
+      __pgt_q15."__pgt_count",
+      __pgt_q15."__pgt_ext",
+      __pgt_q15."__pgt_ext_2"
+    FROM (
+      SELECT
+        __pgt_q16."customer",
+        COUNT(*) AS "__pgt_count",
+        MIN(__pgt_q16."amount") AS "__pgt_ext",
+        MAX(__pgt_q16."placed") AS "__pgt_ext_2"
+      FROM (
+        SELECT
+          __pgt_q17."id",
+          __pgt_q17."customer",
+          __pgt_q17."amount",
+          __pgt_q17."placed"
+        FROM (
+          SELECT
+            __pgt_q18."id" AS "id",
+            __pgt_q18."customer" AS "customer",
+            __pgt_q18."amount" AS "amount",
+            __pgt_q18."placed" AS "placed"
+          FROM "shop"."orders" AS __pgt_q18
+        ) AS __pgt_q17
+        WHERE
+          (
+            __pgt_q17."customer"
+          ) IN (
+            SELECT
+              __pgt_q19."customer"
+            FROM "__pgt_part_5" AS __pgt_q19
+          )
+        UNION ALL
+        SELECT
+          __pgt_q17."id",
+          __pgt_q17."customer",
+          __pgt_q17."amount",
+          __pgt_q17."placed"
+        FROM (
+          SELECT
+            __pgt_q18."id" AS "id",
+            __pgt_q18."customer" AS "customer",
+            __pgt_q18."amount" AS "amount",
+            __pgt_q18."placed" AS "placed"
+          FROM "shop"."orders" AS __pgt_q18
+        ) AS __pgt_q17
+        WHERE
+          __pgt_q17."customer" IS NULL
+          AND EXISTS(
+            SELECT
+              1
+            FROM "__pgt_part_5" AS __pgt_q21
+            WHERE
+              __pgt_q21."customer" IS NULL
+          )
+      ) AS __pgt_q16
+      GROUP BY
+        __pgt_q16."customer"
+    ) AS __pgt_q15
+    WHERE
+      (
+        (
+          __pgt_q15."customer"
+        ) IN (
+          SELECT
+            __pgt_q22."customer"
+          FROM "__pgt_part_5" AS __pgt_q22
+        )
+      )
+      OR (
+        __pgt_q15."customer" IS NULL
+        AND EXISTS(
+          SELECT
+            1
+          FROM "__pgt_part_5" AS __pgt_q23
+          WHERE
+            __pgt_q23."customer" IS NULL
+        )
+      )
+  ) AS __pgt_q14
 ) AS __pgt_q1
 UNION ALL
 SELECT
-  __pgt_q32."__pgt_w",
-  __pgt_q32."customer",
-  __pgt_q32."lo",
-  __pgt_q32."last",
-  __pgt_q32."__pgt_count",
-  __pgt_q32."__pgt_ext",
-  __pgt_q32."__pgt_ext_2"
-FROM (
-  SELECT
-    -1 AS "__pgt_w",
-    __pgt_q33."customer",
-    __pgt_q33."lo",
-    __pgt_q33."last",
-    __pgt_q33."__pgt_count",
-    __pgt_q33."__pgt_ext",
-    __pgt_q33."__pgt_ext_2"
-  FROM "__pgt_part_3" AS __pgt_q33
-) AS __pgt_q32
+  -1 AS "__pgt_w",
+  __pgt_q24."customer",
+  __pgt_q24."lo",
+  __pgt_q24."last",
+  __pgt_q24."__pgt_count",
+  __pgt_q24."__pgt_ext",
+  __pgt_q24."__pgt_ext_2"
+FROM "__pgt_part_3" AS __pgt_q24

@@ -41,24 +41,24 @@ WITH "__pgt_window_orders" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
-    __pgt_q14."__pgt_w",
-    __pgt_q14."id" AS "id",
-    __pgt_q14."amount" AS "amount"
-  FROM "__pgt_window_orders" AS __pgt_q14
+    __pgt_q5."__pgt_w",
+    __pgt_q5."id",
+    __pgt_q5."amount"
+  FROM "__pgt_window_orders" AS __pgt_q5
 ), "__pgt_part_2" AS MATERIALIZED (
   SELECT
-    COALESCE(CAST(SUM(__pgt_q12."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
-    COALESCE(SUM(__pgt_q12."__pgt_n" * (
+    COALESCE(CAST(SUM(__pgt_q4."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
+    COALESCE(SUM(__pgt_q4."__pgt_n" * (
       CAST((
-        __pgt_q12."amount"
+        __pgt_q4."amount"
       ) AS DECIMAL)
     )), 0) AS "__pgt_sum",
     CAST(COALESCE(
-      SUM(__pgt_q12."__pgt_n") FILTER(WHERE
+      SUM(__pgt_q4."__pgt_n") FILTER(WHERE
         (
           NOT (
             (
-              __pgt_q12."amount"
+              __pgt_q4."amount"
             ) IS NULL
           )
         )),
@@ -66,104 +66,86 @@ WITH "__pgt_window_orders" AS (
     ) AS BIGINT) AS "__pgt_nn"
   FROM (
     SELECT
-      CAST(__pgt_q13."__pgt_w" AS BIGINT) AS "__pgt_n",
-      __pgt_q13."id",
-      __pgt_q13."amount"
-    FROM "__pgt_delta_1" AS __pgt_q13
-  ) AS __pgt_q12
+      CAST((
+        __pgt_q6."__pgt_w"
+      ) AS BIGINT) AS "__pgt_n",
+      __pgt_q6."id",
+      __pgt_q6."amount"
+    FROM "__pgt_delta_1" AS __pgt_q6
+  ) AS __pgt_q4
 ), "__pgt_part_3" AS MATERIALIZED (
   SELECT
     TRUE AS "k0"
-  FROM "__pgt_delta_1" AS __pgt_q20
+  FROM "__pgt_delta_1" AS __pgt_q10
 ), "__pgt_part_4" AS MATERIALIZED (
   SELECT
-    __pgt_q17."n",
-    __pgt_q17."total",
-    __pgt_q17."__pgt_count",
-    __pgt_q17."__pgt_sum",
-    __pgt_q17."__pgt_nn"
-  FROM (
-    SELECT
-      __pgt_q18."n",
-      __pgt_q18."total",
-      __pgt_q18."__pgt_count",
-      __pgt_q18."__pgt_sum",
-      __pgt_q18."__pgt_nn"
-    FROM "shop"."st_0" AS __pgt_q18
-  ) AS __pgt_q17
-  WHERE
-    EXISTS(
-      SELECT
-        1
-      FROM "__pgt_part_3" AS __pgt_q19
-    )
-), "__pgt_part_5" AS MATERIALIZED (
-  SELECT
-    CAST(SUM(__pgt_q9."__pgt_count") AS BIGINT) AS "__pgt_count",
-    CAST(SUM(__pgt_q9."__pgt_sum") AS DECIMAL(38, 2)) AS "__pgt_sum",
-    CAST(SUM(__pgt_q9."__pgt_nn") AS BIGINT) AS "__pgt_nn"
-  FROM (
-    SELECT
-      __pgt_q10."__pgt_count",
-      __pgt_q10."__pgt_sum",
-      __pgt_q10."__pgt_nn"
-    FROM (
-      SELECT
-        __pgt_q11."__pgt_count" AS "__pgt_count",
-        __pgt_q11."__pgt_sum" AS "__pgt_sum",
-        __pgt_q11."__pgt_nn" AS "__pgt_nn"
-      FROM "__pgt_part_2" AS __pgt_q11
-    ) AS __pgt_q10
-    UNION ALL
-    SELECT
-      __pgt_q15."__pgt_count",
-      __pgt_q15."__pgt_sum",
-      __pgt_q15."__pgt_nn"
-    FROM (
-      SELECT
-        __pgt_q16."__pgt_count" AS "__pgt_count",
-        __pgt_q16."__pgt_sum" AS "__pgt_sum",
-        __pgt_q16."__pgt_nn" AS "__pgt_nn"
-      FROM "__pgt_part_4" AS __pgt_q16
-    ) AS __pgt_q15
-  ) AS __pgt_q9
-), "__pgt_part_6" AS MATERIALIZED (
-  SELECT
-    TRUE AS "k0"
-  FROM "__pgt_delta_1" AS __pgt_q22
-), "__pgt_part_7" AS MATERIALIZED (
-  SELECT
+    __pgt_q8."n",
+    __pgt_q8."total",
     __pgt_q8."__pgt_count",
     __pgt_q8."__pgt_sum",
     __pgt_q8."__pgt_nn"
-  FROM "__pgt_part_5" AS __pgt_q8
+  FROM "shop"."st_0" AS __pgt_q8
   WHERE
-    EXISTS(
-      SELECT
-        1
-      FROM "__pgt_part_6" AS __pgt_q21
+    (
+      EXISTS(
+        SELECT
+          1
+        FROM "__pgt_part_3" AS __pgt_q9
+      )
+    )
+), "__pgt_part_5" AS MATERIALIZED (
+  SELECT
+    CAST(SUM(__pgt_q3."__pgt_count") AS BIGINT) AS "__pgt_count",
+    CAST(SUM(__pgt_q3."__pgt_sum") AS DECIMAL(38, 2)) AS "__pgt_sum",
+    CAST(SUM(__pgt_q3."__pgt_nn") AS BIGINT) AS "__pgt_nn"
+  FROM (
+    SELECT
+      __pgt_q7."__pgt_count",
+      __pgt_q7."__pgt_sum",
+      __pgt_q7."__pgt_nn"
+    FROM "__pgt_part_2" AS __pgt_q7
+    UNION ALL
+    SELECT
+      __pgt_q11."__pgt_count",
+      __pgt_q11."__pgt_sum",
+      __pgt_q11."__pgt_nn"
+    FROM "__pgt_part_4" AS __pgt_q11
+  ) AS __pgt_q3
+), "__pgt_part_6" AS MATERIALIZED (
+  SELECT
+    TRUE AS "k0"
+  FROM "__pgt_delta_1" AS __pgt_q14
+), "__pgt_part_7" AS MATERIALIZED (
+  SELECT
+    __pgt_q12."__pgt_count",
+    __pgt_q12."__pgt_sum",
+    __pgt_q12."__pgt_nn"
+  FROM "__pgt_part_5" AS __pgt_q12
+  WHERE
+    (
+      EXISTS(
+        SELECT
+          1
+        FROM "__pgt_part_6" AS __pgt_q13
+      )
     )
 ), "__pgt_part_8" AS MATERIALIZED (
   SELECT DISTINCT
     TRUE AS "k0"
-  FROM (
-    SELECT
-      __pgt_q29."__pgt_count",
-      __pgt_q29."__pgt_sum",
-      __pgt_q29."__pgt_nn"
-    FROM "__pgt_part_7" AS __pgt_q29
-    WHERE
+  FROM "__pgt_part_7" AS __pgt_q19
+  WHERE
+    (
       (
         (
           (
-            __pgt_q29."__pgt_sum" - __pgt_q29."__pgt_sum"
+            __pgt_q19."__pgt_sum" - __pgt_q19."__pgt_sum"
           ) <> 0
         )
       )
-  ) AS __pgt_q28
+    )
 )
 SELECT
-  __pgt_q1."__pgt_w",
+  1 AS "__pgt_w",
   __pgt_q1."n",
   __pgt_q1."total",
   __pgt_q1."__pgt_count",
@@ -171,106 +153,61 @@ SELECT
   __pgt_q1."__pgt_nn"
 FROM (
   SELECT
-    1 AS "__pgt_w",
-    __pgt_q2."n",
-    __pgt_q2."total",
-    __pgt_q2."__pgt_count",
-    __pgt_q2."__pgt_sum",
-    __pgt_q2."__pgt_nn"
+    __pgt_q2."__pgt_count" AS "n",
+    (
+      CASE WHEN __pgt_q2."__pgt_nn" > 0 THEN CAST(__pgt_q2."__pgt_sum" AS DECIMAL) END
+    ) AS "total",
+    __pgt_q2."__pgt_count" AS "__pgt_count",
+    __pgt_q2."__pgt_sum" AS "__pgt_sum",
+    __pgt_q2."__pgt_nn" AS "__pgt_nn"
   FROM (
     SELECT
-      __pgt_q3."n" AS "n",
-      __pgt_q3."total" AS "total",
-      __pgt_q3."__pgt_count" AS "__pgt_count",
-      __pgt_q3."__pgt_sum" AS "__pgt_sum",
-      __pgt_q3."__pgt_nn" AS "__pgt_nn"
+      __pgt_q15."__pgt_count",
+      __pgt_q15."__pgt_sum",
+      __pgt_q15."__pgt_nn"
+    FROM "__pgt_part_7" AS __pgt_q15
+    WHERE
+      (
+        (
+          NOT (
+            (
+              (
+                (
+                  __pgt_q15."__pgt_sum" - __pgt_q15."__pgt_sum"
+                ) <> 0
+              )
+            )
+          )
+        )
+      )
+    UNION ALL
+    SELECT
+      __pgt_q16."__pgt_count",
+      __pgt_q16."__pgt_sum",
+      __pgt_q16."__pgt_nn"
     FROM (
       SELECT
-        __pgt_q4."__pgt_count" AS "n",
-        (
-          CASE WHEN __pgt_q4."__pgt_nn" > 0 THEN CAST(__pgt_q4."__pgt_sum" AS DECIMAL) END
-        ) AS "total",
-        __pgt_q4."__pgt_count" AS "__pgt_count",
-        __pgt_q4."__pgt_sum" AS "__pgt_sum",
-        __pgt_q4."__pgt_nn" AS "__pgt_nn"
-      FROM (
-        SELECT
-          __pgt_q5."__pgt_count",
-          __pgt_q5."__pgt_sum",
-          __pgt_q5."__pgt_nn"
-        FROM (
+        COUNT(*) AS "__pgt_count",
+        CAST(COALESCE(SUM(__pgt_q17."amount"), 0) AS DECIMAL(38, 2)) AS "__pgt_sum",
+        COUNT(__pgt_q17."amount") AS "__pgt_nn"
+      FROM "shop"."orders" AS __pgt_q17
+    ) AS __pgt_q16
+    WHERE
+      (
+        EXISTS(
           SELECT
-            __pgt_q6."__pgt_count" AS "__pgt_count",
-            __pgt_q6."__pgt_sum" AS "__pgt_sum",
-            __pgt_q6."__pgt_nn" AS "__pgt_nn"
-          FROM (
-            SELECT
-              __pgt_q7."__pgt_count",
-              __pgt_q7."__pgt_sum",
-              __pgt_q7."__pgt_nn"
-            FROM "__pgt_part_7" AS __pgt_q7
-            WHERE
-              (
-                NOT (
-                  (
-                    (
-                      (
-                        __pgt_q7."__pgt_sum" - __pgt_q7."__pgt_sum"
-                      ) <> 0
-                    )
-                  )
-                )
-              )
-          ) AS __pgt_q6
-        ) AS __pgt_q5
-        UNION ALL
-        SELECT
-          __pgt_q23."__pgt_count",
-          __pgt_q23."__pgt_sum",
-          __pgt_q23."__pgt_nn"
-        FROM (
-          SELECT
-            __pgt_q24."__pgt_count",
-            __pgt_q24."__pgt_sum",
-            __pgt_q24."__pgt_nn"
-          FROM (
-            SELECT
-              COUNT(*) AS "__pgt_count",
-              CAST(COALESCE(SUM(__pgt_q25."amount"), 0) AS DECIMAL(38, 2)) AS "__pgt_sum",
-              COUNT(__pgt_q25."amount") AS "__pgt_nn"
-            FROM (
-              SELECT
-                __pgt_q26."id" AS "id",
-                __pgt_q26."amount" AS "amount"
-              FROM "shop"."orders" AS __pgt_q26
-            ) AS __pgt_q25
-          ) AS __pgt_q24
-          WHERE
-            EXISTS(
-              SELECT
-                1
-              FROM "__pgt_part_8" AS __pgt_q27
-            )
-        ) AS __pgt_q23
-      ) AS __pgt_q4
-    ) AS __pgt_q3
+            1
+          FROM "__pgt_part_8" AS __pgt_q18
+        )
+      )
   ) AS __pgt_q2
 ) AS __pgt_q1
 UNION ALL
 SELECT
-  __pgt_q30."__pgt_w",
-  __pgt_q30."n",
-  __pgt_q30."total",
-  __pgt_q30."__pgt_count",
-  __pgt_q30."__pgt_sum",
-  __pgt_q30."__pgt_nn"
-FROM (
-  SELECT
-    -1 AS "__pgt_w",
-    __pgt_q31."n",
-    __pgt_q31."total",
-    __pgt_q31."__pgt_count",
-    __pgt_q31."__pgt_sum",
-    __pgt_q31."__pgt_nn"
-  FROM "__pgt_part_4" AS __pgt_q31
-) AS __pgt_q30
+  -1 AS "__pgt_w",
+  __pgt_q20."n",
+  __pgt_q20."total",
+  __pgt_q20."__pgt_count",
+  __pgt_q20."__pgt_sum",
+  __pgt_q20."__pgt_nn"
+FROM "__pgt_part_4" AS __pgt_q20

@@ -43,172 +43,145 @@ WITH "__pgt_window_orders" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q10."customer" AS "customer"
-  FROM (
-    SELECT
-      __pgt_q11."__pgt_w",
-      __pgt_q11."id" AS "id",
-      __pgt_q11."customer" AS "customer",
-      __pgt_q11."placed" AS "placed"
-    FROM "__pgt_window_orders" AS __pgt_q11
-  ) AS __pgt_q10
+    __pgt_q8."customer" AS "customer"
+  FROM "__pgt_window_orders" AS __pgt_q8
 )
 SELECT
-  __pgt_q1."__pgt_w",
+  1 AS "__pgt_w",
   __pgt_q1."customer",
   __pgt_q1."ids",
   __pgt_q1."days"
 FROM (
   SELECT
-    1 AS "__pgt_w",
     __pgt_q2."customer",
     __pgt_q2."ids",
     __pgt_q2."days"
   FROM (
     SELECT
-      __pgt_q3."customer",
-      __pgt_q3."ids",
-      __pgt_q3."days"
+      __pgt_q3."customer" AS "customer",
+      __pgt_q3."agg" AS "ids",
+      __pgt_q3."agg_2" AS "days"
     FROM (
       SELECT
-        __pgt_q4."customer_2" AS "customer",
-        __pgt_q4."ids" AS "ids",
-        __pgt_q4."days" AS "days"
+        __pgt_q4."customer",
+        STRING_AGG(CAST((
+          __pgt_q4."id"
+        ) AS TEXT), CAST(',' AS TEXT)
+        ORDER BY
+          __pgt_q4."id") AS "agg",
+        COUNT(DISTINCT __pgt_q4."placed") AS "agg_2"
       FROM (
         SELECT
-          __pgt_q5."customer" AS "customer_2",
-          __pgt_q5."agg" AS "ids",
-          __pgt_q5."agg_2" AS "days"
+          __pgt_q5."id",
+          __pgt_q5."customer",
+          __pgt_q5."placed"
         FROM (
           SELECT
-            __pgt_q6."customer",
-            STRING_AGG(CAST((
-              __pgt_q6."id"
-            ) AS TEXT), CAST(',' AS TEXT)
-            ORDER BY
-              __pgt_q6."id") AS "agg",
-            COUNT(DISTINCT __pgt_q6."placed") AS "agg_2"
-          FROM (
-            SELECT
-              __pgt_q7."id",
-              __pgt_q7."customer",
-              __pgt_q7."placed"
-            FROM (
-              SELECT
-                __pgt_q8."id" AS "id",
-                __pgt_q8."customer" AS "customer",
-                __pgt_q8."placed" AS "placed"
-              FROM "shop"."orders" AS __pgt_q8
-            ) AS __pgt_q7
-            WHERE
-              (
-                __pgt_q7."customer"
-              ) IN (
-                SELECT
-                  __pgt_q9."customer"
-                FROM "__pgt_part_1" AS __pgt_q9
-              )
-            UNION ALL
-            SELECT
-              __pgt_q7."id",
-              __pgt_q7."customer",
-              __pgt_q7."placed"
-            FROM (
-              SELECT
-                __pgt_q8."id" AS "id",
-                __pgt_q8."customer" AS "customer",
-                __pgt_q8."placed" AS "placed"
-              FROM "shop"."orders" AS __pgt_q8
-            ) AS __pgt_q7
-            WHERE
-              __pgt_q7."customer" IS NULL
-              AND EXISTS(
-                SELECT
-                  1
-                FROM "__pgt_part_1" AS __pgt_q12
-                WHERE
-                  __pgt_q12."customer" IS NULL
-              )
-          ) AS __pgt_q6
-          GROUP BY
-            __pgt_q6."customer"
+            __pgt_q6."id" AS "id",
+            __pgt_q6."customer" AS "customer",
+            __pgt_q6."placed" AS "placed"
+          FROM "shop"."orders" AS __pgt_q6
         ) AS __pgt_q5
+        WHERE
+          (
+            __pgt_q5."customer"
+          ) IN (
+            SELECT
+              __pgt_q7."customer"
+            FROM "__pgt_part_1" AS __pgt_q7
+          )
+        UNION ALL
+        SELECT
+          __pgt_q5."id",
+          __pgt_q5."customer",
+          __pgt_q5."placed"
+        FROM (
+          SELECT
+            __pgt_q6."id" AS "id",
+            __pgt_q6."customer" AS "customer",
+            __pgt_q6."placed" AS "placed"
+          FROM "shop"."orders" AS __pgt_q6
+        ) AS __pgt_q5
+        WHERE
+          __pgt_q5."customer" IS NULL
+          AND EXISTS(
+            SELECT
+              1
+            FROM "__pgt_part_1" AS __pgt_q9
+            WHERE
+              __pgt_q9."customer" IS NULL
+          )
       ) AS __pgt_q4
+      GROUP BY
+        __pgt_q4."customer"
     ) AS __pgt_q3
-    WHERE
-      (
-        (
-          __pgt_q3."customer"
-        ) IN (
-          SELECT
-            __pgt_q13."customer"
-          FROM "__pgt_part_1" AS __pgt_q13
-        )
-      )
-      OR (
-        __pgt_q3."customer" IS NULL
-        AND EXISTS(
-          SELECT
-            1
-          FROM "__pgt_part_1" AS __pgt_q14
-          WHERE
-            __pgt_q14."customer" IS NULL
-        )
-      )
   ) AS __pgt_q2
-) AS __pgt_q1
-UNION ALL
-SELECT
-  __pgt_q15."__pgt_w",
-  __pgt_q15."customer",
-  __pgt_q15."ids",
-  __pgt_q15."days"
-FROM (
-  SELECT
-    -1 AS "__pgt_w",
-    __pgt_q16."customer",
-    __pgt_q16."ids",
-    __pgt_q16."days"
-  FROM (
-    SELECT
-      __pgt_q17."customer",
-      __pgt_q17."ids",
-      __pgt_q17."days"
-    FROM (
-      SELECT
-        __pgt_q18."customer",
-        __pgt_q18."ids",
-        __pgt_q18."days"
-      FROM "shop"."st_0" AS __pgt_q18
-    ) AS __pgt_q17
-    WHERE
+  WHERE
+    (
       (
-        __pgt_q17."customer"
+        __pgt_q2."customer"
       ) IN (
         SELECT
-          __pgt_q19."customer"
-        FROM "__pgt_part_1" AS __pgt_q19
+          __pgt_q10."customer"
+        FROM "__pgt_part_1" AS __pgt_q10
       )
-    UNION ALL
-    SELECT
-      __pgt_q17."customer",
-      __pgt_q17."ids",
-      __pgt_q17."days"
-    FROM (
-      SELECT
-        __pgt_q18."customer",
-        __pgt_q18."ids",
-        __pgt_q18."days"
-      FROM "shop"."st_0" AS __pgt_q18
-    ) AS __pgt_q17
-    WHERE
-      __pgt_q17."customer" IS NULL
+    )
+    OR (
+      __pgt_q2."customer" IS NULL
       AND EXISTS(
         SELECT
           1
-        FROM "__pgt_part_1" AS __pgt_q20
+        FROM "__pgt_part_1" AS __pgt_q11
         WHERE
-          __pgt_q20."customer" IS NULL
+          __pgt_q11."customer" IS NULL
       )
-  ) AS __pgt_q16
-) AS __pgt_q15
+    )
+) AS __pgt_q1
+UNION ALL
+SELECT
+  -1 AS "__pgt_w",
+  __pgt_q12."customer",
+  __pgt_q12."ids",
+  __pgt_q12."days"
+FROM (
+  SELECT
+    __pgt_q13."customer",
+    __pgt_q13."ids",
+    __pgt_q13."days"
+  FROM (
+    SELECT
+      __pgt_q14."customer",
+      __pgt_q14."ids",
+      __pgt_q14."days"
+    FROM "shop"."st_0" AS __pgt_q14
+  ) AS __pgt_q13
+  WHERE
+    (
+      __pgt_q13."customer"
+    ) IN (
+      SELECT
+        __pgt_q15."customer"
+      FROM "__pgt_part_1" AS __pgt_q15
+    )
+  UNION ALL
+  SELECT
+    __pgt_q13."customer",
+    __pgt_q13."ids",
+    __pgt_q13."days"
+  FROM (
+    SELECT
+      __pgt_q14."customer",
+      __pgt_q14."ids",
+      __pgt_q14."days"
+    FROM "shop"."st_0" AS __pgt_q14
+  ) AS __pgt_q13
+  WHERE
+    __pgt_q13."customer" IS NULL
+    AND EXISTS(
+      SELECT
+        1
+      FROM "__pgt_part_1" AS __pgt_q16
+      WHERE
+        __pgt_q16."customer" IS NULL
+    )
+) AS __pgt_q12

@@ -44,11 +44,11 @@ WITH "__pgt_window_orders" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
-    __pgt_q5."__pgt_w",
-    __pgt_q5."id" AS "id",
-    __pgt_q5."customer" AS "customer",
-    __pgt_q5."amount" AS "amount"
-  FROM "__pgt_window_orders" AS __pgt_q5
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id",
+    __pgt_q2."customer",
+    __pgt_q2."amount"
+  FROM "__pgt_window_orders" AS __pgt_q2
 ), "__pgt_window_customers" AS (
   SELECT
     1 AS "__pgt_w",
@@ -72,83 +72,50 @@ WITH "__pgt_window_orders" AS (
 ), "__pgt_part_2" AS MATERIALIZED (
   SELECT
     TRUE AS "k0"
-  FROM (
-    SELECT
-      __pgt_q17."__pgt_w",
-      __pgt_q17."id_2",
-      __pgt_q17."country"
-    FROM (
-      SELECT
-        __pgt_q18."__pgt_w",
-        __pgt_q18."id" AS "id_2",
-        __pgt_q18."country" AS "country"
-      FROM "__pgt_window_customers" AS __pgt_q18
-    ) AS __pgt_q17
-    WHERE
+  FROM "__pgt_window_customers" AS __pgt_q8
+  WHERE
+    (
       (
-        __pgt_q17."country" IS NULL
+        __pgt_q8."country" IS NULL
       )
-  ) AS __pgt_q16
+    )
 ), "__pgt_part_3" AS MATERIALIZED (
   SELECT
     TRUE AS "k0"
-  FROM (
-    SELECT
-      __pgt_q21."__pgt_w",
-      __pgt_q21."id" AS "id_3"
-    FROM "__pgt_window_orders" AS __pgt_q21
-  ) AS __pgt_q20
+  FROM "__pgt_window_orders" AS __pgt_q10
 ), "__pgt_delta_4" AS MATERIALIZED (
   SELECT
-    __pgt_q9."__pgt_w",
-    __pgt_q9."id",
-    __pgt_q9."customer",
-    __pgt_q9."amount"
+    __pgt_q4."__pgt_w",
+    __pgt_q4."id",
+    __pgt_q4."customer",
+    __pgt_q4."amount"
   FROM (
     SELECT
-      __pgt_q10."__pgt_w",
-      __pgt_q10."id",
-      __pgt_q10."customer",
-      __pgt_q10."amount"
-    FROM (
-      SELECT
-        1 AS "__pgt_w",
-        __pgt_q11."id",
-        __pgt_q11."customer",
-        __pgt_q11."amount"
-      FROM (
-        SELECT
-          __pgt_q12."id" AS "id",
-          __pgt_q12."customer" AS "customer",
-          __pgt_q12."amount" AS "amount"
-        FROM "shop"."orders" AS __pgt_q12
-      ) AS __pgt_q11
-    ) AS __pgt_q10
+      1 AS "__pgt_w",
+      __pgt_q5."id",
+      __pgt_q5."customer",
+      __pgt_q5."amount"
+    FROM "shop"."orders" AS __pgt_q5
     UNION ALL
     SELECT
-      __pgt_q13."__pgt_w",
-      __pgt_q13."id",
-      __pgt_q13."customer",
-      __pgt_q13."amount"
-    FROM (
-      SELECT
-        -__pgt_q14."__pgt_w" AS "__pgt_w",
-        __pgt_q14."id",
-        __pgt_q14."customer",
-        __pgt_q14."amount"
-      FROM "__pgt_delta_1" AS __pgt_q14
-    ) AS __pgt_q13
-  ) AS __pgt_q9
+      -__pgt_q6."__pgt_w" AS "__pgt_w",
+      __pgt_q6."id",
+      __pgt_q6."customer",
+      __pgt_q6."amount"
+    FROM "__pgt_delta_1" AS __pgt_q6
+  ) AS __pgt_q4
   WHERE
-    EXISTS(
-      SELECT
-        1
-      FROM "__pgt_part_2" AS __pgt_q15
-    )
-    OR EXISTS(
-      SELECT
-        1
-      FROM "__pgt_part_3" AS __pgt_q19
+    (
+      EXISTS(
+        SELECT
+          1
+        FROM "__pgt_part_2" AS __pgt_q7
+      )
+      OR EXISTS(
+        SELECT
+          1
+        FROM "__pgt_part_3" AS __pgt_q9
+      )
     )
 ), "__pgt_old_customers" AS NOT MATERIALIZED (
   SELECT
@@ -261,123 +228,89 @@ WITH "__pgt_window_orders" AS (
 )
 SELECT
   __pgt_q1."__pgt_w",
-  __pgt_q1."id_4" AS "id"
+  __pgt_q1."id" AS "id"
 FROM (
   SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id" AS "id_4"
-  FROM (
-    SELECT
-      __pgt_q3."__pgt_w",
-      __pgt_q3."id",
-      __pgt_q3."customer",
-      __pgt_q3."amount"
-    FROM (
-      SELECT
-        __pgt_q4."__pgt_w",
-        __pgt_q4."id",
-        __pgt_q4."customer",
-        __pgt_q4."amount"
-      FROM "__pgt_delta_1" AS __pgt_q4
-      WHERE
-        (
-          __pgt_q4."amount" >= ALL (
-            SELECT
-              x.amount
-            FROM shop.orders AS x
-          )
+    __pgt_q3."__pgt_w",
+    __pgt_q3."id",
+    __pgt_q3."customer",
+    __pgt_q3."amount"
+  FROM "__pgt_delta_1" AS __pgt_q3
+  WHERE
+    (
+      (
+        __pgt_q3."amount" >= ALL (
+          SELECT
+            x.amount
+          FROM shop.orders AS x
         )
-        OR (
-          __pgt_q4."customer" IN (
-            SELECT
-              customers.id
-            FROM shop.customers
-            WHERE
-              (
-                customers.country IS NULL
-              )
-          )
+      )
+      OR (
+        __pgt_q3."customer" IN (
+          SELECT
+            customers.id
+          FROM shop.customers
+          WHERE
+            (
+              customers.country IS NULL
+            )
         )
-    ) AS __pgt_q3
-    UNION ALL
-    SELECT
-      __pgt_q6."__pgt_w",
-      __pgt_q6."id",
-      __pgt_q6."customer",
-      __pgt_q6."amount"
-    FROM (
-      SELECT
-        __pgt_q7."__pgt_w" AS "__pgt_w",
-        __pgt_q7."id",
-        __pgt_q7."customer",
-        __pgt_q7."amount"
-      FROM (
-        SELECT
-          __pgt_q8."__pgt_w",
-          __pgt_q8."id",
-          __pgt_q8."customer",
-          __pgt_q8."amount"
-        FROM "__pgt_delta_4" AS __pgt_q8
-        WHERE
-          (
-            __pgt_q8."amount" >= ALL (
-              SELECT
-                x.amount
-              FROM shop.orders AS x
+      )
+    )
+  UNION ALL
+  SELECT
+    __pgt_q11."__pgt_w",
+    __pgt_q11."id",
+    __pgt_q11."customer",
+    __pgt_q11."amount"
+  FROM "__pgt_delta_4" AS __pgt_q11
+  WHERE
+    (
+      (
+        __pgt_q11."amount" >= ALL (
+          SELECT
+            x.amount
+          FROM shop.orders AS x
+        )
+      )
+      OR (
+        __pgt_q11."customer" IN (
+          SELECT
+            customers.id
+          FROM shop.customers
+          WHERE
+            (
+              customers.country IS NULL
             )
-          )
-          OR (
-            __pgt_q8."customer" IN (
-              SELECT
-                customers.id
-              FROM shop.customers
-              WHERE
-                (
-                  customers.country IS NULL
-                )
+        )
+      )
+    )
+  UNION ALL
+  SELECT
+    -__pgt_q12."__pgt_w" AS "__pgt_w",
+    __pgt_q12."id",
+    __pgt_q12."customer",
+    __pgt_q12."amount"
+  FROM "__pgt_delta_4" AS __pgt_q12
+  WHERE
+    (
+      (
+        __pgt_q12."amount" >= ALL (
+          SELECT
+            x.amount
+          FROM "__pgt_old_orders" AS x
+        )
+      )
+      OR (
+        __pgt_q12."customer" IN (
+          SELECT
+            customers.id
+          FROM "__pgt_old_customers" AS "customers"
+          WHERE
+            (
+              customers.country IS NULL
             )
-          )
-      ) AS __pgt_q7
-    ) AS __pgt_q6
-    UNION ALL
-    SELECT
-      __pgt_q22."__pgt_w",
-      __pgt_q22."id",
-      __pgt_q22."customer",
-      __pgt_q22."amount"
-    FROM (
-      SELECT
-        -__pgt_q23."__pgt_w" AS "__pgt_w",
-        __pgt_q23."id",
-        __pgt_q23."customer",
-        __pgt_q23."amount"
-      FROM (
-        SELECT
-          __pgt_q24."__pgt_w",
-          __pgt_q24."id",
-          __pgt_q24."customer",
-          __pgt_q24."amount"
-        FROM "__pgt_delta_4" AS __pgt_q24
-        WHERE
-          (
-            __pgt_q24."amount" >= ALL (
-              SELECT
-                x.amount
-              FROM "__pgt_old_orders" AS x
-            )
-          )
-          OR (
-            __pgt_q24."customer" IN (
-              SELECT
-                customers.id
-              FROM "__pgt_old_customers" AS "customers"
-              WHERE
-                (
-                  customers.country IS NULL
-                )
-            )
-          )
-      ) AS __pgt_q23
-    ) AS __pgt_q22
-  ) AS __pgt_q2
+        )
+      )
+    )
 ) AS __pgt_q1

@@ -40,9 +40,9 @@ WITH "__pgt_window_orders" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
-    __pgt_q5."__pgt_w",
-    __pgt_q5."id" AS "id"
-  FROM "__pgt_window_orders" AS __pgt_q5
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id"
+  FROM "__pgt_window_orders" AS __pgt_q2
 ), "__pgt_window_customers" AS (
   SELECT
     1 AS "__pgt_w",
@@ -63,71 +63,33 @@ WITH "__pgt_window_orders" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_delta_2" AS MATERIALIZED (
   SELECT
-    __pgt_q12."__pgt_w",
-    __pgt_q12."id" AS "id_2"
-  FROM "__pgt_window_customers" AS __pgt_q12
+    __pgt_q6."__pgt_w",
+    __pgt_q6."id" AS "id_2"
+  FROM "__pgt_window_customers" AS __pgt_q6
 )
 SELECT
   __pgt_q1."__pgt_w",
-  __pgt_q1."a" AS "a",
-  __pgt_q1."b" AS "b"
+  __pgt_q1."id" AS "a",
+  __pgt_q1."id_2" AS "b"
 FROM (
   SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id" AS "a",
-    __pgt_q2."id_2" AS "b"
-  FROM (
-    SELECT
-      __pgt_q3."__pgt_w",
-      __pgt_q3."id",
-      __pgt_q3."id_2"
-    FROM (
-      SELECT
-        __pgt_q4."__pgt_w" AS "__pgt_w",
-        __pgt_q4."id",
-        __pgt_q6."id_2"
-      FROM "__pgt_delta_1" AS __pgt_q4
-      CROSS JOIN (
-        SELECT
-          __pgt_q7."id" AS "id_2"
-        FROM "shop"."customers" AS __pgt_q7
-      ) AS __pgt_q6
-    ) AS __pgt_q3
-    UNION ALL
-    SELECT
-      __pgt_q8."__pgt_w",
-      __pgt_q8."id",
-      __pgt_q8."id_2"
-    FROM (
-      SELECT
-        __pgt_q11."__pgt_w" AS "__pgt_w",
-        __pgt_q9."id",
-        __pgt_q11."id_2"
-      FROM (
-        SELECT
-          __pgt_q10."id" AS "id"
-        FROM "shop"."orders" AS __pgt_q10
-      ) AS __pgt_q9
-      CROSS JOIN "__pgt_delta_2" AS __pgt_q11
-    ) AS __pgt_q8
-    UNION ALL
-    SELECT
-      __pgt_q13."__pgt_w",
-      __pgt_q13."id",
-      __pgt_q13."id_2"
-    FROM (
-      SELECT
-        -__pgt_q14."__pgt_w" AS "__pgt_w",
-        __pgt_q14."id",
-        __pgt_q14."id_2"
-      FROM (
-        SELECT
-          __pgt_q15."__pgt_w" * __pgt_q16."__pgt_w" AS "__pgt_w",
-          __pgt_q15."id",
-          __pgt_q16."id_2"
-        FROM "__pgt_delta_1" AS __pgt_q15
-        CROSS JOIN "__pgt_delta_2" AS __pgt_q16
-      ) AS __pgt_q14
-    ) AS __pgt_q13
-  ) AS __pgt_q2
+    __pgt_q3."__pgt_w",
+    __pgt_q3."id",
+    __pgt_q4."id" AS "id_2"
+  FROM "__pgt_delta_1" AS __pgt_q3
+  CROSS JOIN "shop"."customers" AS __pgt_q4
+  UNION ALL
+  SELECT
+    __pgt_q7."__pgt_w",
+    __pgt_q5."id",
+    __pgt_q7."id_2"
+  FROM "shop"."orders" AS __pgt_q5
+  CROSS JOIN "__pgt_delta_2" AS __pgt_q7
+  UNION ALL
+  SELECT
+    -__pgt_q8."__pgt_w" * __pgt_q9."__pgt_w" AS "__pgt_w",
+    __pgt_q8."id",
+    __pgt_q9."id_2"
+  FROM "__pgt_delta_1" AS __pgt_q8
+  CROSS JOIN "__pgt_delta_2" AS __pgt_q9
 ) AS __pgt_q1

@@ -39,134 +39,91 @@ WITH "__pgt_window_clicks" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q9."page_2",
-    COALESCE(CAST(SUM(__pgt_q9."__pgt_n") AS BIGINT), 0) AS "__pgt_count"
+    __pgt_q2."page_2",
+    COALESCE(CAST(SUM(__pgt_q2."__pgt_n") AS BIGINT), 0) AS "__pgt_count"
   FROM (
     SELECT
-      CAST(__pgt_q10."__pgt_w" AS BIGINT) AS "__pgt_n",
-      __pgt_q10."page_2"
-    FROM (
-      SELECT
-        __pgt_q11."__pgt_w",
-        __pgt_q11."page" AS "page_2"
-      FROM (
-        SELECT
-          __pgt_q12."__pgt_w",
-          __pgt_q12."page" AS "page"
-        FROM "__pgt_window_clicks" AS __pgt_q12
-      ) AS __pgt_q11
-    ) AS __pgt_q10
-  ) AS __pgt_q9
+      CAST((
+        __pgt_q3."__pgt_w"
+      ) AS BIGINT) AS "__pgt_n",
+      __pgt_q3."page" AS "page_2"
+    FROM "__pgt_window_clicks" AS __pgt_q3
+  ) AS __pgt_q2
   GROUP BY
-    __pgt_q9."page_2"
+    __pgt_q2."page_2"
 ), "__pgt_part_2" AS MATERIALIZED (
   SELECT DISTINCT
-    __pgt_q18."page_2" AS "page_2"
-  FROM "__pgt_part_1" AS __pgt_q18
+    __pgt_q8."page_2" AS "page_2"
+  FROM "__pgt_part_1" AS __pgt_q8
 ), "__pgt_part_3" AS MATERIALIZED (
   SELECT
-    __pgt_q15."page",
-    __pgt_q15."__pgt_count"
+    __pgt_q5."page",
+    __pgt_q5."__pgt_count"
   FROM (
     SELECT
-      __pgt_q16."page",
-      __pgt_q16."__pgt_count"
-    FROM "shop"."st_0" AS __pgt_q16
-  ) AS __pgt_q15
+      __pgt_q6."page",
+      __pgt_q6."__pgt_count"
+    FROM "shop"."st_0" AS __pgt_q6
+  ) AS __pgt_q5
   WHERE
     (
-      __pgt_q15."page"
+      __pgt_q5."page"
     ) IN (
       SELECT
-        __pgt_q17."page_2"
-      FROM "__pgt_part_2" AS __pgt_q17
+        __pgt_q7."page_2"
+      FROM "__pgt_part_2" AS __pgt_q7
     )
   UNION ALL
   SELECT
-    __pgt_q15."page",
-    __pgt_q15."__pgt_count"
+    __pgt_q5."page",
+    __pgt_q5."__pgt_count"
   FROM (
     SELECT
-      __pgt_q16."page",
-      __pgt_q16."__pgt_count"
-    FROM "shop"."st_0" AS __pgt_q16
-  ) AS __pgt_q15
+      __pgt_q6."page",
+      __pgt_q6."__pgt_count"
+    FROM "shop"."st_0" AS __pgt_q6
+  ) AS __pgt_q5
   WHERE
-    __pgt_q15."page" IS NULL
+    __pgt_q5."page" IS NULL
     AND EXISTS(
       SELECT
         1
-      FROM "__pgt_part_2" AS __pgt_q19
+      FROM "__pgt_part_2" AS __pgt_q9
       WHERE
-        __pgt_q19."page_2" IS NULL
+        __pgt_q9."page_2" IS NULL
     )
 ), "__pgt_part_4" AS MATERIALIZED (
   SELECT
-    __pgt_q6."page_2",
-    CAST(SUM(__pgt_q6."__pgt_count") AS BIGINT) AS "__pgt_count"
+    __pgt_q1."page_2",
+    CAST(SUM(__pgt_q1."__pgt_count") AS BIGINT) AS "__pgt_count"
   FROM (
     SELECT
-      __pgt_q7."page_2",
-      __pgt_q7."__pgt_count"
-    FROM (
-      SELECT
-        __pgt_q8."page_2" AS "page_2",
-        __pgt_q8."__pgt_count" AS "__pgt_count"
-      FROM "__pgt_part_1" AS __pgt_q8
-    ) AS __pgt_q7
+      __pgt_q4."page_2",
+      __pgt_q4."__pgt_count"
+    FROM "__pgt_part_1" AS __pgt_q4
     UNION ALL
     SELECT
-      __pgt_q13."page_2",
-      __pgt_q13."__pgt_count"
-    FROM (
-      SELECT
-        __pgt_q14."page" AS "page_2",
-        __pgt_q14."__pgt_count" AS "__pgt_count"
-      FROM "__pgt_part_3" AS __pgt_q14
-    ) AS __pgt_q13
-  ) AS __pgt_q6
+      __pgt_q10."page" AS "page_2",
+      __pgt_q10."__pgt_count"
+    FROM "__pgt_part_3" AS __pgt_q10
+  ) AS __pgt_q1
   GROUP BY
-    __pgt_q6."page_2"
+    __pgt_q1."page_2"
 )
 SELECT
-  __pgt_q1."__pgt_w",
-  __pgt_q1."page",
-  __pgt_q1."__pgt_count"
-FROM (
-  SELECT
-    1 AS "__pgt_w",
-    __pgt_q2."page",
-    __pgt_q2."__pgt_count"
-  FROM (
-    SELECT
-      __pgt_q3."page_2" AS "page",
-      __pgt_q3."__pgt_count" AS "__pgt_count"
-    FROM (
-      SELECT
-        __pgt_q4."page_2" AS "page_2",
-        __pgt_q4."__pgt_count" AS "__pgt_count"
-      FROM (
-        SELECT
-          __pgt_q5."page_2",
-          __pgt_q5."__pgt_count"
-        FROM "__pgt_part_4" AS __pgt_q5
-        WHERE
-          (
-            __pgt_q5."__pgt_count" > 0
-          )
-      ) AS __pgt_q4
-    ) AS __pgt_q3
-  ) AS __pgt_q2
-) AS __pgt_q1
+  1 AS "__pgt_w",
+  __pgt_q11."page_2" AS "page",
+  __pgt_q11."__pgt_count"
+FROM "__pgt_part_4" AS __pgt_q11
+WHERE
+  (
+    (
+      __pgt_q11."__pgt_count" > 0
+    )
+  )
 UNION ALL
 SELECT
-  __pgt_q20."__pgt_w",
-  __pgt_q20."page",
-  __pgt_q20."__pgt_count"
-FROM (
-  SELECT
-    -1 AS "__pgt_w",
-    __pgt_q21."page",
-    __pgt_q21."__pgt_count"
-  FROM "__pgt_part_3" AS __pgt_q21
-) AS __pgt_q20
+  -1 AS "__pgt_w",
+  __pgt_q12."page",
+  __pgt_q12."__pgt_count"
+FROM "__pgt_part_3" AS __pgt_q12

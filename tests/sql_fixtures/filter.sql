@@ -44,35 +44,17 @@ WITH "__pgt_window_orders" AS (
 )
 SELECT
   __pgt_q1."__pgt_w",
-  __pgt_q1."id_2" AS "id",
-  __pgt_q1."amount_2" AS "amount"
-FROM (
-  SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id" AS "id_2",
-    __pgt_q2."amount" AS "amount_2"
-  FROM (
-    SELECT
-      __pgt_q3."__pgt_w",
-      __pgt_q3."id",
-      __pgt_q3."amount",
-      __pgt_q3."placed"
-    FROM (
-      SELECT
-        __pgt_q4."__pgt_w",
-        __pgt_q4."id" AS "id",
-        __pgt_q4."amount" AS "amount",
-        __pgt_q4."placed" AS "placed"
-      FROM "__pgt_window_orders" AS __pgt_q4
-    ) AS __pgt_q3
-    WHERE
-      (
-        __pgt_q3."amount" > CAST((
-          6
-        ) AS DECIMAL)
-      )
-      AND (
-        __pgt_q3."placed" IS NOT NULL
-      )
-  ) AS __pgt_q2
-) AS __pgt_q1
+  __pgt_q1."id" AS "id",
+  __pgt_q1."amount" AS "amount"
+FROM "__pgt_window_orders" AS __pgt_q1
+WHERE
+  (
+    (
+      __pgt_q1."amount" > CAST((
+        6
+      ) AS DECIMAL)
+    )
+    AND (
+      __pgt_q1."placed" IS NOT NULL
+    )
+  )

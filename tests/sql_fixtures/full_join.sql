@@ -62,40 +62,18 @@ WITH "__pgt_window_orders" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q9."k1" AS "k1"
+    __pgt_q6."k1" AS "k1"
   FROM (
     SELECT
-      __pgt_q10."__pgt_w",
-      __pgt_q10."k1"
-    FROM (
-      SELECT
-        __pgt_q11."__pgt_w",
-        __pgt_q11."customer" AS "k1"
-      FROM (
-        SELECT
-          __pgt_q12."__pgt_w",
-          __pgt_q12."id" AS "id",
-          __pgt_q12."customer" AS "customer"
-        FROM "__pgt_window_orders" AS __pgt_q12
-      ) AS __pgt_q11
-    ) AS __pgt_q10
+      __pgt_q7."__pgt_w",
+      __pgt_q7."customer" AS "k1"
+    FROM "__pgt_window_orders" AS __pgt_q7
     UNION ALL
     SELECT
-      __pgt_q13."__pgt_w",
-      __pgt_q13."k1"
-    FROM (
-      SELECT
-        __pgt_q14."__pgt_w",
-        __pgt_q14."id_2" AS "k1"
-      FROM (
-        SELECT
-          __pgt_q15."__pgt_w",
-          __pgt_q15."id" AS "id_2",
-          __pgt_q15."name" AS "name"
-        FROM "__pgt_window_customers" AS __pgt_q15
-      ) AS __pgt_q14
-    ) AS __pgt_q13
-  ) AS __pgt_q9
+      __pgt_q8."__pgt_w",
+      __pgt_q8."id" AS "k1"
+    FROM "__pgt_window_customers" AS __pgt_q8
+  ) AS __pgt_q6
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -201,358 +179,322 @@ WITH "__pgt_window_orders" AS (
 )
 SELECT
   __pgt_q1."__pgt_w",
-  __pgt_q1."order_id" AS "order_id",
-  __pgt_q1."name_2" AS "name"
+  __pgt_q1."id" AS "order_id",
+  __pgt_q1."name" AS "name"
 FROM (
   SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id" AS "order_id",
-    __pgt_q2."name" AS "name_2"
+    1 AS "__pgt_w",
+    __pgt_q2."id",
+    __pgt_q2."customer",
+    __pgt_q10."id_2",
+    __pgt_q10."name"
   FROM (
     SELECT
-      __pgt_q3."__pgt_w",
       __pgt_q3."id",
-      __pgt_q3."customer",
-      __pgt_q3."id_2",
-      __pgt_q3."name"
+      __pgt_q3."customer"
     FROM (
       SELECT
-        1 AS "__pgt_w",
-        __pgt_q4."id",
-        __pgt_q4."customer",
-        __pgt_q4."id_2",
-        __pgt_q4."name"
+        __pgt_q4."id" AS "id",
+        __pgt_q4."customer" AS "customer"
+      FROM "shop"."orders" AS __pgt_q4
+    ) AS __pgt_q3
+    WHERE
+      (
+        __pgt_q3."customer"
+      ) IN (
+        SELECT
+          __pgt_q5."k1"
+        FROM "__pgt_part_1" AS __pgt_q5
+      )
+    UNION ALL
+    SELECT
+      __pgt_q3."id",
+      __pgt_q3."customer"
+    FROM (
+      SELECT
+        __pgt_q4."id" AS "id",
+        __pgt_q4."customer" AS "customer"
+      FROM "shop"."orders" AS __pgt_q4
+    ) AS __pgt_q3
+    WHERE
+      __pgt_q3."customer" IS NULL
+      AND EXISTS(
+        SELECT
+          1
+        FROM "__pgt_part_1" AS __pgt_q9
+        WHERE
+          __pgt_q9."k1" IS NULL
+      )
+  ) AS __pgt_q2
+  FULL JOIN (
+    SELECT
+      __pgt_q11."id_2",
+      __pgt_q11."name"
+    FROM (
+      SELECT
+        __pgt_q12."id" AS "id_2",
+        __pgt_q12."name" AS "name"
+      FROM "shop"."customers" AS __pgt_q12
+    ) AS __pgt_q11
+    WHERE
+      (
+        __pgt_q11."id_2"
+      ) IN (
+        SELECT
+          __pgt_q13."k1"
+        FROM "__pgt_part_1" AS __pgt_q13
+      )
+  ) AS __pgt_q10
+    ON (
+      __pgt_q10."id_2" = __pgt_q2."customer"
+    )
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    __pgt_q14."id",
+    __pgt_q14."customer",
+    __pgt_q23."id_2",
+    __pgt_q23."name"
+  FROM (
+    SELECT
+      __pgt_q18."id" AS "id",
+      __pgt_q18."customer" AS "customer"
+    FROM (
+      SELECT
+        "id",
+        "customer"
+      FROM "shop"."orders" AS t
+      WHERE
+        NOT (
+          (
+            t."id"
+          ) IN (
+            SELECT
+              "id"
+            FROM "__pgt_window_orders"
+          )
+        )
+        AND (
+          t."customer"
+        ) IN (
+          SELECT
+            __pgt_q17."k1"
+          FROM "__pgt_part_1" AS __pgt_q17
+        )
+      UNION ALL
+      SELECT
+        u."id",
+        u."customer"
       FROM (
         SELECT
-          __pgt_q5."id",
-          __pgt_q5."customer",
-          __pgt_q17."id_2",
-          __pgt_q17."name"
+          s."id" AS "id",
+          s."customer" AS "customer",
+          SUM(s."__pgt_w") AS __pgt_n
         FROM (
           SELECT
-            __pgt_q6."id",
-            __pgt_q6."customer"
-          FROM (
-            SELECT
-              __pgt_q7."id" AS "id",
-              __pgt_q7."customer" AS "customer"
-            FROM "shop"."orders" AS __pgt_q7
-          ) AS __pgt_q6
+            1 AS "__pgt_w",
+            "id",
+            "customer"
+          FROM "shop"."orders" AS t
           WHERE
             (
-              __pgt_q6."customer"
+              t."id"
             ) IN (
               SELECT
-                __pgt_q8."k1"
-              FROM "__pgt_part_1" AS __pgt_q8
+                "id"
+              FROM "__pgt_window_orders"
+            )
+            AND (
+              t."customer"
+            ) IN (
+              SELECT
+                __pgt_q15."k1"
+              FROM "__pgt_part_1" AS __pgt_q15
             )
           UNION ALL
           SELECT
-            __pgt_q6."id",
-            __pgt_q6."customer"
-          FROM (
-            SELECT
-              __pgt_q7."id" AS "id",
-              __pgt_q7."customer" AS "customer"
-            FROM "shop"."orders" AS __pgt_q7
-          ) AS __pgt_q6
+            -"__pgt_w",
+            "id",
+            "customer"
+          FROM "__pgt_window_orders" AS c
           WHERE
-            __pgt_q6."customer" IS NULL
+            (
+              c."customer"
+            ) IN (
+              SELECT
+                __pgt_q16."k1"
+              FROM "__pgt_part_1" AS __pgt_q16
+            )
+        ) AS s
+        GROUP BY
+          s."id",
+          s."customer"
+        HAVING
+          SUM(s."__pgt_w") > 0
+      ) AS u
+    ) AS __pgt_q18
+    UNION ALL
+    SELECT
+      __pgt_q22."id" AS "id",
+      __pgt_q22."customer" AS "customer"
+    FROM (
+      SELECT
+        "id",
+        "customer"
+      FROM "shop"."orders" AS t
+      WHERE
+        NOT (
+          (
+            t."id"
+          ) IN (
+            SELECT
+              "id"
+            FROM "__pgt_window_orders"
+          )
+        )
+        AND t."customer" IS NULL
+        AND EXISTS(
+          SELECT
+            1
+          FROM "__pgt_part_1" AS __pgt_q21
+          WHERE
+            __pgt_q21."k1" IS NULL
+        )
+      UNION ALL
+      SELECT
+        u."id",
+        u."customer"
+      FROM (
+        SELECT
+          s."id" AS "id",
+          s."customer" AS "customer",
+          SUM(s."__pgt_w") AS __pgt_n
+        FROM (
+          SELECT
+            1 AS "__pgt_w",
+            "id",
+            "customer"
+          FROM "shop"."orders" AS t
+          WHERE
+            (
+              t."id"
+            ) IN (
+              SELECT
+                "id"
+              FROM "__pgt_window_orders"
+            )
+            AND t."customer" IS NULL
             AND EXISTS(
               SELECT
                 1
-              FROM "__pgt_part_1" AS __pgt_q16
+              FROM "__pgt_part_1" AS __pgt_q19
               WHERE
-                __pgt_q16."k1" IS NULL
+                __pgt_q19."k1" IS NULL
             )
-        ) AS __pgt_q5
-        FULL JOIN (
-          SELECT
-            __pgt_q18."id_2",
-            __pgt_q18."name"
-          FROM (
-            SELECT
-              __pgt_q19."id" AS "id_2",
-              __pgt_q19."name" AS "name"
-            FROM "shop"."customers" AS __pgt_q19
-          ) AS __pgt_q18
-          WHERE
-            (
-              __pgt_q18."id_2"
-            ) IN (
-              SELECT
-                __pgt_q20."k1"
-              FROM "__pgt_part_1" AS __pgt_q20
-            )
-        ) AS __pgt_q17
-          ON (
-            __pgt_q17."id_2" = __pgt_q5."customer"
-          )
-      ) AS __pgt_q4
-    ) AS __pgt_q3
-    UNION ALL
-    SELECT
-      __pgt_q21."__pgt_w",
-      __pgt_q21."id",
-      __pgt_q21."customer",
-      __pgt_q21."id_2",
-      __pgt_q21."name"
-    FROM (
-      SELECT
-        -1 AS "__pgt_w",
-        __pgt_q22."id",
-        __pgt_q22."customer",
-        __pgt_q22."id_2",
-        __pgt_q22."name"
-      FROM (
-        SELECT
-          __pgt_q23."id",
-          __pgt_q23."customer",
-          __pgt_q32."id_2",
-          __pgt_q32."name"
-        FROM (
-          SELECT
-            __pgt_q27."id" AS "id",
-            __pgt_q27."customer" AS "customer"
-          FROM (
-            SELECT
-              "id",
-              "customer"
-            FROM "shop"."orders" AS t
-            WHERE
-              NOT (
-                (
-                  t."id"
-                ) IN (
-                  SELECT
-                    "id"
-                  FROM "__pgt_window_orders"
-                )
-              )
-              AND (
-                t."customer"
-              ) IN (
-                SELECT
-                  __pgt_q26."k1"
-                FROM "__pgt_part_1" AS __pgt_q26
-              )
-            UNION ALL
-            SELECT
-              u."id",
-              u."customer"
-            FROM (
-              SELECT
-                s."id" AS "id",
-                s."customer" AS "customer",
-                SUM(s."__pgt_w") AS __pgt_n
-              FROM (
-                SELECT
-                  1 AS "__pgt_w",
-                  "id",
-                  "customer"
-                FROM "shop"."orders" AS t
-                WHERE
-                  (
-                    t."id"
-                  ) IN (
-                    SELECT
-                      "id"
-                    FROM "__pgt_window_orders"
-                  )
-                  AND (
-                    t."customer"
-                  ) IN (
-                    SELECT
-                      __pgt_q24."k1"
-                    FROM "__pgt_part_1" AS __pgt_q24
-                  )
-                UNION ALL
-                SELECT
-                  -"__pgt_w",
-                  "id",
-                  "customer"
-                FROM "__pgt_window_orders" AS c
-                WHERE
-                  (
-                    c."customer"
-                  ) IN (
-                    SELECT
-                      __pgt_q25."k1"
-                    FROM "__pgt_part_1" AS __pgt_q25
-                  )
-              ) AS s
-              GROUP BY
-                s."id",
-                s."customer"
-              HAVING
-                SUM(s."__pgt_w") > 0
-            ) AS u
-          ) AS __pgt_q27
           UNION ALL
           SELECT
-            __pgt_q31."id" AS "id",
-            __pgt_q31."customer" AS "customer"
-          FROM (
-            SELECT
-              "id",
-              "customer"
-            FROM "shop"."orders" AS t
-            WHERE
-              NOT (
-                (
-                  t."id"
-                ) IN (
-                  SELECT
-                    "id"
-                  FROM "__pgt_window_orders"
-                )
-              )
-              AND t."customer" IS NULL
-              AND EXISTS(
-                SELECT
-                  1
-                FROM "__pgt_part_1" AS __pgt_q30
-                WHERE
-                  __pgt_q30."k1" IS NULL
-              )
-            UNION ALL
-            SELECT
-              u."id",
-              u."customer"
-            FROM (
+            -"__pgt_w",
+            "id",
+            "customer"
+          FROM "__pgt_window_orders" AS c
+          WHERE
+            c."customer" IS NULL
+            AND EXISTS(
               SELECT
-                s."id" AS "id",
-                s."customer" AS "customer",
-                SUM(s."__pgt_w") AS __pgt_n
-              FROM (
-                SELECT
-                  1 AS "__pgt_w",
-                  "id",
-                  "customer"
-                FROM "shop"."orders" AS t
-                WHERE
-                  (
-                    t."id"
-                  ) IN (
-                    SELECT
-                      "id"
-                    FROM "__pgt_window_orders"
-                  )
-                  AND t."customer" IS NULL
-                  AND EXISTS(
-                    SELECT
-                      1
-                    FROM "__pgt_part_1" AS __pgt_q28
-                    WHERE
-                      __pgt_q28."k1" IS NULL
-                  )
-                UNION ALL
-                SELECT
-                  -"__pgt_w",
-                  "id",
-                  "customer"
-                FROM "__pgt_window_orders" AS c
-                WHERE
-                  c."customer" IS NULL
-                  AND EXISTS(
-                    SELECT
-                      1
-                    FROM "__pgt_part_1" AS __pgt_q29
-                    WHERE
-                      __pgt_q29."k1" IS NULL
-                  )
-              ) AS s
-              GROUP BY
-                s."id",
-                s."customer"
-              HAVING
-                SUM(s."__pgt_w") > 0
-            ) AS u
-          ) AS __pgt_q31
-        ) AS __pgt_q23
-        FULL JOIN (
-          SELECT
-            __pgt_q36."id" AS "id_2",
-            __pgt_q36."name" AS "name"
-          FROM (
+                1
+              FROM "__pgt_part_1" AS __pgt_q20
+              WHERE
+                __pgt_q20."k1" IS NULL
+            )
+        ) AS s
+        GROUP BY
+          s."id",
+          s."customer"
+        HAVING
+          SUM(s."__pgt_w") > 0
+      ) AS u
+    ) AS __pgt_q22
+  ) AS __pgt_q14
+  FULL JOIN (
+    SELECT
+      __pgt_q27."id" AS "id_2",
+      __pgt_q27."name" AS "name"
+    FROM (
+      SELECT
+        "id",
+        "name"
+      FROM "shop"."customers" AS t
+      WHERE
+        NOT (
+          (
+            t."id"
+          ) IN (
             SELECT
-              "id",
-              "name"
-            FROM "shop"."customers" AS t
-            WHERE
-              NOT (
-                (
-                  t."id"
-                ) IN (
-                  SELECT
-                    "id"
-                  FROM "__pgt_window_customers"
-                )
-              )
-              AND (
-                t."id"
-              ) IN (
-                SELECT
-                  __pgt_q35."k1"
-                FROM "__pgt_part_1" AS __pgt_q35
-              )
-            UNION ALL
-            SELECT
-              u."id",
-              u."name"
-            FROM (
-              SELECT
-                s."id" AS "id",
-                s."name" AS "name",
-                SUM(s."__pgt_w") AS __pgt_n
-              FROM (
-                SELECT
-                  1 AS "__pgt_w",
-                  "id",
-                  "name"
-                FROM "shop"."customers" AS t
-                WHERE
-                  (
-                    t."id"
-                  ) IN (
-                    SELECT
-                      "id"
-                    FROM "__pgt_window_customers"
-                  )
-                  AND (
-                    t."id"
-                  ) IN (
-                    SELECT
-                      __pgt_q33."k1"
-                    FROM "__pgt_part_1" AS __pgt_q33
-                  )
-                UNION ALL
-                SELECT
-                  -"__pgt_w",
-                  "id",
-                  "name"
-                FROM "__pgt_window_customers" AS c
-                WHERE
-                  (
-                    c."id"
-                  ) IN (
-                    SELECT
-                      __pgt_q34."k1"
-                    FROM "__pgt_part_1" AS __pgt_q34
-                  )
-              ) AS s
-              GROUP BY
-                s."id",
-                s."name"
-              HAVING
-                SUM(s."__pgt_w") > 0
-            ) AS u
-          ) AS __pgt_q36
-        ) AS __pgt_q32
-          ON (
-            __pgt_q32."id_2" = __pgt_q23."customer"
+              "id"
+            FROM "__pgt_window_customers"
           )
-      ) AS __pgt_q22
-    ) AS __pgt_q21
-  ) AS __pgt_q2
+        )
+        AND (
+          t."id"
+        ) IN (
+          SELECT
+            __pgt_q26."k1"
+          FROM "__pgt_part_1" AS __pgt_q26
+        )
+      UNION ALL
+      SELECT
+        u."id",
+        u."name"
+      FROM (
+        SELECT
+          s."id" AS "id",
+          s."name" AS "name",
+          SUM(s."__pgt_w") AS __pgt_n
+        FROM (
+          SELECT
+            1 AS "__pgt_w",
+            "id",
+            "name"
+          FROM "shop"."customers" AS t
+          WHERE
+            (
+              t."id"
+            ) IN (
+              SELECT
+                "id"
+              FROM "__pgt_window_customers"
+            )
+            AND (
+              t."id"
+            ) IN (
+              SELECT
+                __pgt_q24."k1"
+              FROM "__pgt_part_1" AS __pgt_q24
+            )
+          UNION ALL
+          SELECT
+            -"__pgt_w",
+            "id",
+            "name"
+          FROM "__pgt_window_customers" AS c
+          WHERE
+            (
+              c."id"
+            ) IN (
+              SELECT
+                __pgt_q25."k1"
+              FROM "__pgt_part_1" AS __pgt_q25
+            )
+        ) AS s
+        GROUP BY
+          s."id",
+          s."name"
+        HAVING
+          SUM(s."__pgt_w") > 0
+      ) AS u
+    ) AS __pgt_q27
+  ) AS __pgt_q23
+    ON (
+      __pgt_q23."id_2" = __pgt_q14."customer"
+    )
 ) AS __pgt_q1

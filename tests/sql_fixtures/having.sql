@@ -41,160 +41,134 @@ WITH "__pgt_window_orders" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q11."customer" AS "customer"
-  FROM (
-    SELECT
-      __pgt_q12."__pgt_w",
-      __pgt_q12."id" AS "id",
-      __pgt_q12."customer" AS "customer"
-    FROM "__pgt_window_orders" AS __pgt_q12
-  ) AS __pgt_q11
+    __pgt_q8."customer" AS "customer"
+  FROM "__pgt_window_orders" AS __pgt_q8
 )
 SELECT
-  __pgt_q1."__pgt_w",
+  1 AS "__pgt_w",
   __pgt_q1."customer",
   __pgt_q1."n"
 FROM (
   SELECT
-    1 AS "__pgt_w",
     __pgt_q2."customer",
     __pgt_q2."n"
   FROM (
     SELECT
-      __pgt_q3."customer",
-      __pgt_q3."n"
+      __pgt_q3."customer" AS "customer",
+      __pgt_q3."agg" AS "n"
     FROM (
       SELECT
-        __pgt_q4."customer_2" AS "customer",
-        __pgt_q4."n" AS "n"
+        __pgt_q4."customer",
+        COUNT(*) AS "agg"
       FROM (
         SELECT
-          __pgt_q5."customer" AS "customer_2",
-          __pgt_q5."agg" AS "n"
+          __pgt_q5."id",
+          __pgt_q5."customer"
         FROM (
           SELECT
-            __pgt_q6."customer",
-            __pgt_q6."agg"
-          FROM (
-            SELECT
-              __pgt_q7."customer",
-              COUNT(*) AS "agg"
-            FROM (
-              SELECT
-                __pgt_q8."id",
-                __pgt_q8."customer"
-              FROM (
-                SELECT
-                  __pgt_q9."id" AS "id",
-                  __pgt_q9."customer" AS "customer"
-                FROM "shop"."orders" AS __pgt_q9
-              ) AS __pgt_q8
-              WHERE
-                (
-                  __pgt_q8."customer"
-                ) IN (
-                  SELECT
-                    __pgt_q10."customer"
-                  FROM "__pgt_part_1" AS __pgt_q10
-                )
-              UNION ALL
-              SELECT
-                __pgt_q8."id",
-                __pgt_q8."customer"
-              FROM (
-                SELECT
-                  __pgt_q9."id" AS "id",
-                  __pgt_q9."customer" AS "customer"
-                FROM "shop"."orders" AS __pgt_q9
-              ) AS __pgt_q8
-              WHERE
-                __pgt_q8."customer" IS NULL
-                AND EXISTS(
-                  SELECT
-                    1
-                  FROM "__pgt_part_1" AS __pgt_q13
-                  WHERE
-                    __pgt_q13."customer" IS NULL
-                )
-            ) AS __pgt_q7
-            GROUP BY
-              __pgt_q7."customer"
-          ) AS __pgt_q6
-          WHERE
-            (
-              __pgt_q6."agg" > 1
-            )
+            __pgt_q6."id" AS "id",
+            __pgt_q6."customer" AS "customer"
+          FROM "shop"."orders" AS __pgt_q6
         ) AS __pgt_q5
+        WHERE
+          (
+            __pgt_q5."customer"
+          ) IN (
+            SELECT
+              __pgt_q7."customer"
+            FROM "__pgt_part_1" AS __pgt_q7
+          )
+        UNION ALL
+        SELECT
+          __pgt_q5."id",
+          __pgt_q5."customer"
+        FROM (
+          SELECT
+            __pgt_q6."id" AS "id",
+            __pgt_q6."customer" AS "customer"
+          FROM "shop"."orders" AS __pgt_q6
+        ) AS __pgt_q5
+        WHERE
+          __pgt_q5."customer" IS NULL
+          AND EXISTS(
+            SELECT
+              1
+            FROM "__pgt_part_1" AS __pgt_q9
+            WHERE
+              __pgt_q9."customer" IS NULL
+          )
       ) AS __pgt_q4
+      GROUP BY
+        __pgt_q4."customer"
     ) AS __pgt_q3
     WHERE
       (
         (
-          __pgt_q3."customer"
-        ) IN (
-          SELECT
-            __pgt_q14."customer"
-          FROM "__pgt_part_1" AS __pgt_q14
-        )
-      )
-      OR (
-        __pgt_q3."customer" IS NULL
-        AND EXISTS(
-          SELECT
-            1
-          FROM "__pgt_part_1" AS __pgt_q15
-          WHERE
-            __pgt_q15."customer" IS NULL
+          __pgt_q3."agg" > 1
         )
       )
   ) AS __pgt_q2
-) AS __pgt_q1
-UNION ALL
-SELECT
-  __pgt_q16."__pgt_w",
-  __pgt_q16."customer",
-  __pgt_q16."n"
-FROM (
-  SELECT
-    -1 AS "__pgt_w",
-    __pgt_q17."customer",
-    __pgt_q17."n"
-  FROM (
-    SELECT
-      __pgt_q18."customer",
-      __pgt_q18."n"
-    FROM (
-      SELECT
-        __pgt_q19."customer",
-        __pgt_q19."n"
-      FROM "shop"."st_0" AS __pgt_q19
-    ) AS __pgt_q18
-    WHERE
+  WHERE
+    (
       (
-        __pgt_q18."customer"
+        __pgt_q2."customer"
       ) IN (
         SELECT
-          __pgt_q20."customer"
-        FROM "__pgt_part_1" AS __pgt_q20
+          __pgt_q10."customer"
+        FROM "__pgt_part_1" AS __pgt_q10
       )
-    UNION ALL
-    SELECT
-      __pgt_q18."customer",
-      __pgt_q18."n"
-    FROM (
-      SELECT
-        __pgt_q19."customer",
-        __pgt_q19."n"
-      FROM "shop"."st_0" AS __pgt_q19
-    ) AS __pgt_q18
-    WHERE
-      __pgt_q18."customer" IS NULL
+    )
+    OR (
+      __pgt_q2."customer" IS NULL
       AND EXISTS(
         SELECT
           1
-        FROM "__pgt_part_1" AS __pgt_q21
+        FROM "__pgt_part_1" AS __pgt_q11
         WHERE
-          __pgt_q21."customer" IS NULL
+          __pgt_q11."customer" IS NULL
       )
-  ) AS __pgt_q17
-) AS __pgt_q16
+    )
+) AS __pgt_q1
+UNION ALL
+SELECT
+  -1 AS "__pgt_w",
+  __pgt_q12."customer",
+  __pgt_q12."n"
+FROM (
+  SELECT
+    __pgt_q13."customer",
+    __pgt_q13."n"
+  FROM (
+    SELECT
+      __pgt_q14."customer",
+      __pgt_q14."n"
+    FROM "shop"."st_0" AS __pgt_q14
+  ) AS __pgt_q13
+  WHERE
+    (
+      __pgt_q13."customer"
+    ) IN (
+      SELECT
+        __pgt_q15."customer"
+      FROM "__pgt_part_1" AS __pgt_q15
+    )
+  UNION ALL
+  SELECT
+    __pgt_q13."customer",
+    __pgt_q13."n"
+  FROM (
+    SELECT
+      __pgt_q14."customer",
+      __pgt_q14."n"
+    FROM "shop"."st_0" AS __pgt_q14
+  ) AS __pgt_q13
+  WHERE
+    __pgt_q13."customer" IS NULL
+    AND EXISTS(
+      SELECT
+        1
+      FROM "__pgt_part_1" AS __pgt_q16
+      WHERE
+        __pgt_q16."customer" IS NULL
+    )
+) AS __pgt_q12

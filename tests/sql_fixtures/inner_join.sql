@@ -44,11 +44,11 @@ WITH "__pgt_window_orders" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
-    __pgt_q5."__pgt_w",
-    __pgt_q5."id" AS "id",
-    __pgt_q5."customer" AS "customer",
-    __pgt_q5."amount" AS "amount"
-  FROM "__pgt_window_orders" AS __pgt_q5
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id",
+    __pgt_q2."customer",
+    __pgt_q2."amount"
+  FROM "__pgt_window_orders" AS __pgt_q2
 ), "__pgt_window_customers" AS (
   SELECT
     1 AS "__pgt_w",
@@ -71,110 +71,56 @@ WITH "__pgt_window_orders" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_delta_2" AS MATERIALIZED (
   SELECT
-    __pgt_q12."__pgt_w",
-    __pgt_q12."id" AS "id_2",
-    __pgt_q12."name" AS "name"
-  FROM "__pgt_window_customers" AS __pgt_q12
+    __pgt_q6."__pgt_w",
+    __pgt_q6."id" AS "id_2",
+    __pgt_q6."name"
+  FROM "__pgt_window_customers" AS __pgt_q6
 )
 SELECT
   __pgt_q1."__pgt_w",
-  __pgt_q1."id_3" AS "id",
-  __pgt_q1."name_2" AS "name",
-  __pgt_q1."amount_2" AS "amount"
+  __pgt_q1."id" AS "id",
+  __pgt_q1."name" AS "name",
+  __pgt_q1."amount" AS "amount"
 FROM (
   SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id" AS "id_3",
-    __pgt_q2."name" AS "name_2",
-    __pgt_q2."amount" AS "amount_2"
-  FROM (
-    SELECT
-      __pgt_q3."__pgt_w",
-      __pgt_q3."id",
-      __pgt_q3."customer",
-      __pgt_q3."amount",
-      __pgt_q3."id_2",
-      __pgt_q3."name"
-    FROM (
-      SELECT
-        __pgt_q4."__pgt_w" AS "__pgt_w",
-        __pgt_q4."id",
-        __pgt_q4."customer",
-        __pgt_q4."amount",
-        __pgt_q6."id_2",
-        __pgt_q6."name"
-      FROM "__pgt_delta_1" AS __pgt_q4
-      CROSS JOIN (
-        SELECT
-          __pgt_q7."id" AS "id_2",
-          __pgt_q7."name" AS "name"
-        FROM "shop"."customers" AS __pgt_q7
-      ) AS __pgt_q6
-      WHERE
-        (
-          __pgt_q6."id_2" = __pgt_q4."customer"
-        )
-    ) AS __pgt_q3
-    UNION ALL
-    SELECT
-      __pgt_q8."__pgt_w",
-      __pgt_q8."id",
-      __pgt_q8."customer",
-      __pgt_q8."amount",
-      __pgt_q8."id_2",
-      __pgt_q8."name"
-    FROM (
-      SELECT
-        __pgt_q11."__pgt_w" AS "__pgt_w",
-        __pgt_q9."id",
-        __pgt_q9."customer",
-        __pgt_q9."amount",
-        __pgt_q11."id_2",
-        __pgt_q11."name"
-      FROM (
-        SELECT
-          __pgt_q10."id" AS "id",
-          __pgt_q10."customer" AS "customer",
-          __pgt_q10."amount" AS "amount"
-        FROM "shop"."orders" AS __pgt_q10
-      ) AS __pgt_q9
-      CROSS JOIN "__pgt_delta_2" AS __pgt_q11
-      WHERE
-        (
-          __pgt_q11."id_2" = __pgt_q9."customer"
-        )
-    ) AS __pgt_q8
-    UNION ALL
-    SELECT
-      __pgt_q13."__pgt_w",
-      __pgt_q13."id",
-      __pgt_q13."customer",
-      __pgt_q13."amount",
-      __pgt_q13."id_2",
-      __pgt_q13."name"
-    FROM (
-      SELECT
-        -__pgt_q14."__pgt_w" AS "__pgt_w",
-        __pgt_q14."id",
-        __pgt_q14."customer",
-        __pgt_q14."amount",
-        __pgt_q14."id_2",
-        __pgt_q14."name"
-      FROM (
-        SELECT
-          __pgt_q15."__pgt_w" * __pgt_q16."__pgt_w" AS "__pgt_w",
-          __pgt_q15."id",
-          __pgt_q15."customer",
-          __pgt_q15."amount",
-          __pgt_q16."id_2",
-          __pgt_q16."name"
-        FROM "__pgt_delta_1" AS __pgt_q15
-        CROSS JOIN "__pgt_delta_2" AS __pgt_q16
-        WHERE
-          (
-            __pgt_q16."id_2" = __pgt_q15."customer"
-          )
-      ) AS __pgt_q14
-    ) AS __pgt_q13
-  ) AS __pgt_q2
+    __pgt_q3."__pgt_w",
+    __pgt_q3."id",
+    __pgt_q3."customer",
+    __pgt_q3."amount",
+    __pgt_q4."id" AS "id_2",
+    __pgt_q4."name"
+  FROM "__pgt_delta_1" AS __pgt_q3
+  CROSS JOIN "shop"."customers" AS __pgt_q4
+  WHERE
+    (
+      __pgt_q4."id" = __pgt_q3."customer"
+    )
+  UNION ALL
+  SELECT
+    __pgt_q7."__pgt_w",
+    __pgt_q5."id",
+    __pgt_q5."customer",
+    __pgt_q5."amount",
+    __pgt_q7."id_2",
+    __pgt_q7."name"
+  FROM "shop"."orders" AS __pgt_q5
+  CROSS JOIN "__pgt_delta_2" AS __pgt_q7
+  WHERE
+    (
+      __pgt_q7."id_2" = __pgt_q5."customer"
+    )
+  UNION ALL
+  SELECT
+    -__pgt_q8."__pgt_w" * __pgt_q9."__pgt_w" AS "__pgt_w",
+    __pgt_q8."id",
+    __pgt_q8."customer",
+    __pgt_q8."amount",
+    __pgt_q9."id_2",
+    __pgt_q9."name"
+  FROM "__pgt_delta_1" AS __pgt_q8
+  CROSS JOIN "__pgt_delta_2" AS __pgt_q9
+  WHERE
+    (
+      __pgt_q9."id_2" = __pgt_q8."customer"
+    )
 ) AS __pgt_q1

@@ -61,232 +61,186 @@ WITH "__pgt_window_clicks" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q10."page_2" AS "page_2",
-    __pgt_q10."visitor_2" AS "visitor_2"
+    __pgt_q8."page_2" AS "page_2",
+    __pgt_q8."visitor_2" AS "visitor_2"
   FROM (
     SELECT
-      __pgt_q11."__pgt_w",
-      __pgt_q11."page_2",
-      __pgt_q11."visitor_2"
-    FROM (
-      SELECT
-        __pgt_q12."__pgt_w",
-        __pgt_q12."page" AS "page_2",
-        __pgt_q12."visitor" AS "visitor_2"
-      FROM (
-        SELECT
-          __pgt_q13."__pgt_w",
-          __pgt_q13."page" AS "page",
-          __pgt_q13."visitor" AS "visitor"
-        FROM "__pgt_window_clicks" AS __pgt_q13
-      ) AS __pgt_q12
-    ) AS __pgt_q11
+      __pgt_q9."__pgt_w",
+      __pgt_q9."page" AS "page_2",
+      __pgt_q9."visitor" AS "visitor_2"
+    FROM "__pgt_window_clicks" AS __pgt_q9
     UNION ALL
     SELECT
-      __pgt_q14."__pgt_w",
-      __pgt_q14."page_4" AS "page_2",
-      __pgt_q14."visitor_4" AS "visitor_2"
-    FROM (
-      SELECT
-        __pgt_q15."__pgt_w",
-        __pgt_q15."page_3" AS "page_4",
-        __pgt_q15."visitor_3" AS "visitor_4"
-      FROM (
-        SELECT
-          __pgt_q16."__pgt_w",
-          __pgt_q16."page" AS "page_3",
-          __pgt_q16."visitor" AS "visitor_3"
-        FROM "__pgt_window_blocked" AS __pgt_q16
-      ) AS __pgt_q15
-    ) AS __pgt_q14
-  ) AS __pgt_q10
+      __pgt_q10."__pgt_w",
+      __pgt_q10."page" AS "page_2",
+      __pgt_q10."visitor" AS "visitor_2"
+    FROM "__pgt_window_blocked" AS __pgt_q10
+  ) AS __pgt_q8
 )
 SELECT
-  __pgt_q1."__pgt_w",
+  1 AS "__pgt_w",
   __pgt_q1."page",
   __pgt_q1."visitor"
 FROM (
   SELECT
-    1 AS "__pgt_w",
     __pgt_q2."page",
     __pgt_q2."visitor"
   FROM (
     SELECT
-      __pgt_q3."page",
-      __pgt_q3."visitor"
+      __pgt_q3."page_2" AS "page",
+      __pgt_q3."visitor_2" AS "visitor"
     FROM (
       SELECT
-        __pgt_q4."page_2" AS "page",
-        __pgt_q4."visitor_2" AS "visitor"
+        __pgt_q4."page" AS "page_2",
+        __pgt_q4."visitor" AS "visitor_2"
       FROM (
         SELECT
-          __pgt_q5."page_2",
-          __pgt_q5."visitor_2"
+          __pgt_q5."page",
+          __pgt_q5."visitor"
         FROM (
           SELECT
-            __pgt_q6."page" AS "page_2",
-            __pgt_q6."visitor" AS "visitor_2"
-          FROM (
-            SELECT
-              __pgt_q7."page",
-              __pgt_q7."visitor"
-            FROM (
-              SELECT
-                __pgt_q8."page" AS "page",
-                __pgt_q8."visitor" AS "visitor"
-              FROM "shop"."clicks" AS __pgt_q8
-            ) AS __pgt_q7
-            WHERE
-              (
-                __pgt_q7."page"
-              ) IN (
-                SELECT
-                  __pgt_q9."page_2"
-                FROM "__pgt_part_1" AS __pgt_q9
-              )
-            UNION ALL
-            SELECT
-              __pgt_q7."page",
-              __pgt_q7."visitor"
-            FROM (
-              SELECT
-                __pgt_q8."page" AS "page",
-                __pgt_q8."visitor" AS "visitor"
-              FROM "shop"."clicks" AS __pgt_q8
-            ) AS __pgt_q7
-            WHERE
-              __pgt_q7."page" IS NULL
-              AND EXISTS(
-                SELECT
-                  1
-                FROM "__pgt_part_1" AS __pgt_q17
-                WHERE
-                  __pgt_q17."page_2" IS NULL
-              )
-          ) AS __pgt_q6
+            __pgt_q6."page" AS "page",
+            __pgt_q6."visitor" AS "visitor"
+          FROM "shop"."clicks" AS __pgt_q6
         ) AS __pgt_q5
-        INTERSECT
+        WHERE
+          (
+            __pgt_q5."page"
+          ) IN (
+            SELECT
+              __pgt_q7."page_2"
+            FROM "__pgt_part_1" AS __pgt_q7
+          )
+        UNION ALL
         SELECT
-          __pgt_q18."page_4",
-          __pgt_q18."visitor_4"
+          __pgt_q5."page",
+          __pgt_q5."visitor"
         FROM (
           SELECT
-            __pgt_q19."page_3" AS "page_4",
-            __pgt_q19."visitor_3" AS "visitor_4"
-          FROM (
+            __pgt_q6."page" AS "page",
+            __pgt_q6."visitor" AS "visitor"
+          FROM "shop"."clicks" AS __pgt_q6
+        ) AS __pgt_q5
+        WHERE
+          __pgt_q5."page" IS NULL
+          AND EXISTS(
             SELECT
-              __pgt_q20."page_3",
-              __pgt_q20."visitor_3"
-            FROM (
-              SELECT
-                __pgt_q21."page" AS "page_3",
-                __pgt_q21."visitor" AS "visitor_3"
-              FROM "shop"."blocked" AS __pgt_q21
-            ) AS __pgt_q20
+              1
+            FROM "__pgt_part_1" AS __pgt_q11
             WHERE
-              (
-                __pgt_q20."page_3"
-              ) IN (
-                SELECT
-                  __pgt_q22."page_2"
-                FROM "__pgt_part_1" AS __pgt_q22
-              )
-            UNION ALL
-            SELECT
-              __pgt_q20."page_3",
-              __pgt_q20."visitor_3"
-            FROM (
-              SELECT
-                __pgt_q21."page" AS "page_3",
-                __pgt_q21."visitor" AS "visitor_3"
-              FROM "shop"."blocked" AS __pgt_q21
-            ) AS __pgt_q20
-            WHERE
-              __pgt_q20."page_3" IS NULL
-              AND EXISTS(
-                SELECT
-                  1
-                FROM "__pgt_part_1" AS __pgt_q23
-                WHERE
-                  __pgt_q23."page_2" IS NULL
-              )
-          ) AS __pgt_q19
-        ) AS __pgt_q18
+              __pgt_q11."page_2" IS NULL
+          )
       ) AS __pgt_q4
-    ) AS __pgt_q3
-    CROSS JOIN LATERAL (
+      INTERSECT
       SELECT
-        ROW(__pgt_q3."page", __pgt_q3."visitor") AS r
-    ) AS __pgt_q25
-    WHERE
-      __pgt_q25.r IN (
+        __pgt_q12."page_3" AS "page_4",
+        __pgt_q12."visitor_3" AS "visitor_4"
+      FROM (
         SELECT
-          ROW(__pgt_q24."page_2", __pgt_q24."visitor_2")
-        FROM "__pgt_part_1" AS __pgt_q24
-      )
+          __pgt_q13."page_3",
+          __pgt_q13."visitor_3"
+        FROM (
+          SELECT
+            __pgt_q14."page" AS "page_3",
+            __pgt_q14."visitor" AS "visitor_3"
+          FROM "shop"."blocked" AS __pgt_q14
+        ) AS __pgt_q13
+        WHERE
+          (
+            __pgt_q13."page_3"
+          ) IN (
+            SELECT
+              __pgt_q15."page_2"
+            FROM "__pgt_part_1" AS __pgt_q15
+          )
+        UNION ALL
+        SELECT
+          __pgt_q13."page_3",
+          __pgt_q13."visitor_3"
+        FROM (
+          SELECT
+            __pgt_q14."page" AS "page_3",
+            __pgt_q14."visitor" AS "visitor_3"
+          FROM "shop"."blocked" AS __pgt_q14
+        ) AS __pgt_q13
+        WHERE
+          __pgt_q13."page_3" IS NULL
+          AND EXISTS(
+            SELECT
+              1
+            FROM "__pgt_part_1" AS __pgt_q16
+            WHERE
+              __pgt_q16."page_2" IS NULL
+          )
+      ) AS __pgt_q12
+    ) AS __pgt_q3
   ) AS __pgt_q2
+  CROSS JOIN LATERAL (
+    SELECT
+      ROW(__pgt_q2."page", __pgt_q2."visitor") AS r
+  ) AS __pgt_q18
+  WHERE
+    __pgt_q18.r IN (
+      SELECT
+        ROW(__pgt_q17."page_2", __pgt_q17."visitor_2")
+      FROM "__pgt_part_1" AS __pgt_q17
+    )
 ) AS __pgt_q1
 UNION ALL
 SELECT
-  __pgt_q26."__pgt_w",
-  __pgt_q26."page",
-  __pgt_q26."visitor"
+  -1 AS "__pgt_w",
+  __pgt_q19."page",
+  __pgt_q19."visitor"
 FROM (
   SELECT
-    -1 AS "__pgt_w",
-    __pgt_q27."page",
-    __pgt_q27."visitor"
+    __pgt_q20."page",
+    __pgt_q20."visitor"
   FROM (
     SELECT
-      __pgt_q28."page",
-      __pgt_q28."visitor"
+      __pgt_q21."page",
+      __pgt_q21."visitor"
     FROM (
       SELECT
-        __pgt_q29."page",
-        __pgt_q29."visitor"
-      FROM (
-        SELECT
-          __pgt_q30."page",
-          __pgt_q30."visitor"
-        FROM "shop"."st_0" AS __pgt_q30
-      ) AS __pgt_q29
-      WHERE
-        (
-          __pgt_q29."page"
-        ) IN (
-          SELECT
-            __pgt_q31."page_2"
-          FROM "__pgt_part_1" AS __pgt_q31
-        )
-      UNION ALL
-      SELECT
-        __pgt_q29."page",
-        __pgt_q29."visitor"
-      FROM (
-        SELECT
-          __pgt_q30."page",
-          __pgt_q30."visitor"
-        FROM "shop"."st_0" AS __pgt_q30
-      ) AS __pgt_q29
-      WHERE
-        __pgt_q29."page" IS NULL
-        AND EXISTS(
-          SELECT
-            1
-          FROM "__pgt_part_1" AS __pgt_q32
-          WHERE
-            __pgt_q32."page_2" IS NULL
-        )
-    ) AS __pgt_q28
-    CROSS JOIN LATERAL (
-      SELECT
-        ROW(__pgt_q28."page", __pgt_q28."visitor") AS r
-    ) AS __pgt_q34
+        __pgt_q22."page",
+        __pgt_q22."visitor"
+      FROM "shop"."st_0" AS __pgt_q22
+    ) AS __pgt_q21
     WHERE
-      __pgt_q34.r IN (
+      (
+        __pgt_q21."page"
+      ) IN (
         SELECT
-          ROW(__pgt_q33."page_2", __pgt_q33."visitor_2")
-        FROM "__pgt_part_1" AS __pgt_q33
+          __pgt_q23."page_2"
+        FROM "__pgt_part_1" AS __pgt_q23
       )
-  ) AS __pgt_q27
-) AS __pgt_q26
+    UNION ALL
+    SELECT
+      __pgt_q21."page",
+      __pgt_q21."visitor"
+    FROM (
+      SELECT
+        __pgt_q22."page",
+        __pgt_q22."visitor"
+      FROM "shop"."st_0" AS __pgt_q22
+    ) AS __pgt_q21
+    WHERE
+      __pgt_q21."page" IS NULL
+      AND EXISTS(
+        SELECT
+          1
+        FROM "__pgt_part_1" AS __pgt_q24
+        WHERE
+          __pgt_q24."page_2" IS NULL
+      )
+  ) AS __pgt_q20
+  CROSS JOIN LATERAL (
+    SELECT
+      ROW(__pgt_q20."page", __pgt_q20."visitor") AS r
+  ) AS __pgt_q26
+  WHERE
+    __pgt_q26.r IN (
+      SELECT
+        ROW(__pgt_q25."page_2", __pgt_q25."visitor_2")
+      FROM "__pgt_part_1" AS __pgt_q25
+    )
+) AS __pgt_q19

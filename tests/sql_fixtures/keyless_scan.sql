@@ -42,28 +42,12 @@ WITH "__pgt_window_clicks" AS (
 )
 SELECT
   __pgt_q1."__pgt_w",
-  __pgt_q1."page_2" AS "page",
-  __pgt_q1."visitor_2" AS "visitor"
-FROM (
-  SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."page" AS "page_2",
-    __pgt_q2."visitor" AS "visitor_2"
-  FROM (
-    SELECT
-      __pgt_q3."__pgt_w",
-      __pgt_q3."page",
-      __pgt_q3."visitor"
-    FROM (
-      SELECT
-        __pgt_q4."__pgt_w",
-        __pgt_q4."page" AS "page",
-        __pgt_q4."visitor" AS "visitor"
-      FROM "__pgt_window_clicks" AS __pgt_q4
-    ) AS __pgt_q3
-    WHERE
-      (
-        __pgt_q3."visitor" < 3
-      )
-  ) AS __pgt_q2
-) AS __pgt_q1
+  __pgt_q1."page" AS "page",
+  __pgt_q1."visitor" AS "visitor"
+FROM "__pgt_window_clicks" AS __pgt_q1
+WHERE
+  (
+    (
+      __pgt_q1."visitor" < 3
+    )
+  )

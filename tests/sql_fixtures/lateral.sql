@@ -40,9 +40,9 @@ WITH "__pgt_window_customers" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
-    __pgt_q5."__pgt_w",
-    __pgt_q5."id" AS "id"
-  FROM "__pgt_window_customers" AS __pgt_q5
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id"
+  FROM "__pgt_window_customers" AS __pgt_q2
 ), "__pgt_window_orders" AS (
   SELECT
     1 AS "__pgt_w",
@@ -65,67 +65,51 @@ WITH "__pgt_window_customers" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_part_2" AS MATERIALIZED (
   SELECT
-    __pgt_q15."customer" AS "k1"
-  FROM (
-    SELECT
-      __pgt_q16."__pgt_w",
-      __pgt_q16."id" AS "id_2",
-      __pgt_q16."customer" AS "customer"
-    FROM "__pgt_window_orders" AS __pgt_q16
-  ) AS __pgt_q15
+    __pgt_q9."customer" AS "k1"
+  FROM "__pgt_window_orders" AS __pgt_q9
   WHERE
     (
-      __pgt_q15."customer"
+      __pgt_q9."customer"
     ) IS NOT NULL
 ), "__pgt_delta_3" AS MATERIALIZED (
   SELECT
-    __pgt_q10."__pgt_w",
+    1 AS "__pgt_w",
+    __pgt_q5."id"
+  FROM (
+    SELECT
+      __pgt_q6."id"
+    FROM (
+      SELECT
+        __pgt_q7."id" AS "id"
+      FROM "shop"."customers" AS __pgt_q7
+    ) AS __pgt_q6
+    WHERE
+      (
+        __pgt_q6."id"
+      ) IN (
+        SELECT
+          __pgt_q8."k1"
+        FROM "__pgt_part_2" AS __pgt_q8
+      )
+  ) AS __pgt_q5
+  UNION ALL
+  SELECT
+    -__pgt_q10."__pgt_w" AS "__pgt_w",
     __pgt_q10."id"
   FROM (
     SELECT
-      1 AS "__pgt_w",
+      __pgt_q11."__pgt_w",
       __pgt_q11."id"
-    FROM (
-      SELECT
-        __pgt_q12."id"
-      FROM (
+    FROM "__pgt_delta_1" AS __pgt_q11
+    WHERE
+      (
+        __pgt_q11."id"
+      ) IN (
         SELECT
-          __pgt_q13."id" AS "id"
-        FROM "shop"."customers" AS __pgt_q13
-      ) AS __pgt_q12
-      WHERE
-        (
-          __pgt_q12."id"
-        ) IN (
-          SELECT
-            __pgt_q14."k1"
-          FROM "__pgt_part_2" AS __pgt_q14
-        )
-    ) AS __pgt_q11
+          __pgt_q12."k1"
+        FROM "__pgt_part_2" AS __pgt_q12
+      )
   ) AS __pgt_q10
-  UNION ALL
-  SELECT
-    __pgt_q17."__pgt_w",
-    __pgt_q17."id"
-  FROM (
-    SELECT
-      -__pgt_q18."__pgt_w" AS "__pgt_w",
-      __pgt_q18."id"
-    FROM (
-      SELECT
-        __pgt_q19."__pgt_w",
-        __pgt_q19."id"
-      FROM "__pgt_delta_1" AS __pgt_q19
-      WHERE
-        (
-          __pgt_q19."id"
-        ) IN (
-          SELECT
-            __pgt_q20."k1"
-          FROM "__pgt_part_2" AS __pgt_q20
-        )
-    ) AS __pgt_q18
-  ) AS __pgt_q17
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -180,105 +164,69 @@ WITH "__pgt_window_customers" AS (
 )
 SELECT
   __pgt_q1."__pgt_w",
-  __pgt_q1."id_4" AS "id",
-  __pgt_q1."first_order" AS "first_order"
+  __pgt_q1."id" AS "id",
+  __pgt_q1."id_3" AS "first_order"
 FROM (
   SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id" AS "id_4",
-    __pgt_q2."id_3" AS "first_order"
-  FROM (
+    __pgt_q3."__pgt_w",
+    __pgt_q3."id",
+    __pgt_q4."id_3"
+  FROM "__pgt_delta_1" AS __pgt_q3
+  LEFT JOIN LATERAL (
     SELECT
-      __pgt_q3."__pgt_w",
-      __pgt_q3."id",
-      __pgt_q3."id_3"
-    FROM (
-      SELECT
-        __pgt_q4."__pgt_w",
-        __pgt_q4."id",
-        __pgt_q6."id_3"
-      FROM "__pgt_delta_1" AS __pgt_q4
-      LEFT JOIN LATERAL (
-        SELECT
-          o.id
-        FROM shop.orders AS o
-        WHERE
-          (
-            o.customer = __pgt_q4."id"
-          )
-        ORDER BY
-          o.id
-        LIMIT 1
-      ) AS __pgt_q6("id_3")
-        ON (
-          TRUE
-        )
-    ) AS __pgt_q3
-    UNION ALL
+      o.id
+    FROM shop.orders AS o
+    WHERE
+      (
+        o.customer = __pgt_q3."id"
+      )
+    ORDER BY
+      o.id
+    LIMIT 1
+  ) AS __pgt_q4("id_3")
+    ON (
+      TRUE
+    )
+  UNION ALL
+  SELECT
+    __pgt_q13."__pgt_w",
+    __pgt_q13."id",
+    __pgt_q14."id_3"
+  FROM "__pgt_delta_3" AS __pgt_q13
+  LEFT JOIN LATERAL (
     SELECT
-      __pgt_q7."__pgt_w",
-      __pgt_q7."id",
-      __pgt_q7."id_3"
-    FROM (
-      SELECT
-        __pgt_q8."__pgt_w" AS "__pgt_w",
-        __pgt_q8."id",
-        __pgt_q8."id_3"
-      FROM (
-        SELECT
-          __pgt_q9."__pgt_w",
-          __pgt_q9."id",
-          __pgt_q21."id_3"
-        FROM "__pgt_delta_3" AS __pgt_q9
-        LEFT JOIN LATERAL (
-          SELECT
-            o.id
-          FROM shop.orders AS o
-          WHERE
-            (
-              o.customer = __pgt_q9."id"
-            )
-          ORDER BY
-            o.id
-          LIMIT 1
-        ) AS __pgt_q21("id_3")
-          ON (
-            TRUE
-          )
-      ) AS __pgt_q8
-    ) AS __pgt_q7
-    UNION ALL
+      o.id
+    FROM shop.orders AS o
+    WHERE
+      (
+        o.customer = __pgt_q13."id"
+      )
+    ORDER BY
+      o.id
+    LIMIT 1
+  ) AS __pgt_q14("id_3")
+    ON (
+      TRUE
+    )
+  UNION ALL
+  SELECT
+    -__pgt_q15."__pgt_w" AS "__pgt_w",
+    __pgt_q15."id",
+    __pgt_q16."id_3"
+  FROM "__pgt_delta_3" AS __pgt_q15
+  LEFT JOIN LATERAL (
     SELECT
-      __pgt_q22."__pgt_w",
-      __pgt_q22."id",
-      __pgt_q22."id_3"
-    FROM (
-      SELECT
-        -__pgt_q23."__pgt_w" AS "__pgt_w",
-        __pgt_q23."id",
-        __pgt_q23."id_3"
-      FROM (
-        SELECT
-          __pgt_q24."__pgt_w",
-          __pgt_q24."id",
-          __pgt_q25."id_3"
-        FROM "__pgt_delta_3" AS __pgt_q24
-        LEFT JOIN LATERAL (
-          SELECT
-            o.id
-          FROM "__pgt_old_orders" AS o
-          WHERE
-            (
-              o.customer = __pgt_q24."id"
-            )
-          ORDER BY
-            o.id
-          LIMIT 1
-        ) AS __pgt_q25("id_3")
-          ON (
-            TRUE
-          )
-      ) AS __pgt_q23
-    ) AS __pgt_q22
-  ) AS __pgt_q2
+      o.id
+    FROM "__pgt_old_orders" AS o
+    WHERE
+      (
+        o.customer = __pgt_q15."id"
+      )
+    ORDER BY
+      o.id
+    LIMIT 1
+  ) AS __pgt_q16("id_3")
+    ON (
+      TRUE
+    )
 ) AS __pgt_q1

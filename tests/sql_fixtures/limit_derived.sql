@@ -101,81 +101,50 @@ WITH "__pgt_window_orders" AS (
 )
 SELECT
   __pgt_q1."__pgt_w",
-  __pgt_q1."id_3" AS "id",
-  __pgt_q1."name_2" AS "name"
+  __pgt_q1."id" AS "id",
+  __pgt_q6."name" AS "name"
 FROM (
   SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id" AS "id_3",
-    __pgt_q2."name" AS "name_2"
+    1 AS "__pgt_w",
+    __pgt_q2."id",
+    __pgt_q2."customer"
   FROM (
     SELECT
-      __pgt_q3."__pgt_w",
-      __pgt_q3."id",
-      __pgt_q3."customer",
-      __pgt_q10."id_2",
-      __pgt_q10."name"
+      "id",
+      "customer"
     FROM (
       SELECT
-        __pgt_q4."__pgt_w",
-        __pgt_q4."id",
-        __pgt_q4."customer"
-      FROM (
-        SELECT
-          1 AS "__pgt_w",
-          __pgt_q5."id",
-          __pgt_q5."customer"
-        FROM (
-          SELECT
-            "id",
-            "customer"
-          FROM (
-            SELECT
-              orders.id,
-              orders.customer
-            FROM shop.orders
-            ORDER BY
-              orders.amount DESC NULLS LAST,
-              orders.id
-            LIMIT 2
-          ) AS __pgt_q6("id", "customer")
-        ) AS __pgt_q5
-      ) AS __pgt_q4
-      UNION ALL
-      SELECT
-        __pgt_q7."__pgt_w",
-        __pgt_q7."id",
-        __pgt_q7."customer"
-      FROM (
-        SELECT
-          -1 AS "__pgt_w",
-          __pgt_q8."id",
-          __pgt_q8."customer"
-        FROM (
-          SELECT
-            "id",
-            "customer"
-          FROM (
-            SELECT
-              orders.id,
-              orders.customer
-            FROM "__pgt_old_orders" AS "orders"
-            ORDER BY
-              orders.amount DESC NULLS LAST,
-              orders.id
-            LIMIT 2
-          ) AS __pgt_q9("id", "customer")
-        ) AS __pgt_q8
-      ) AS __pgt_q7
-    ) AS __pgt_q3
-    LEFT JOIN (
-      SELECT
-        __pgt_q11."id" AS "id_2",
-        __pgt_q11."name" AS "name"
-      FROM "shop"."customers" AS __pgt_q11
-    ) AS __pgt_q10
-      ON (
-        __pgt_q10."id_2" = __pgt_q3."customer"
-      )
+        orders.id,
+        orders.customer
+      FROM shop.orders
+      ORDER BY
+        orders.amount DESC NULLS LAST,
+        orders.id
+      LIMIT 2
+    ) AS __pgt_q3("id", "customer")
   ) AS __pgt_q2
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    __pgt_q4."id",
+    __pgt_q4."customer"
+  FROM (
+    SELECT
+      "id",
+      "customer"
+    FROM (
+      SELECT
+        orders.id,
+        orders.customer
+      FROM "__pgt_old_orders" AS "orders"
+      ORDER BY
+        orders.amount DESC NULLS LAST,
+        orders.id
+      LIMIT 2
+    ) AS __pgt_q5("id", "customer")
+  ) AS __pgt_q4
 ) AS __pgt_q1
+LEFT JOIN "shop"."customers" AS __pgt_q6
+  ON (
+    __pgt_q6."id" = __pgt_q1."customer"
+  )

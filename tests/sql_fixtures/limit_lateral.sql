@@ -45,17 +45,11 @@ WITH "__pgt_window_orders" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q9."customer" AS "k1"
-  FROM (
-    SELECT
-      __pgt_q10."__pgt_w",
-      __pgt_q10."id" AS "id_2",
-      __pgt_q10."customer" AS "customer"
-    FROM "__pgt_window_orders" AS __pgt_q10
-  ) AS __pgt_q9
+    __pgt_q6."customer" AS "k1"
+  FROM "__pgt_window_orders" AS __pgt_q6
   WHERE
     (
-      __pgt_q9."customer"
+      __pgt_q6."customer"
     ) IS NOT NULL
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
@@ -123,120 +117,87 @@ WITH "__pgt_window_orders" AS (
 )
 SELECT
   __pgt_q1."__pgt_w",
-  __pgt_q1."id_4" AS "id",
-  __pgt_q1."latest" AS "latest",
-  __pgt_q1."amount_3" AS "amount"
+  __pgt_q1."id" AS "id",
+  __pgt_q1."id_3" AS "latest",
+  __pgt_q1."amount_2" AS "amount"
 FROM (
   SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id" AS "id_4",
-    __pgt_q2."id_3" AS "latest",
-    __pgt_q2."amount_2" AS "amount_3"
+    1 AS "__pgt_w",
+    __pgt_q2."id",
+    __pgt_q7."id_3",
+    __pgt_q7."amount_2"
   FROM (
     SELECT
-      __pgt_q3."__pgt_w",
-      __pgt_q3."id",
-      __pgt_q3."id_3",
-      __pgt_q3."amount_2"
+      __pgt_q3."id"
     FROM (
       SELECT
-        1 AS "__pgt_w",
-        __pgt_q4."id",
-        __pgt_q4."id_3",
-        __pgt_q4."amount_2"
-      FROM (
-        SELECT
-          __pgt_q5."id",
-          __pgt_q11."id_3",
-          __pgt_q11."amount_2"
-        FROM (
-          SELECT
-            __pgt_q6."id"
-          FROM (
-            SELECT
-              __pgt_q7."id" AS "id"
-            FROM "shop"."customers" AS __pgt_q7
-          ) AS __pgt_q6
-          WHERE
-            (
-              __pgt_q6."id"
-            ) IN (
-              SELECT
-                __pgt_q8."k1"
-              FROM "__pgt_part_1" AS __pgt_q8
-            )
-        ) AS __pgt_q5
-        LEFT JOIN LATERAL (
-          SELECT
-            o.id,
-            o.amount
-          FROM shop.orders AS o
-          WHERE
-            (
-              o.customer = __pgt_q5."id"
-            )
-          ORDER BY
-            o.placed DESC NULLS LAST,
-            o.id
-          LIMIT 1
-        ) AS __pgt_q11("id_3", "amount_2")
-          ON (
-            TRUE
-          )
-      ) AS __pgt_q4
+        __pgt_q4."id" AS "id"
+      FROM "shop"."customers" AS __pgt_q4
     ) AS __pgt_q3
-    UNION ALL
+    WHERE
+      (
+        __pgt_q3."id"
+      ) IN (
+        SELECT
+          __pgt_q5."k1"
+        FROM "__pgt_part_1" AS __pgt_q5
+      )
+  ) AS __pgt_q2
+  LEFT JOIN LATERAL (
     SELECT
-      __pgt_q12."__pgt_w",
-      __pgt_q12."id",
-      __pgt_q12."id_3",
-      __pgt_q12."amount_2"
+      o.id,
+      o.amount
+    FROM shop.orders AS o
+    WHERE
+      (
+        o.customer = __pgt_q2."id"
+      )
+    ORDER BY
+      o.placed DESC NULLS LAST,
+      o.id
+    LIMIT 1
+  ) AS __pgt_q7("id_3", "amount_2")
+    ON (
+      TRUE
+    )
+  UNION ALL
+  SELECT
+    -1 AS "__pgt_w",
+    __pgt_q8."id",
+    __pgt_q12."id_3",
+    __pgt_q12."amount_2"
+  FROM (
+    SELECT
+      __pgt_q9."id"
     FROM (
       SELECT
-        -1 AS "__pgt_w",
-        __pgt_q13."id",
-        __pgt_q13."id_3",
-        __pgt_q13."amount_2"
-      FROM (
+        __pgt_q10."id" AS "id"
+      FROM "shop"."customers" AS __pgt_q10
+    ) AS __pgt_q9
+    WHERE
+      (
+        __pgt_q9."id"
+      ) IN (
         SELECT
-          __pgt_q14."id",
-          __pgt_q18."id_3",
-          __pgt_q18."amount_2"
-        FROM (
-          SELECT
-            __pgt_q15."id"
-          FROM (
-            SELECT
-              __pgt_q16."id" AS "id"
-            FROM "shop"."customers" AS __pgt_q16
-          ) AS __pgt_q15
-          WHERE
-            (
-              __pgt_q15."id"
-            ) IN (
-              SELECT
-                __pgt_q17."k1"
-              FROM "__pgt_part_1" AS __pgt_q17
-            )
-        ) AS __pgt_q14
-        LEFT JOIN LATERAL (
-          SELECT
-            o.id,
-            o.amount
-          FROM "__pgt_old_orders" AS o
-          WHERE
-            (
-              o.customer = __pgt_q14."id"
-            )
-          ORDER BY
-            o.placed DESC NULLS LAST,
-            o.id
-          LIMIT 1
-        ) AS __pgt_q18("id_3", "amount_2")
-          ON (
-            TRUE
-          )
-      ) AS __pgt_q13
-    ) AS __pgt_q12
-  ) AS __pgt_q2
+          __pgt_q11."k1"
+        FROM "__pgt_part_1" AS __pgt_q11
+      )
+  ) AS __pgt_q8
+  LEFT JOIN LATERAL (
+    SELECT
+      o.id,
+      o.amount
+    FROM "__pgt_old_orders" AS o
+    WHERE
+      (
+        o.customer = __pgt_q8."id"
+      )
+    ORDER BY
+      o.placed DESC NULLS LAST,
+      o.id
+    LIMIT 1
+  ) AS __pgt_q12("id_3", "amount_2")
+    ON (
+      TRUE
+    )
 ) AS __pgt_q1

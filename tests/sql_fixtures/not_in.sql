@@ -43,9 +43,9 @@ WITH "__pgt_window_customers" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
-    __pgt_q5."__pgt_w",
-    __pgt_q5."id" AS "id"
-  FROM "__pgt_window_customers" AS __pgt_q5
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id"
+  FROM "__pgt_window_customers" AS __pgt_q2
 ), "__pgt_window_orders" AS (
   SELECT
     1 AS "__pgt_w",
@@ -69,46 +69,29 @@ WITH "__pgt_window_customers" AS (
 ), "__pgt_part_2" AS MATERIALIZED (
   SELECT
     TRUE AS "k0"
-  FROM (
-    SELECT
-      __pgt_q17."__pgt_w",
-      __pgt_q17."id" AS "id_3"
-    FROM "__pgt_window_orders" AS __pgt_q17
-  ) AS __pgt_q16
+  FROM "__pgt_window_orders" AS __pgt_q8
 ), "__pgt_delta_3" AS MATERIALIZED (
   SELECT
-    __pgt_q9."__pgt_w",
-    __pgt_q9."id"
+    __pgt_q4."__pgt_w",
+    __pgt_q4."id"
   FROM (
     SELECT
-      __pgt_q10."__pgt_w",
-      __pgt_q10."id"
-    FROM (
-      SELECT
-        1 AS "__pgt_w",
-        __pgt_q11."id"
-      FROM (
-        SELECT
-          __pgt_q12."id" AS "id"
-        FROM "shop"."customers" AS __pgt_q12
-      ) AS __pgt_q11
-    ) AS __pgt_q10
+      1 AS "__pgt_w",
+      __pgt_q5."id"
+    FROM "shop"."customers" AS __pgt_q5
     UNION ALL
     SELECT
-      __pgt_q13."__pgt_w",
-      __pgt_q13."id"
-    FROM (
-      SELECT
-        -__pgt_q14."__pgt_w" AS "__pgt_w",
-        __pgt_q14."id"
-      FROM "__pgt_delta_1" AS __pgt_q14
-    ) AS __pgt_q13
-  ) AS __pgt_q9
+      -__pgt_q6."__pgt_w" AS "__pgt_w",
+      __pgt_q6."id"
+    FROM "__pgt_delta_1" AS __pgt_q6
+  ) AS __pgt_q4
   WHERE
-    EXISTS(
-      SELECT
-        1
-      FROM "__pgt_part_2" AS __pgt_q15
+    (
+      EXISTS(
+        SELECT
+          1
+        FROM "__pgt_part_2" AS __pgt_q7
+      )
     )
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
@@ -164,74 +147,50 @@ WITH "__pgt_window_customers" AS (
 )
 SELECT
   __pgt_q1."__pgt_w",
-  __pgt_q1."id_4" AS "id"
+  __pgt_q1."id" AS "id"
 FROM (
   SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id" AS "id_4"
-  FROM (
-    SELECT
-      __pgt_q3."__pgt_w",
-      __pgt_q3."id"
-    FROM (
-      SELECT
-        __pgt_q4."__pgt_w",
-        __pgt_q4."id"
-      FROM "__pgt_delta_1" AS __pgt_q4
-      WHERE
-        NOT (
-          __pgt_q4."id" IN (
-            SELECT
-              orders.customer
-            FROM shop.orders
-          )
+    __pgt_q3."__pgt_w",
+    __pgt_q3."id"
+  FROM "__pgt_delta_1" AS __pgt_q3
+  WHERE
+    (
+      NOT (
+        __pgt_q3."id" IN (
+          SELECT
+            orders.customer
+          FROM shop.orders
         )
-    ) AS __pgt_q3
-    UNION ALL
-    SELECT
-      __pgt_q6."__pgt_w",
-      __pgt_q6."id"
-    FROM (
-      SELECT
-        __pgt_q7."__pgt_w" AS "__pgt_w",
-        __pgt_q7."id"
-      FROM (
-        SELECT
-          __pgt_q8."__pgt_w",
-          __pgt_q8."id"
-        FROM "__pgt_delta_3" AS __pgt_q8
-        WHERE
-          NOT (
-            __pgt_q8."id" IN (
-              SELECT
-                orders.customer
-              FROM shop.orders
-            )
-          )
-      ) AS __pgt_q7
-    ) AS __pgt_q6
-    UNION ALL
-    SELECT
-      __pgt_q18."__pgt_w",
-      __pgt_q18."id"
-    FROM (
-      SELECT
-        -__pgt_q19."__pgt_w" AS "__pgt_w",
-        __pgt_q19."id"
-      FROM (
-        SELECT
-          __pgt_q20."__pgt_w",
-          __pgt_q20."id"
-        FROM "__pgt_delta_3" AS __pgt_q20
-        WHERE
-          NOT (
-            __pgt_q20."id" IN (
-              SELECT
-                orders.customer
-              FROM "__pgt_old_orders" AS "orders"
-            )
-          )
-      ) AS __pgt_q19
-    ) AS __pgt_q18
-  ) AS __pgt_q2
+      )
+    )
+  UNION ALL
+  SELECT
+    __pgt_q9."__pgt_w",
+    __pgt_q9."id"
+  FROM "__pgt_delta_3" AS __pgt_q9
+  WHERE
+    (
+      NOT (
+        __pgt_q9."id" IN (
+          SELECT
+            orders.customer
+          FROM shop.orders
+        )
+      )
+    )
+  UNION ALL
+  SELECT
+    -__pgt_q10."__pgt_w" AS "__pgt_w",
+    __pgt_q10."id"
+  FROM "__pgt_delta_3" AS __pgt_q10
+  WHERE
+    (
+      NOT (
+        __pgt_q10."id" IN (
+          SELECT
+            orders.customer
+          FROM "__pgt_old_orders" AS "orders"
+        )
+      )
+    )
 ) AS __pgt_q1

@@ -57,12 +57,5 @@ FROM (
       ) AS DECIMAL)
     ) AS "double",
     COALESCE(__pgt_q2."placed", CAST('2000-01-01' AS DATE)) AS "day"
-  FROM (
-    SELECT
-      __pgt_q3."__pgt_w",
-      __pgt_q3."id" AS "id",
-      __pgt_q3."amount" AS "amount",
-      __pgt_q3."placed" AS "placed"
-    FROM "__pgt_window_orders" AS __pgt_q3
-  ) AS __pgt_q2
+  FROM "__pgt_window_orders" AS __pgt_q2
 ) AS __pgt_q1

@@ -42,10 +42,10 @@ WITH "__pgt_window_customers" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
-    __pgt_q5."__pgt_w",
-    __pgt_q5."id" AS "id_2",
-    __pgt_q5."name" AS "name"
-  FROM "__pgt_window_customers" AS __pgt_q5
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id" AS "id_2",
+    __pgt_q2."name"
+  FROM "__pgt_window_customers" AS __pgt_q2
 ), "__pgt_window_orders" AS (
   SELECT
     1 AS "__pgt_w",
@@ -68,74 +68,56 @@ WITH "__pgt_window_customers" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_part_2" AS MATERIALIZED (
   SELECT
-    __pgt_q16."customer" AS "k1"
-  FROM (
-    SELECT
-      __pgt_q17."__pgt_w",
-      __pgt_q17."id" AS "id",
-      __pgt_q17."customer" AS "customer"
-    FROM "__pgt_window_orders" AS __pgt_q17
-  ) AS __pgt_q16
+    __pgt_q9."customer" AS "k1"
+  FROM "__pgt_window_orders" AS __pgt_q9
   WHERE
     (
-      __pgt_q16."customer"
+      __pgt_q9."customer"
     ) IS NOT NULL
 ), "__pgt_delta_3" AS MATERIALIZED (
   SELECT
-    __pgt_q11."__pgt_w",
-    __pgt_q11."id_2",
-    __pgt_q11."name"
+    1 AS "__pgt_w",
+    __pgt_q5."id_2",
+    __pgt_q5."name"
   FROM (
     SELECT
-      1 AS "__pgt_w",
-      __pgt_q12."id_2",
-      __pgt_q12."name"
+      __pgt_q6."id_2",
+      __pgt_q6."name"
     FROM (
       SELECT
-        __pgt_q13."id_2",
-        __pgt_q13."name"
-      FROM (
+        __pgt_q7."id" AS "id_2",
+        __pgt_q7."name" AS "name"
+      FROM "shop"."customers" AS __pgt_q7
+    ) AS __pgt_q6
+    WHERE
+      (
+        __pgt_q6."id_2"
+      ) IN (
         SELECT
-          __pgt_q14."id" AS "id_2",
-          __pgt_q14."name" AS "name"
-        FROM "shop"."customers" AS __pgt_q14
-      ) AS __pgt_q13
-      WHERE
-        (
-          __pgt_q13."id_2"
-        ) IN (
-          SELECT
-            __pgt_q15."k1"
-          FROM "__pgt_part_2" AS __pgt_q15
-        )
-    ) AS __pgt_q12
-  ) AS __pgt_q11
+          __pgt_q8."k1"
+        FROM "__pgt_part_2" AS __pgt_q8
+      )
+  ) AS __pgt_q5
   UNION ALL
   SELECT
-    __pgt_q18."__pgt_w",
-    __pgt_q18."id_2",
-    __pgt_q18."name"
+    -__pgt_q10."__pgt_w" AS "__pgt_w",
+    __pgt_q10."id_2",
+    __pgt_q10."name"
   FROM (
     SELECT
-      -__pgt_q19."__pgt_w" AS "__pgt_w",
-      __pgt_q19."id_2",
-      __pgt_q19."name"
-    FROM (
-      SELECT
-        __pgt_q20."__pgt_w",
-        __pgt_q20."id_2",
-        __pgt_q20."name"
-      FROM "__pgt_delta_1" AS __pgt_q20
-      WHERE
-        (
-          __pgt_q20."id_2"
-        ) IN (
-          SELECT
-            __pgt_q21."k1"
-          FROM "__pgt_part_2" AS __pgt_q21
-        )
-    ) AS __pgt_q19
-  ) AS __pgt_q18
+      __pgt_q11."__pgt_w",
+      __pgt_q11."id_2",
+      __pgt_q11."name"
+    FROM "__pgt_delta_1" AS __pgt_q11
+    WHERE
+      (
+        __pgt_q11."id_2"
+      ) IN (
+        SELECT
+          __pgt_q12."k1"
+        FROM "__pgt_part_2" AS __pgt_q12
+      )
+  ) AS __pgt_q10
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -190,191 +172,139 @@ WITH "__pgt_window_customers" AS (
 )
 SELECT
   __pgt_q1."__pgt_w",
-  __pgt_q1."id_3" AS "id",
-  __pgt_q1."order_id" AS "order_id",
-  __pgt_q1."name_2" AS "name"
+  __pgt_q1."id_2" AS "id",
+  __pgt_q1."id" AS "order_id",
+  __pgt_q1."name" AS "name"
 FROM (
   SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id_2" AS "id_3",
-    __pgt_q2."id" AS "order_id",
-    __pgt_q2."name" AS "name_2"
-  FROM (
+    __pgt_q3."__pgt_w",
+    __pgt_q3."id_2",
+    __pgt_q3."name",
+    __pgt_q4."id",
+    __pgt_q4."customer"
+  FROM "__pgt_delta_1" AS __pgt_q3
+  LEFT JOIN "shop"."orders" AS __pgt_q4
+    ON (
+      __pgt_q3."id_2" = __pgt_q4."customer"
+    )
+  UNION ALL
+  SELECT
+    __pgt_q13."__pgt_w",
+    __pgt_q13."id_2",
+    __pgt_q13."name",
+    __pgt_q14."id",
+    __pgt_q14."customer"
+  FROM "__pgt_delta_3" AS __pgt_q13
+  LEFT JOIN (
     SELECT
-      __pgt_q3."__pgt_w",
-      __pgt_q3."id_2",
-      __pgt_q3."name",
-      __pgt_q3."id",
-      __pgt_q3."customer"
+      __pgt_q15."id",
+      __pgt_q15."customer"
     FROM (
       SELECT
-        __pgt_q4."__pgt_w",
-        __pgt_q4."id_2",
-        __pgt_q4."name",
-        __pgt_q6."id",
-        __pgt_q6."customer"
-      FROM "__pgt_delta_1" AS __pgt_q4
-      LEFT JOIN (
+        __pgt_q16."id" AS "id",
+        __pgt_q16."customer" AS "customer"
+      FROM "shop"."orders" AS __pgt_q16
+    ) AS __pgt_q15
+    WHERE
+      (
+        __pgt_q15."customer"
+      ) IN (
         SELECT
-          __pgt_q7."id" AS "id",
-          __pgt_q7."customer" AS "customer"
-        FROM "shop"."orders" AS __pgt_q7
-      ) AS __pgt_q6
-        ON (
-          __pgt_q4."id_2" = __pgt_q6."customer"
-        )
-    ) AS __pgt_q3
-    UNION ALL
+          __pgt_q17."k1"
+        FROM "__pgt_part_2" AS __pgt_q17
+      )
+  ) AS __pgt_q14
+    ON (
+      __pgt_q13."id_2" = __pgt_q14."customer"
+    )
+  UNION ALL
+  SELECT
+    -__pgt_q18."__pgt_w" AS "__pgt_w",
+    __pgt_q18."id_2",
+    __pgt_q18."name",
+    __pgt_q19."id",
+    __pgt_q19."customer"
+  FROM "__pgt_delta_3" AS __pgt_q18
+  LEFT JOIN (
     SELECT
-      __pgt_q8."__pgt_w",
-      __pgt_q8."id_2",
-      __pgt_q8."name",
-      __pgt_q8."id",
-      __pgt_q8."customer"
+      __pgt_q23."id" AS "id",
+      __pgt_q23."customer" AS "customer"
     FROM (
       SELECT
-        __pgt_q9."__pgt_w" AS "__pgt_w",
-        __pgt_q9."id_2",
-        __pgt_q9."name",
-        __pgt_q9."id",
-        __pgt_q9."customer"
+        "id",
+        "customer"
+      FROM "shop"."orders" AS t
+      WHERE
+        NOT (
+          (
+            t."id"
+          ) IN (
+            SELECT
+              "id"
+            FROM "__pgt_window_orders"
+          )
+        )
+        AND (
+          t."customer"
+        ) IN (
+          SELECT
+            __pgt_q22."k1"
+          FROM "__pgt_part_2" AS __pgt_q22
+        )
+      UNION ALL
+      SELECT
+        u."id",
+        u."customer"
       FROM (
         SELECT
-          __pgt_q10."__pgt_w",
-          __pgt_q10."id_2",
-          __pgt_q10."name",
-          __pgt_q22."id",
-          __pgt_q22."customer"
-        FROM "__pgt_delta_3" AS __pgt_q10
-        LEFT JOIN (
+          s."id" AS "id",
+          s."customer" AS "customer",
+          SUM(s."__pgt_w") AS __pgt_n
+        FROM (
           SELECT
-            __pgt_q23."id",
-            __pgt_q23."customer"
-          FROM (
-            SELECT
-              __pgt_q24."id" AS "id",
-              __pgt_q24."customer" AS "customer"
-            FROM "shop"."orders" AS __pgt_q24
-          ) AS __pgt_q23
+            1 AS "__pgt_w",
+            "id",
+            "customer"
+          FROM "shop"."orders" AS t
           WHERE
             (
-              __pgt_q23."customer"
+              t."id"
             ) IN (
               SELECT
-                __pgt_q25."k1"
-              FROM "__pgt_part_2" AS __pgt_q25
+                "id"
+              FROM "__pgt_window_orders"
             )
-        ) AS __pgt_q22
-          ON (
-            __pgt_q10."id_2" = __pgt_q22."customer"
-          )
-      ) AS __pgt_q9
-    ) AS __pgt_q8
-    UNION ALL
-    SELECT
-      __pgt_q26."__pgt_w",
-      __pgt_q26."id_2",
-      __pgt_q26."name",
-      __pgt_q26."id",
-      __pgt_q26."customer"
-    FROM (
-      SELECT
-        -__pgt_q27."__pgt_w" AS "__pgt_w",
-        __pgt_q27."id_2",
-        __pgt_q27."name",
-        __pgt_q27."id",
-        __pgt_q27."customer"
-      FROM (
-        SELECT
-          __pgt_q28."__pgt_w",
-          __pgt_q28."id_2",
-          __pgt_q28."name",
-          __pgt_q29."id",
-          __pgt_q29."customer"
-        FROM "__pgt_delta_3" AS __pgt_q28
-        LEFT JOIN (
-          SELECT
-            __pgt_q33."id" AS "id",
-            __pgt_q33."customer" AS "customer"
-          FROM (
-            SELECT
-              "id",
-              "customer"
-            FROM "shop"."orders" AS t
-            WHERE
-              NOT (
-                (
-                  t."id"
-                ) IN (
-                  SELECT
-                    "id"
-                  FROM "__pgt_window_orders"
-                )
-              )
-              AND (
-                t."customer"
-              ) IN (
-                SELECT
-                  __pgt_q32."k1"
-                FROM "__pgt_part_2" AS __pgt_q32
-              )
-            UNION ALL
-            SELECT
-              u."id",
-              u."customer"
-            FROM (
+            AND (
+              t."customer"
+            ) IN (
               SELECT
-                s."id" AS "id",
-                s."customer" AS "customer",
-                SUM(s."__pgt_w") AS __pgt_n
-              FROM (
-                SELECT
-                  1 AS "__pgt_w",
-                  "id",
-                  "customer"
-                FROM "shop"."orders" AS t
-                WHERE
-                  (
-                    t."id"
-                  ) IN (
-                    SELECT
-                      "id"
-                    FROM "__pgt_window_orders"
-                  )
-                  AND (
-                    t."customer"
-                  ) IN (
-                    SELECT
-                      __pgt_q30."k1"
-                    FROM "__pgt_part_2" AS __pgt_q30
-                  )
-                UNION ALL
-                SELECT
-                  -"__pgt_w",
-                  "id",
-                  "customer"
-                FROM "__pgt_window_orders" AS c
-                WHERE
-                  (
-                    c."customer"
-                  ) IN (
-                    SELECT
-                      __pgt_q31."k1"
-                    FROM "__pgt_part_2" AS __pgt_q31
-                  )
-              ) AS s
-              GROUP BY
-                s."id",
-                s."customer"
-              HAVING
-                SUM(s."__pgt_w") > 0
-            ) AS u
-          ) AS __pgt_q33
-        ) AS __pgt_q29
-          ON (
-            __pgt_q28."id_2" = __pgt_q29."customer"
-          )
-      ) AS __pgt_q27
-    ) AS __pgt_q26
-  ) AS __pgt_q2
+                __pgt_q20."k1"
+              FROM "__pgt_part_2" AS __pgt_q20
+            )
+          UNION ALL
+          SELECT
+            -"__pgt_w",
+            "id",
+            "customer"
+          FROM "__pgt_window_orders" AS c
+          WHERE
+            (
+              c."customer"
+            ) IN (
+              SELECT
+                __pgt_q21."k1"
+              FROM "__pgt_part_2" AS __pgt_q21
+            )
+        ) AS s
+        GROUP BY
+          s."id",
+          s."customer"
+        HAVING
+          SUM(s."__pgt_w") > 0
+      ) AS u
+    ) AS __pgt_q23
+  ) AS __pgt_q19
+    ON (
+      __pgt_q18."id_2" = __pgt_q19."customer"
+    )
 ) AS __pgt_q1

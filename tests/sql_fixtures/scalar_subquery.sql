@@ -41,19 +41,14 @@ WITH "__pgt_window_orders" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
-    __pgt_q5."__pgt_w",
-    __pgt_q5."id" AS "id",
-    __pgt_q5."amount" AS "amount"
-  FROM "__pgt_window_orders" AS __pgt_q5
+    __pgt_q3."__pgt_w",
+    __pgt_q3."id",
+    __pgt_q3."amount"
+  FROM "__pgt_window_orders" AS __pgt_q3
 ), "__pgt_part_2" AS MATERIALIZED (
   SELECT
-    AVG(__pgt_q7."amount_2") AS "agg"
-  FROM (
-    SELECT
-      __pgt_q8."id" AS "id_2",
-      __pgt_q8."amount" AS "amount_2"
-    FROM "shop"."orders" AS __pgt_q8
-  ) AS __pgt_q7
+    AVG(__pgt_q5."amount") AS "agg"
+  FROM "shop"."orders" AS __pgt_q5
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -107,42 +102,22 @@ WITH "__pgt_window_orders" AS (
   ) AS u
 ), "__pgt_delta_3" AS MATERIALIZED (
   SELECT
-    __pgt_q13."__pgt_w",
-    __pgt_q13."agg"
+    1 AS "__pgt_w",
+    __pgt_q8."agg"
   FROM (
     SELECT
-      1 AS "__pgt_w",
-      __pgt_q14."agg"
-    FROM (
-      SELECT
-        AVG(__pgt_q15."amount_2") AS "agg"
-      FROM (
-        SELECT
-          __pgt_q16."id" AS "id_2",
-          __pgt_q16."amount" AS "amount_2"
-        FROM "shop"."orders" AS __pgt_q16
-      ) AS __pgt_q15
-    ) AS __pgt_q14
-  ) AS __pgt_q13
+      AVG(__pgt_q9."amount") AS "agg"
+    FROM "shop"."orders" AS __pgt_q9
+  ) AS __pgt_q8
   UNION ALL
   SELECT
-    __pgt_q17."__pgt_w",
-    __pgt_q17."agg"
+    -1 AS "__pgt_w",
+    __pgt_q10."agg"
   FROM (
     SELECT
-      -1 AS "__pgt_w",
-      __pgt_q18."agg"
-    FROM (
-      SELECT
-        AVG(__pgt_q19."amount_2") AS "agg"
-      FROM (
-        SELECT
-          __pgt_q20."id" AS "id_2",
-          __pgt_q20."amount" AS "amount_2"
-        FROM "__pgt_old_orders" AS __pgt_q20
-      ) AS __pgt_q19
-    ) AS __pgt_q18
-  ) AS __pgt_q17
+      AVG(__pgt_q11."amount") AS "agg"
+    FROM "__pgt_old_orders" AS __pgt_q11
+  ) AS __pgt_q10
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -159,60 +134,27 @@ FROM (
     ) AS "above"
   FROM (
     SELECT
-      __pgt_q3."__pgt_w",
-      __pgt_q3."id",
-      __pgt_q3."amount",
-      __pgt_q3."agg"
-    FROM (
-      SELECT
-        __pgt_q4."__pgt_w" AS "__pgt_w",
-        __pgt_q4."id",
-        __pgt_q4."amount",
-        __pgt_q6."agg"
-      FROM "__pgt_delta_1" AS __pgt_q4
-      CROSS JOIN "__pgt_part_2" AS __pgt_q6
-    ) AS __pgt_q3
+      __pgt_q4."__pgt_w",
+      __pgt_q4."id",
+      __pgt_q4."amount",
+      __pgt_q6."agg"
+    FROM "__pgt_delta_1" AS __pgt_q4
+    CROSS JOIN "__pgt_part_2" AS __pgt_q6
     UNION ALL
     SELECT
-      __pgt_q9."__pgt_w",
-      __pgt_q9."id",
-      __pgt_q9."amount",
-      __pgt_q9."agg"
-    FROM (
-      SELECT
-        __pgt_q12."__pgt_w" AS "__pgt_w",
-        __pgt_q10."id",
-        __pgt_q10."amount",
-        __pgt_q12."agg"
-      FROM (
-        SELECT
-          __pgt_q11."id" AS "id",
-          __pgt_q11."amount" AS "amount"
-        FROM "shop"."orders" AS __pgt_q11
-      ) AS __pgt_q10
-      CROSS JOIN "__pgt_delta_3" AS __pgt_q12
-    ) AS __pgt_q9
+      __pgt_q12."__pgt_w",
+      __pgt_q7."id",
+      __pgt_q7."amount",
+      __pgt_q12."agg"
+    FROM "shop"."orders" AS __pgt_q7
+    CROSS JOIN "__pgt_delta_3" AS __pgt_q12
     UNION ALL
     SELECT
-      __pgt_q21."__pgt_w",
-      __pgt_q21."id",
-      __pgt_q21."amount",
-      __pgt_q21."agg"
-    FROM (
-      SELECT
-        -__pgt_q22."__pgt_w" AS "__pgt_w",
-        __pgt_q22."id",
-        __pgt_q22."amount",
-        __pgt_q22."agg"
-      FROM (
-        SELECT
-          __pgt_q23."__pgt_w" * __pgt_q24."__pgt_w" AS "__pgt_w",
-          __pgt_q23."id",
-          __pgt_q23."amount",
-          __pgt_q24."agg"
-        FROM "__pgt_delta_1" AS __pgt_q23
-        CROSS JOIN "__pgt_delta_3" AS __pgt_q24
-      ) AS __pgt_q22
-    ) AS __pgt_q21
+      -__pgt_q13."__pgt_w" * __pgt_q14."__pgt_w" AS "__pgt_w",
+      __pgt_q13."id",
+      __pgt_q13."amount",
+      __pgt_q14."agg"
+    FROM "__pgt_delta_1" AS __pgt_q13
+    CROSS JOIN "__pgt_delta_3" AS __pgt_q14
   ) AS __pgt_q2
 ) AS __pgt_q1

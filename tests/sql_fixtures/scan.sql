@@ -46,24 +46,8 @@ WITH "__pgt_window_orders" AS (
 )
 SELECT
   __pgt_q1."__pgt_w",
-  __pgt_q1."id_2" AS "id",
-  __pgt_q1."customer_2" AS "customer",
-  __pgt_q1."amount_2" AS "amount",
-  __pgt_q1."placed_2" AS "placed"
-FROM (
-  SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id" AS "id_2",
-    __pgt_q2."customer" AS "customer_2",
-    __pgt_q2."amount" AS "amount_2",
-    __pgt_q2."placed" AS "placed_2"
-  FROM (
-    SELECT
-      __pgt_q3."__pgt_w",
-      __pgt_q3."id" AS "id",
-      __pgt_q3."customer" AS "customer",
-      __pgt_q3."amount" AS "amount",
-      __pgt_q3."placed" AS "placed"
-    FROM "__pgt_window_orders" AS __pgt_q3
-  ) AS __pgt_q2
-) AS __pgt_q1
+  __pgt_q1."id" AS "id",
+  __pgt_q1."customer" AS "customer",
+  __pgt_q1."amount" AS "amount",
+  __pgt_q1."placed" AS "placed"
+FROM "__pgt_window_orders" AS __pgt_q1

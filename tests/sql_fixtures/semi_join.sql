@@ -42,10 +42,10 @@ WITH "__pgt_window_customers" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
-    __pgt_q5."__pgt_w",
-    __pgt_q5."id" AS "id",
-    __pgt_q5."name" AS "name"
-  FROM "__pgt_window_customers" AS __pgt_q5
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id",
+    __pgt_q2."name"
+  FROM "__pgt_window_customers" AS __pgt_q2
 ), "__pgt_window_orders" AS (
   SELECT
     1 AS "__pgt_w",
@@ -70,88 +70,63 @@ WITH "__pgt_window_customers" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_part_2" AS MATERIALIZED (
   SELECT
-    __pgt_q17."customer" AS "k1"
-  FROM (
-    SELECT
-      __pgt_q18."__pgt_w",
-      __pgt_q18."id_2",
-      __pgt_q18."customer",
-      __pgt_q18."amount"
-    FROM (
-      SELECT
-        __pgt_q19."__pgt_w",
-        __pgt_q19."id" AS "id_2",
-        __pgt_q19."customer" AS "customer",
-        __pgt_q19."amount" AS "amount"
-      FROM "__pgt_window_orders" AS __pgt_q19
-    ) AS __pgt_q18
-    WHERE
+    __pgt_q9."customer" AS "k1"
+  FROM "__pgt_window_orders" AS __pgt_q9
+  WHERE
+    (
       (
-        __pgt_q18."amount" > CAST((
+        __pgt_q9."amount" > CAST((
           5
         ) AS DECIMAL)
       )
-  ) AS __pgt_q17
-  WHERE
-    (
-      __pgt_q17."customer"
+    )
+    AND (
+      __pgt_q9."customer"
     ) IS NOT NULL
 ), "__pgt_delta_3" AS MATERIALIZED (
   SELECT
-    __pgt_q12."__pgt_w",
-    __pgt_q12."id",
-    __pgt_q12."name"
+    1 AS "__pgt_w",
+    __pgt_q5."id",
+    __pgt_q5."name"
   FROM (
     SELECT
-      1 AS "__pgt_w",
-      __pgt_q13."id",
-      __pgt_q13."name"
+      __pgt_q6."id",
+      __pgt_q6."name"
     FROM (
       SELECT
-        __pgt_q14."id",
-        __pgt_q14."name"
-      FROM (
+        __pgt_q7."id" AS "id",
+        __pgt_q7."name" AS "name"
+      FROM "shop"."customers" AS __pgt_q7
+    ) AS __pgt_q6
+    WHERE
+      (
+        __pgt_q6."id"
+      ) IN (
         SELECT
-          __pgt_q15."id" AS "id",
-          __pgt_q15."name" AS "name"
-        FROM "shop"."customers" AS __pgt_q15
-      ) AS __pgt_q14
-      WHERE
-        (
-          __pgt_q14."id"
-        ) IN (
-          SELECT
-            __pgt_q16."k1"
-          FROM "__pgt_part_2" AS __pgt_q16
-        )
-    ) AS __pgt_q13
-  ) AS __pgt_q12
+          __pgt_q8."k1"
+        FROM "__pgt_part_2" AS __pgt_q8
+      )
+  ) AS __pgt_q5
   UNION ALL
   SELECT
-    __pgt_q20."__pgt_w",
-    __pgt_q20."id",
-    __pgt_q20."name"
+    -__pgt_q10."__pgt_w" AS "__pgt_w",
+    __pgt_q10."id",
+    __pgt_q10."name"
   FROM (
     SELECT
-      -__pgt_q21."__pgt_w" AS "__pgt_w",
-      __pgt_q21."id",
-      __pgt_q21."name"
-    FROM (
-      SELECT
-        __pgt_q22."__pgt_w",
-        __pgt_q22."id",
-        __pgt_q22."name"
-      FROM "__pgt_delta_1" AS __pgt_q22
-      WHERE
-        (
-          __pgt_q22."id"
-        ) IN (
-          SELECT
-            __pgt_q23."k1"
-          FROM "__pgt_part_2" AS __pgt_q23
-        )
-    ) AS __pgt_q21
-  ) AS __pgt_q20
+      __pgt_q11."__pgt_w",
+      __pgt_q11."id",
+      __pgt_q11."name"
+    FROM "__pgt_delta_1" AS __pgt_q11
+    WHERE
+      (
+        __pgt_q11."id"
+      ) IN (
+        SELECT
+          __pgt_q12."k1"
+        FROM "__pgt_part_2" AS __pgt_q12
+      )
+  ) AS __pgt_q10
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -212,237 +187,186 @@ WITH "__pgt_window_customers" AS (
 )
 SELECT
   __pgt_q1."__pgt_w",
-  __pgt_q1."id_3" AS "id",
-  __pgt_q1."name_2" AS "name"
+  __pgt_q1."id" AS "id",
+  __pgt_q1."name" AS "name"
 FROM (
   SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id" AS "id_3",
-    __pgt_q2."name" AS "name_2"
-  FROM (
-    SELECT
-      __pgt_q3."__pgt_w",
-      __pgt_q3."id",
-      __pgt_q3."name"
-    FROM (
+    __pgt_q3."__pgt_w",
+    __pgt_q3."id",
+    __pgt_q3."name"
+  FROM "__pgt_delta_1" AS __pgt_q3
+  WHERE
+    EXISTS(
       SELECT
-        __pgt_q4."__pgt_w",
-        __pgt_q4."id",
-        __pgt_q4."name"
-      FROM "__pgt_delta_1" AS __pgt_q4
+        1
+      FROM "shop"."orders" AS __pgt_q4
       WHERE
-        EXISTS(
+        (
+          (
+            __pgt_q4."amount" > CAST((
+              5
+            ) AS DECIMAL)
+          )
+        )
+        AND (
+          (
+            __pgt_q4."customer" = __pgt_q3."id"
+          )
+        )
+    )
+  UNION ALL
+  SELECT
+    __pgt_q13."__pgt_w",
+    __pgt_q13."id",
+    __pgt_q13."name"
+  FROM "__pgt_delta_3" AS __pgt_q13
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          __pgt_q15."id_2",
+          __pgt_q15."customer",
+          __pgt_q15."amount"
+        FROM (
           SELECT
-            1
+            __pgt_q16."id" AS "id_2",
+            __pgt_q16."customer" AS "customer",
+            __pgt_q16."amount" AS "amount"
+          FROM "shop"."orders" AS __pgt_q16
+        ) AS __pgt_q15
+        WHERE
+          (
+            __pgt_q15."customer"
+          ) IN (
+            SELECT
+              __pgt_q17."k1"
+            FROM "__pgt_part_2" AS __pgt_q17
+          )
+      ) AS __pgt_q14
+      WHERE
+        (
+          (
+            __pgt_q14."amount" > CAST((
+              5
+            ) AS DECIMAL)
+          )
+        )
+        AND (
+          (
+            __pgt_q14."customer" = __pgt_q13."id"
+          )
+        )
+    )
+  UNION ALL
+  SELECT
+    -__pgt_q18."__pgt_w" AS "__pgt_w",
+    __pgt_q18."id",
+    __pgt_q18."name"
+  FROM "__pgt_delta_3" AS __pgt_q18
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          __pgt_q23."id" AS "id_2",
+          __pgt_q23."customer" AS "customer",
+          __pgt_q23."amount" AS "amount"
+        FROM (
+          SELECT
+            "id",
+            "customer",
+            "amount"
+          FROM "shop"."orders" AS t
+          WHERE
+            NOT (
+              (
+                t."id"
+              ) IN (
+                SELECT
+                  "id"
+                FROM "__pgt_window_orders"
+              )
+            )
+            AND (
+              t."customer"
+            ) IN (
+              SELECT
+                __pgt_q22."k1"
+              FROM "__pgt_part_2" AS __pgt_q22
+            )
+          UNION ALL
+          SELECT
+            u."id",
+            u."customer",
+            u."amount"
           FROM (
             SELECT
-              __pgt_q7."id_2",
-              __pgt_q7."customer",
-              __pgt_q7."amount"
+              s."id" AS "id",
+              s."customer" AS "customer",
+              s."amount" AS "amount",
+              SUM(s."__pgt_w") AS __pgt_n
             FROM (
               SELECT
-                __pgt_q8."id" AS "id_2",
-                __pgt_q8."customer" AS "customer",
-                __pgt_q8."amount" AS "amount"
-              FROM "shop"."orders" AS __pgt_q8
-            ) AS __pgt_q7
-            WHERE
-              (
-                __pgt_q7."amount" > CAST((
-                  5
-                ) AS DECIMAL)
-              )
-          ) AS __pgt_q6
-          WHERE
-            (
-              __pgt_q6."customer" = __pgt_q4."id"
-            )
+                1 AS "__pgt_w",
+                "id",
+                "customer",
+                "amount"
+              FROM "shop"."orders" AS t
+              WHERE
+                (
+                  t."id"
+                ) IN (
+                  SELECT
+                    "id"
+                  FROM "__pgt_window_orders"
+                )
+                AND (
+                  t."customer"
+                ) IN (
+                  SELECT
+                    __pgt_q20."k1"
+                  FROM "__pgt_part_2" AS __pgt_q20
+                )
+              UNION ALL
+              SELECT
+                -"__pgt_w",
+                "id",
+                "customer",
+                "amount"
+              FROM "__pgt_window_orders" AS c
+              WHERE
+                (
+                  c."customer"
+                ) IN (
+                  SELECT
+                    __pgt_q21."k1"
+                  FROM "__pgt_part_2" AS __pgt_q21
+                )
+            ) AS s
+            GROUP BY
+              s."id",
+              s."customer",
+              s."amount"
+            HAVING
+              SUM(s."__pgt_w") > 0
+          ) AS u
+        ) AS __pgt_q23
+      ) AS __pgt_q19
+      WHERE
+        (
+          (
+            __pgt_q19."amount" > CAST((
+              5
+            ) AS DECIMAL)
+          )
         )
-    ) AS __pgt_q3
-    UNION ALL
-    SELECT
-      __pgt_q9."__pgt_w",
-      __pgt_q9."id",
-      __pgt_q9."name"
-    FROM (
-      SELECT
-        __pgt_q10."__pgt_w" AS "__pgt_w",
-        __pgt_q10."id",
-        __pgt_q10."name"
-      FROM (
-        SELECT
-          __pgt_q11."__pgt_w",
-          __pgt_q11."id",
-          __pgt_q11."name"
-        FROM "__pgt_delta_3" AS __pgt_q11
-        WHERE
-          EXISTS(
-            SELECT
-              1
-            FROM (
-              SELECT
-                __pgt_q25."id_2",
-                __pgt_q25."customer",
-                __pgt_q25."amount"
-              FROM (
-                SELECT
-                  __pgt_q26."id_2",
-                  __pgt_q26."customer",
-                  __pgt_q26."amount"
-                FROM (
-                  SELECT
-                    __pgt_q27."id" AS "id_2",
-                    __pgt_q27."customer" AS "customer",
-                    __pgt_q27."amount" AS "amount"
-                  FROM "shop"."orders" AS __pgt_q27
-                ) AS __pgt_q26
-                WHERE
-                  (
-                    __pgt_q26."customer"
-                  ) IN (
-                    SELECT
-                      __pgt_q28."k1"
-                    FROM "__pgt_part_2" AS __pgt_q28
-                  )
-              ) AS __pgt_q25
-              WHERE
-                (
-                  __pgt_q25."amount" > CAST((
-                    5
-                  ) AS DECIMAL)
-                )
-            ) AS __pgt_q24
-            WHERE
-              (
-                __pgt_q24."customer" = __pgt_q11."id"
-              )
+        AND (
+          (
+            __pgt_q19."customer" = __pgt_q18."id"
           )
-      ) AS __pgt_q10
-    ) AS __pgt_q9
-    UNION ALL
-    SELECT
-      __pgt_q29."__pgt_w",
-      __pgt_q29."id",
-      __pgt_q29."name"
-    FROM (
-      SELECT
-        -__pgt_q30."__pgt_w" AS "__pgt_w",
-        __pgt_q30."id",
-        __pgt_q30."name"
-      FROM (
-        SELECT
-          __pgt_q31."__pgt_w",
-          __pgt_q31."id",
-          __pgt_q31."name"
-        FROM "__pgt_delta_3" AS __pgt_q31
-        WHERE
-          EXISTS(
-            SELECT
-              1
-            FROM (
-              SELECT
-                __pgt_q33."id_2",
-                __pgt_q33."customer",
-                __pgt_q33."amount"
-              FROM (
-                SELECT
-                  __pgt_q37."id" AS "id_2",
-                  __pgt_q37."customer" AS "customer",
-                  __pgt_q37."amount" AS "amount"
-                FROM (
-                  SELECT
-                    "id",
-                    "customer",
-                    "amount"
-                  FROM "shop"."orders" AS t
-                  WHERE
-                    NOT (
-                      (
-                        t."id"
-                      ) IN (
-                        SELECT
-                          "id"
-                        FROM "__pgt_window_orders"
-                      )
-                    )
-                    AND (
-                      t."customer"
-                    ) IN (
-                      SELECT
-                        __pgt_q36."k1"
-                      FROM "__pgt_part_2" AS __pgt_q36
-                    )
-                  UNION ALL
-                  SELECT
-                    u."id",
-                    u."customer",
-                    u."amount"
-                  FROM (
-                    SELECT
-                      s."id" AS "id",
-                      s."customer" AS "customer",
-                      s."amount" AS "amount",
-                      SUM(s."__pgt_w") AS __pgt_n
-                    FROM (
-                      SELECT
-                        1 AS "__pgt_w",
-                        "id",
-                        "customer",
-                        "amount"
-                      FROM "shop"."orders" AS t
-                      WHERE
-                        (
-                          t."id"
-                        ) IN (
-                          SELECT
-                            "id"
-                          FROM "__pgt_window_orders"
-                        )
-                        AND (
-                          t."customer"
-                        ) IN (
-                          SELECT
-                            __pgt_q34."k1"
-                          FROM "__pgt_part_2" AS __pgt_q34
-                        )
-                      UNION ALL
-                      SELECT
-                        -"__pgt_w",
-                        "id",
-                        "customer",
-                        "amount"
-                      FROM "__pgt_window_orders" AS c
-                      WHERE
-                        (
-                          c."customer"
-                        ) IN (
-                          SELECT
-                            __pgt_q35."k1"
-                          FROM "__pgt_part_2" AS __pgt_q35
-                        )
-                    ) AS s
-                    GROUP BY
-                      s."id",
-                      s."customer",
-                      s."amount"
-                    HAVING
-                      SUM(s."__pgt_w") > 0
-                  ) AS u
-                ) AS __pgt_q37
-              ) AS __pgt_q33
-              WHERE
-                (
-                  __pgt_q33."amount" > CAST((
-                    5
-                  ) AS DECIMAL)
-                )
-            ) AS __pgt_q32
-            WHERE
-              (
-                __pgt_q32."customer" = __pgt_q31."id"
-              )
-          )
-      ) AS __pgt_q30
-    ) AS __pgt_q29
-  ) AS __pgt_q2
+        )
+    )
 ) AS __pgt_q1

@@ -41,25 +41,8 @@ WITH "__pgt_window_customers" AS (
 )
 SELECT
   __pgt_q1."__pgt_w",
-  __pgt_q1."id_2" AS "id",
-  __pgt_q1."n_2" AS "n"
-FROM (
-  SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id" AS "id_2",
-    __pgt_q2."n" AS "n_2"
-  FROM (
-    SELECT
-      __pgt_q3."__pgt_w",
-      __pgt_q3."id",
-      __pgt_q5."n"
-    FROM (
-      SELECT
-        __pgt_q4."__pgt_w",
-        __pgt_q4."id" AS "id"
-      FROM "__pgt_window_customers" AS __pgt_q4
-    ) AS __pgt_q3
-    JOIN LATERAL GENERATE_SERIES(1, __pgt_q3."id") AS __pgt_q5("n")
-      ON TRUE
-  ) AS __pgt_q2
-) AS __pgt_q1
+  __pgt_q1."id" AS "id",
+  __pgt_q2."n" AS "n"
+FROM "__pgt_window_customers" AS __pgt_q1
+JOIN LATERAL GENERATE_SERIES(1, __pgt_q1."id") AS __pgt_q2("n")
+  ON TRUE

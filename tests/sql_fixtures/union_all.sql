@@ -67,37 +67,13 @@ SELECT
 FROM (
   SELECT
     __pgt_q2."__pgt_w",
-    __pgt_q2."page_2" AS "page_5",
-    __pgt_q2."visitor_2" AS "visitor_5"
-  FROM (
-    SELECT
-      __pgt_q3."__pgt_w",
-      __pgt_q3."page" AS "page_2",
-      __pgt_q3."visitor" AS "visitor_2"
-    FROM (
-      SELECT
-        __pgt_q4."__pgt_w",
-        __pgt_q4."page" AS "page",
-        __pgt_q4."visitor" AS "visitor"
-      FROM "__pgt_window_clicks" AS __pgt_q4
-    ) AS __pgt_q3
-  ) AS __pgt_q2
+    __pgt_q2."page" AS "page_5",
+    __pgt_q2."visitor" AS "visitor_5"
+  FROM "__pgt_window_clicks" AS __pgt_q2
   UNION ALL
   SELECT
-    __pgt_q5."__pgt_w",
-    __pgt_q5."page_4" AS "page_5",
-    __pgt_q5."visitor_4" AS "visitor_5"
-  FROM (
-    SELECT
-      __pgt_q6."__pgt_w",
-      __pgt_q6."page_3" AS "page_4",
-      __pgt_q6."visitor_3" AS "visitor_4"
-    FROM (
-      SELECT
-        __pgt_q7."__pgt_w",
-        __pgt_q7."page" AS "page_3",
-        __pgt_q7."visitor" AS "visitor_3"
-      FROM "__pgt_window_blocked" AS __pgt_q7
-    ) AS __pgt_q6
-  ) AS __pgt_q5
+    __pgt_q3."__pgt_w",
+    __pgt_q3."page" AS "page_5",
+    __pgt_q3."visitor" AS "visitor_5"
+  FROM "__pgt_window_blocked" AS __pgt_q3
 ) AS __pgt_q1

@@ -42,38 +42,13 @@ WITH "__pgt_window_orders" AS (
 )
 SELECT
   __pgt_q1."__pgt_w",
-  __pgt_q1."id_2" AS "id",
-  __pgt_q1."label_2" AS "label"
-FROM (
-  SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id" AS "id_2",
-    __pgt_q2."label" AS "label_2"
-  FROM (
-    SELECT
-      __pgt_q3."__pgt_w" AS "__pgt_w",
-      __pgt_q3."id",
-      __pgt_q3."customer",
-      __pgt_q5."customer_2",
-      __pgt_q5."label"
-    FROM (
-      SELECT
-        __pgt_q4."__pgt_w",
-        __pgt_q4."id" AS "id",
-        __pgt_q4."customer" AS "customer"
-      FROM "__pgt_window_orders" AS __pgt_q4
-    ) AS __pgt_q3
-    CROSS JOIN (
-      SELECT
-        "customer_2",
-        "label"
-      FROM (VALUES
-        (1, CAST('first' AS TEXT)),
-        (2, CAST('second' AS TEXT))) AS __pgt_q6("customer_2", "label")
-    ) AS __pgt_q5
-    WHERE
-      (
-        __pgt_q5."customer_2" = __pgt_q3."customer"
-      )
-  ) AS __pgt_q2
-) AS __pgt_q1
+  __pgt_q1."id" AS "id",
+  __pgt_q2."label" AS "label"
+FROM "__pgt_window_orders" AS __pgt_q1
+CROSS JOIN (VALUES
+  (1, CAST('first' AS TEXT)),
+  (2, CAST('second' AS TEXT))) AS __pgt_q2("customer_2", "label")
+WHERE
+  (
+    __pgt_q2."customer_2" = __pgt_q1."customer"
+  )

@@ -43,180 +43,127 @@ WITH "__pgt_window_orders" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q9."customer_4",
-    __pgt_q9."amount_4",
-    COALESCE(CAST(SUM(__pgt_q9."__pgt_n") AS BIGINT), 0) AS "__pgt_count"
+    __pgt_q2."customer_4",
+    __pgt_q2."amount_4",
+    COALESCE(CAST(SUM(__pgt_q2."__pgt_n") AS BIGINT), 0) AS "__pgt_count"
   FROM (
     SELECT
-      CAST(__pgt_q10."__pgt_w" AS BIGINT) AS "__pgt_n",
-      __pgt_q10."customer_4",
-      __pgt_q10."amount_4"
+      CAST((
+        __pgt_q3."__pgt_w"
+      ) AS BIGINT) AS "__pgt_n",
+      __pgt_q3."customer_4",
+      __pgt_q3."amount_4"
     FROM (
       SELECT
-        __pgt_q11."__pgt_w",
-        __pgt_q11."customer_2" AS "customer_4",
-        __pgt_q11."amount_2" AS "amount_4"
-      FROM (
-        SELECT
-          __pgt_q12."__pgt_w",
-          __pgt_q12."customer" AS "customer_2",
-          __pgt_q12."amount" AS "amount_2"
-        FROM (
-          SELECT
-            __pgt_q13."__pgt_w",
-            __pgt_q13."id" AS "id",
-            __pgt_q13."customer" AS "customer",
-            __pgt_q13."amount" AS "amount"
-          FROM "__pgt_window_orders" AS __pgt_q13
-        ) AS __pgt_q12
-      ) AS __pgt_q11
-    ) AS __pgt_q10
-  ) AS __pgt_q9
+        __pgt_q4."__pgt_w",
+        __pgt_q4."customer" AS "customer_4",
+        __pgt_q4."amount" AS "amount_4"
+      FROM "__pgt_window_orders" AS __pgt_q4
+    ) AS __pgt_q3
+  ) AS __pgt_q2
   GROUP BY
-    __pgt_q9."customer_4",
-    __pgt_q9."amount_4"
+    __pgt_q2."customer_4",
+    __pgt_q2."amount_4"
 ), "__pgt_part_2" AS MATERIALIZED (
   SELECT DISTINCT
-    __pgt_q20."customer_4" AS "customer_4",
-    __pgt_q20."amount_4" AS "amount_4"
-  FROM "__pgt_part_1" AS __pgt_q20
+    __pgt_q10."customer_4" AS "customer_4",
+    __pgt_q10."amount_4" AS "amount_4"
+  FROM "__pgt_part_1" AS __pgt_q10
 ), "__pgt_part_3" AS MATERIALIZED (
   SELECT
-    __pgt_q16."customer",
-    __pgt_q16."amount",
-    __pgt_q16."__pgt_count"
+    __pgt_q6."customer",
+    __pgt_q6."amount",
+    __pgt_q6."__pgt_count"
   FROM (
     SELECT
-      __pgt_q17."customer",
-      __pgt_q17."amount",
-      __pgt_q17."__pgt_count"
-    FROM (
-      SELECT
-        __pgt_q18."customer",
-        __pgt_q18."amount",
-        __pgt_q18."__pgt_count"
-      FROM "shop"."st_0" AS __pgt_q18
-    ) AS __pgt_q17
-    WHERE
-      (
-        __pgt_q17."customer"
-      ) IN (
-        SELECT
-          __pgt_q19."customer_4"
-        FROM "__pgt_part_2" AS __pgt_q19
-      )
-    UNION ALL
-    SELECT
-      __pgt_q17."customer",
-      __pgt_q17."amount",
-      __pgt_q17."__pgt_count"
-    FROM (
-      SELECT
-        __pgt_q18."customer",
-        __pgt_q18."amount",
-        __pgt_q18."__pgt_count"
-      FROM "shop"."st_0" AS __pgt_q18
-    ) AS __pgt_q17
-    WHERE
-      __pgt_q17."customer" IS NULL
-      AND EXISTS(
-        SELECT
-          1
-        FROM "__pgt_part_2" AS __pgt_q21
-        WHERE
-          __pgt_q21."customer_4" IS NULL
-      )
-  ) AS __pgt_q16
-  CROSS JOIN LATERAL (
-    SELECT
-      ROW(__pgt_q16."customer", __pgt_q16."amount") AS r
-  ) AS __pgt_q23
-  WHERE
-    __pgt_q23.r IN (
-      SELECT
-        ROW(__pgt_q22."customer_4", __pgt_q22."amount_4")
-      FROM "__pgt_part_2" AS __pgt_q22
-    )
-), "__pgt_part_4" AS MATERIALIZED (
-  SELECT
-    __pgt_q6."customer_4",
-    __pgt_q6."amount_4",
-    CAST(SUM(__pgt_q6."__pgt_count") AS BIGINT) AS "__pgt_count"
-  FROM (
-    SELECT
-      __pgt_q7."customer_4",
-      __pgt_q7."amount_4",
+      __pgt_q7."customer",
+      __pgt_q7."amount",
       __pgt_q7."__pgt_count"
     FROM (
       SELECT
-        __pgt_q8."customer_4" AS "customer_4",
-        __pgt_q8."amount_4" AS "amount_4",
-        __pgt_q8."__pgt_count" AS "__pgt_count"
-      FROM "__pgt_part_1" AS __pgt_q8
+        __pgt_q8."customer",
+        __pgt_q8."amount",
+        __pgt_q8."__pgt_count"
+      FROM "shop"."st_0" AS __pgt_q8
     ) AS __pgt_q7
+    WHERE
+      (
+        __pgt_q7."customer"
+      ) IN (
+        SELECT
+          __pgt_q9."customer_4"
+        FROM "__pgt_part_2" AS __pgt_q9
+      )
     UNION ALL
     SELECT
-      __pgt_q14."customer_4",
-      __pgt_q14."amount_4",
-      __pgt_q14."__pgt_count"
+      __pgt_q7."customer",
+      __pgt_q7."amount",
+      __pgt_q7."__pgt_count"
     FROM (
       SELECT
-        __pgt_q15."customer" AS "customer_4",
-        __pgt_q15."amount" AS "amount_4",
-        __pgt_q15."__pgt_count" AS "__pgt_count"
-      FROM "__pgt_part_3" AS __pgt_q15
-    ) AS __pgt_q14
+        __pgt_q8."customer",
+        __pgt_q8."amount",
+        __pgt_q8."__pgt_count"
+      FROM "shop"."st_0" AS __pgt_q8
+    ) AS __pgt_q7
+    WHERE
+      __pgt_q7."customer" IS NULL
+      AND EXISTS(
+        SELECT
+          1
+        FROM "__pgt_part_2" AS __pgt_q11
+        WHERE
+          __pgt_q11."customer_4" IS NULL
+      )
   ) AS __pgt_q6
-  GROUP BY
-    __pgt_q6."customer_4",
-    __pgt_q6."amount_4"
-)
-SELECT
-  __pgt_q1."__pgt_w",
-  __pgt_q1."customer",
-  __pgt_q1."amount",
-  __pgt_q1."__pgt_count"
-FROM (
+  CROSS JOIN LATERAL (
+    SELECT
+      ROW(__pgt_q6."customer", __pgt_q6."amount") AS r
+  ) AS __pgt_q13
+  WHERE
+    __pgt_q13.r IN (
+      SELECT
+        ROW(__pgt_q12."customer_4", __pgt_q12."amount_4")
+      FROM "__pgt_part_2" AS __pgt_q12
+    )
+), "__pgt_part_4" AS MATERIALIZED (
   SELECT
-    1 AS "__pgt_w",
-    __pgt_q2."customer",
-    __pgt_q2."amount",
-    __pgt_q2."__pgt_count"
+    __pgt_q1."customer_4",
+    __pgt_q1."amount_4",
+    CAST(SUM(__pgt_q1."__pgt_count") AS BIGINT) AS "__pgt_count"
   FROM (
     SELECT
-      __pgt_q3."customer_4" AS "customer",
-      __pgt_q3."amount_4" AS "amount",
-      __pgt_q3."__pgt_count" AS "__pgt_count"
-    FROM (
-      SELECT
-        __pgt_q4."customer_4" AS "customer_4",
-        __pgt_q4."amount_4" AS "amount_4",
-        __pgt_q4."__pgt_count" AS "__pgt_count"
-      FROM (
-        SELECT
-          __pgt_q5."customer_4",
-          __pgt_q5."amount_4",
-          __pgt_q5."__pgt_count"
-        FROM "__pgt_part_4" AS __pgt_q5
-        WHERE
-          (
-            __pgt_q5."__pgt_count" > 0
-          )
-      ) AS __pgt_q4
-    ) AS __pgt_q3
-  ) AS __pgt_q2
-) AS __pgt_q1
+      __pgt_q5."customer_4",
+      __pgt_q5."amount_4",
+      __pgt_q5."__pgt_count"
+    FROM "__pgt_part_1" AS __pgt_q5
+    UNION ALL
+    SELECT
+      __pgt_q14."customer" AS "customer_4",
+      __pgt_q14."amount" AS "amount_4",
+      __pgt_q14."__pgt_count"
+    FROM "__pgt_part_3" AS __pgt_q14
+  ) AS __pgt_q1
+  GROUP BY
+    __pgt_q1."customer_4",
+    __pgt_q1."amount_4"
+)
+SELECT
+  1 AS "__pgt_w",
+  __pgt_q15."customer_4" AS "customer",
+  __pgt_q15."amount_4" AS "amount",
+  __pgt_q15."__pgt_count"
+FROM "__pgt_part_4" AS __pgt_q15
+WHERE
+  (
+    (
+      __pgt_q15."__pgt_count" > 0
+    )
+  )
 UNION ALL
 SELECT
-  __pgt_q24."__pgt_w",
-  __pgt_q24."customer",
-  __pgt_q24."amount",
-  __pgt_q24."__pgt_count"
-FROM (
-  SELECT
-    -1 AS "__pgt_w",
-    __pgt_q25."customer",
-    __pgt_q25."amount",
-    __pgt_q25."__pgt_count"
-  FROM "__pgt_part_3" AS __pgt_q25
-) AS __pgt_q24
+  -1 AS "__pgt_w",
+  __pgt_q16."customer",
+  __pgt_q16."amount",
+  __pgt_q16."__pgt_count"
+FROM "__pgt_part_3" AS __pgt_q16

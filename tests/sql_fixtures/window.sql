@@ -43,179 +43,149 @@ WITH "__pgt_window_orders" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q10."customer" AS "customer"
-  FROM (
-    SELECT
-      __pgt_q11."__pgt_w",
-      __pgt_q11."id" AS "id",
-      __pgt_q11."customer" AS "customer",
-      __pgt_q11."amount" AS "amount"
-    FROM "__pgt_window_orders" AS __pgt_q11
-  ) AS __pgt_q10
+    __pgt_q8."customer" AS "customer"
+  FROM "__pgt_window_orders" AS __pgt_q8
 )
 SELECT
-  __pgt_q1."__pgt_w",
+  1 AS "__pgt_w",
   __pgt_q1."id",
   __pgt_q1."customer",
   __pgt_q1."n",
   __pgt_q1."total"
 FROM (
   SELECT
-    1 AS "__pgt_w",
     __pgt_q2."id",
     __pgt_q2."customer",
     __pgt_q2."n",
     __pgt_q2."total"
   FROM (
     SELECT
-      __pgt_q3."id",
-      __pgt_q3."customer",
-      __pgt_q3."n",
-      __pgt_q3."total"
+      __pgt_q3."id" AS "id",
+      __pgt_q3."customer" AS "customer",
+      __pgt_q3."win" AS "n",
+      __pgt_q3."win_2" AS "total"
     FROM (
       SELECT
-        __pgt_q4."id_2" AS "id",
-        __pgt_q4."customer_2" AS "customer",
-        __pgt_q4."n" AS "n",
-        __pgt_q4."total" AS "total"
+        __pgt_q4."id",
+        __pgt_q4."customer",
+        __pgt_q4."amount",
+        ROW_NUMBER() OVER (PARTITION BY __pgt_q4."customer" ORDER BY __pgt_q4."id") AS "win",
+        SUM(__pgt_q4."amount") OVER (PARTITION BY __pgt_q4."customer") AS "win_2"
       FROM (
         SELECT
-          __pgt_q5."id" AS "id_2",
-          __pgt_q5."customer" AS "customer_2",
-          __pgt_q5."win" AS "n",
-          __pgt_q5."win_2" AS "total"
+          __pgt_q5."id",
+          __pgt_q5."customer",
+          __pgt_q5."amount"
         FROM (
           SELECT
-            __pgt_q6."id",
-            __pgt_q6."customer",
-            __pgt_q6."amount",
-            ROW_NUMBER() OVER (PARTITION BY __pgt_q6."customer" ORDER BY __pgt_q6."id") AS "win",
-            SUM(__pgt_q6."amount") OVER (PARTITION BY __pgt_q6."customer") AS "win_2"
-          FROM (
-            SELECT
-              __pgt_q7."id",
-              __pgt_q7."customer",
-              __pgt_q7."amount"
-            FROM (
-              SELECT
-                __pgt_q8."id" AS "id",
-                __pgt_q8."customer" AS "customer",
-                __pgt_q8."amount" AS "amount"
-              FROM "shop"."orders" AS __pgt_q8
-            ) AS __pgt_q7
-            WHERE
-              (
-                __pgt_q7."customer"
-              ) IN (
-                SELECT
-                  __pgt_q9."customer"
-                FROM "__pgt_part_1" AS __pgt_q9
-              )
-            UNION ALL
-            SELECT
-              __pgt_q7."id",
-              __pgt_q7."customer",
-              __pgt_q7."amount"
-            FROM (
-              SELECT
-                __pgt_q8."id" AS "id",
-                __pgt_q8."customer" AS "customer",
-                __pgt_q8."amount" AS "amount"
-              FROM "shop"."orders" AS __pgt_q8
-            ) AS __pgt_q7
-            WHERE
-              __pgt_q7."customer" IS NULL
-              AND EXISTS(
-                SELECT
-                  1
-                FROM "__pgt_part_1" AS __pgt_q12
-                WHERE
-                  __pgt_q12."customer" IS NULL
-              )
-          ) AS __pgt_q6
+            __pgt_q6."id" AS "id",
+            __pgt_q6."customer" AS "customer",
+            __pgt_q6."amount" AS "amount"
+          FROM "shop"."orders" AS __pgt_q6
         ) AS __pgt_q5
+        WHERE
+          (
+            __pgt_q5."customer"
+          ) IN (
+            SELECT
+              __pgt_q7."customer"
+            FROM "__pgt_part_1" AS __pgt_q7
+          )
+        UNION ALL
+        SELECT
+          __pgt_q5."id",
+          __pgt_q5."customer",
+          __pgt_q5."amount"
+        FROM (
+          SELECT
+            __pgt_q6."id" AS "id",
+            __pgt_q6."customer" AS "customer",
+            __pgt_q6."amount" AS "amount"
+          FROM "shop"."orders" AS __pgt_q6
+        ) AS __pgt_q5
+        WHERE
+          __pgt_q5."customer" IS NULL
+          AND EXISTS(
+            SELECT
+              1
+            FROM "__pgt_part_1" AS __pgt_q9
+            WHERE
+              __pgt_q9."customer" IS NULL
+          )
       ) AS __pgt_q4
     ) AS __pgt_q3
-    WHERE
-      (
-        (
-          __pgt_q3."customer"
-        ) IN (
-          SELECT
-            __pgt_q13."customer"
-          FROM "__pgt_part_1" AS __pgt_q13
-        )
-      )
-      OR (
-        __pgt_q3."customer" IS NULL
-        AND EXISTS(
-          SELECT
-            1
-          FROM "__pgt_part_1" AS __pgt_q14
-          WHERE
-            __pgt_q14."customer" IS NULL
-        )
-      )
   ) AS __pgt_q2
-) AS __pgt_q1
-UNION ALL
-SELECT
-  __pgt_q15."__pgt_w",
-  __pgt_q15."id",
-  __pgt_q15."customer",
-  __pgt_q15."n",
-  __pgt_q15."total"
-FROM (
-  SELECT
-    -1 AS "__pgt_w",
-    __pgt_q16."id",
-    __pgt_q16."customer",
-    __pgt_q16."n",
-    __pgt_q16."total"
-  FROM (
-    SELECT
-      __pgt_q17."id",
-      __pgt_q17."customer",
-      __pgt_q17."n",
-      __pgt_q17."total"
-    FROM (
-      SELECT
-        __pgt_q18."id",
-        __pgt_q18."customer",
-        __pgt_q18."n",
-        __pgt_q18."total"
-      FROM "shop"."st_0" AS __pgt_q18
-    ) AS __pgt_q17
-    WHERE
+  WHERE
+    (
       (
-        __pgt_q17."customer"
+        __pgt_q2."customer"
       ) IN (
         SELECT
-          __pgt_q19."customer"
-        FROM "__pgt_part_1" AS __pgt_q19
+          __pgt_q10."customer"
+        FROM "__pgt_part_1" AS __pgt_q10
       )
-    UNION ALL
-    SELECT
-      __pgt_q17."id",
-      __pgt_q17."customer",
-      __pgt_q17."n",
-      __pgt_q17."total"
-    FROM (
-      SELECT
-        __pgt_q18."id",
-        __pgt_q18."customer",
-        __pgt_q18."n",
-        __pgt_q18."total"
-      FROM "shop"."st_0" AS __pgt_q18
-    ) AS __pgt_q17
-    WHERE
-      __pgt_q17."customer" IS NULL
+    )
+    OR (
+      __pgt_q2."customer" IS NULL
       AND EXISTS(
         SELECT
           1
-        FROM "__pgt_part_1" AS __pgt_q20
+        FROM "__pgt_part_1" AS __pgt_q11
         WHERE
-          __pgt_q20."customer" IS NULL
+          __pgt_q11."customer" IS NULL
       )
-  ) AS __pgt_q16
-) AS __pgt_q15
+    )
+) AS __pgt_q1
+UNION ALL
+SELECT
+  -1 AS "__pgt_w",
+  __pgt_q12."id",
+  __pgt_q12."customer",
+  __pgt_q12."n",
+  __pgt_q12."total"
+FROM (
+  SELECT
+    __pgt_q13."id",
+    __pgt_q13."customer",
+    __pgt_q13."n",
+    __pgt_q13."total"
+  FROM (
+    SELECT
+      __pgt_q14."id",
+      __pgt_q14."customer",
+      __pgt_q14."n",
+      __pgt_q14."total"
+    FROM "shop"."st_0" AS __pgt_q14
+  ) AS __pgt_q13
+  WHERE
+    (
+      __pgt_q13."customer"
+    ) IN (
+      SELECT
+        __pgt_q15."customer"
+      FROM "__pgt_part_1" AS __pgt_q15
+    )
+  UNION ALL
+  SELECT
+    __pgt_q13."id",
+    __pgt_q13."customer",
+    __pgt_q13."n",
+    __pgt_q13."total"
+  FROM (
+    SELECT
+      __pgt_q14."id",
+      __pgt_q14."customer",
+      __pgt_q14."n",
+      __pgt_q14."total"
+    FROM "shop"."st_0" AS __pgt_q14
+  ) AS __pgt_q13
+  WHERE
+    __pgt_q13."customer" IS NULL
+    AND EXISTS(
+      SELECT
+        1
+      FROM "__pgt_part_1" AS __pgt_q16
+      WHERE
+        __pgt_q16."customer" IS NULL
+    )
+) AS __pgt_q12

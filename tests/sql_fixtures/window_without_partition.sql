@@ -41,87 +41,49 @@ WITH "__pgt_window_orders" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
-    __pgt_q10."__pgt_w",
-    __pgt_q10."id" AS "id",
-    __pgt_q10."amount" AS "amount"
-  FROM "__pgt_window_orders" AS __pgt_q10
+    __pgt_q4."__pgt_w",
+    __pgt_q4."id",
+    __pgt_q4."amount"
+  FROM "__pgt_window_orders" AS __pgt_q4
 ), "__pgt_part_2" AS MATERIALIZED (
   SELECT
     TRUE AS "k0"
-  FROM "__pgt_delta_1" AS __pgt_q9
+  FROM "__pgt_delta_1" AS __pgt_q5
 ), "__pgt_part_3" AS MATERIALIZED (
   SELECT
     TRUE AS "k0"
-  FROM "__pgt_delta_1" AS __pgt_q16
+  FROM "__pgt_delta_1" AS __pgt_q8
 )
 SELECT
-  __pgt_q1."__pgt_w",
+  1 AS "__pgt_w",
   __pgt_q1."id",
-  __pgt_q1."r"
+  __pgt_q1."win" AS "r"
 FROM (
   SELECT
-    1 AS "__pgt_w",
     __pgt_q2."id",
-    __pgt_q2."r"
-  FROM (
-    SELECT
-      __pgt_q3."id",
-      __pgt_q3."r"
-    FROM (
-      SELECT
-        __pgt_q4."id_2" AS "id",
-        __pgt_q4."r" AS "r"
-      FROM (
-        SELECT
-          __pgt_q5."id" AS "id_2",
-          __pgt_q5."win" AS "r"
-        FROM (
-          SELECT
-            __pgt_q6."id",
-            __pgt_q6."amount",
-            RANK() OVER (ORDER BY __pgt_q6."amount", __pgt_q6."id") AS "win"
-          FROM (
-            SELECT
-              __pgt_q7."id" AS "id",
-              __pgt_q7."amount" AS "amount"
-            FROM "shop"."orders" AS __pgt_q7
-          ) AS __pgt_q6
-        ) AS __pgt_q5
-      ) AS __pgt_q4
-    ) AS __pgt_q3
-    WHERE
-      EXISTS(
-        SELECT
-          1
-        FROM "__pgt_part_2" AS __pgt_q8
-      )
-  ) AS __pgt_q2
+    __pgt_q2."amount",
+    RANK() OVER (ORDER BY __pgt_q2."amount", __pgt_q2."id") AS "win"
+  FROM "shop"."orders" AS __pgt_q2
 ) AS __pgt_q1
+WHERE
+  (
+    EXISTS(
+      SELECT
+        1
+      FROM "__pgt_part_2" AS __pgt_q3
+    )
+  )
 UNION ALL
 SELECT
-  __pgt_q11."__pgt_w",
-  __pgt_q11."id",
-  __pgt_q11."r"
-FROM (
-  SELECT
-    -1 AS "__pgt_w",
-    __pgt_q12."id",
-    __pgt_q12."r"
-  FROM (
-    SELECT
-      __pgt_q13."id",
-      __pgt_q13."r"
-    FROM (
+  -1 AS "__pgt_w",
+  __pgt_q6."id",
+  __pgt_q6."r"
+FROM "shop"."st_0" AS __pgt_q6
+WHERE
+  (
+    EXISTS(
       SELECT
-        __pgt_q14."id",
-        __pgt_q14."r"
-      FROM "shop"."st_0" AS __pgt_q14
-    ) AS __pgt_q13
-    WHERE
-      EXISTS(
-        SELECT
-          1
-        FROM "__pgt_part_3" AS __pgt_q15
-      )
-  ) AS __pgt_q12
-) AS __pgt_q11
+        1
+      FROM "__pgt_part_3" AS __pgt_q7
+    )
+  )

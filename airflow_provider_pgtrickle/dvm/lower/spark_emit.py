@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.emit import Emitter, placed
 from airflow_provider_pgtrickle.dvm.expressions import ROW, WEIGHT, rewrite
 from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.rows import Place
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
@@ -38,15 +39,11 @@ class SparkEmitter(Emitter):
         names = node.all_names if weight else node.names
         return ", ".join(f"{alias}.{quote(n)}" for n in names)
 
-    def from_item(self, node: Node) -> tuple[str, str]:
-        leaf = self._leaves.get(id(node))
-        if leaf is not None:
-            alias = self.alias()
-            return f"{leaf} AS {alias}", alias
-        return super().from_item(node)
+    def named(self, node: Node) -> str | None:
+        return self._leaves.get(id(node)) or super().named(node)
 
-    def distinct(self, is_delta: bool) -> str:
-        return "DISTINCT "
+    def is_distinct(self, is_delta: bool) -> bool:
+        return True
 
     def body(self, node: Node) -> str:
         leaf = self._leaves.get(id(node))
@@ -55,11 +52,10 @@ class SparkEmitter(Emitter):
     def shared_name(self, number: int, node: Node) -> str:
         return f"{self._prefix}_shared_{number}"
 
-    def expression(self, expression: exp.Expr, alias: str | Mapping[str, str], is_old: bool = False) -> str:
+    def expression(self, expression: exp.Expr, alias: str | Mapping[str, Place], is_old: bool = False) -> str:
         def change(node: exp.Expr) -> exp.Expr | None:
             if isinstance(node, exp.Column) and node.table == ROW:
-                owner = alias if isinstance(alias, str) else alias[node.name]
-                return exp.Column(this=node.this.copy(), table=exp.to_identifier(owner))
+                return placed(node, alias)
             return None
 
         return rewrite(self._closed[id(expression)], change).sql("spark")

@@ -66,13 +66,10 @@ class Aggregate(Node):
         return replace(self, child=self.child.restrict(mapped)) if mapped else self
 
     def select(self, e: Emitter) -> str:
-        source, alias = e.from_item(self.child)
-        group = [f"{alias}.{e.name(g)}" for g in self.group]
-        items = group + [f"{e.expression(x, alias)} AS {e.name(n)}" for n, x in self.aggregates]
-        sql = f"SELECT {', '.join(items)} FROM {source}"
-        if group:
-            sql += f" GROUP BY {', '.join(group)}"
-        return sql
+        rows = replace(e.rows(self.child), weight=None)
+        values = [f"{e.expression(x, rows.places)} AS {e.name(n)}" for n, x in self.aggregates]
+        group = f" GROUP BY {', '.join(e.place(rows, g) for g in self.group)}" if self.group else ""
+        return e.select(rows, [*e.listed(rows, self.group), *values]) + group
 
     def label(self) -> str:
         aggregates = ", ".join(x.sql("postgres") for _, x in self.aggregates)

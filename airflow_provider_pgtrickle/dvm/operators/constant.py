@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.node import Column, Node
+from airflow_provider_pgtrickle.dvm.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,14 +23,17 @@ class Constant(Node):
     def columns(self) -> tuple[Column, ...]:
         return tuple(Column(n) for n in self.outputs)
 
-    def select(self, e: Emitter) -> str:
+    def rows(self, e: Emitter) -> Rows | None:
         if self.item is None:
-            return f"SELECT 1 AS {e.name(self.outputs[0])}"
+            return None
         alias = e.alias()
         item = e.expression(self.item, alias)
         names = ", ".join(e.name(n) for n in self.outputs)
         ordinality = " WITH ORDINALITY" if self.ordinality else ""
-        return f"SELECT {names} FROM {item}{ordinality} AS {alias}({names})"
+        return Rows(f"{item}{ordinality} AS {alias}({names})", {n: (alias, n) for n in self.outputs})
+
+    def select(self, e: Emitter) -> str:
+        return f"SELECT 1 AS {e.name(self.outputs[0])}" if self.item is None else super().select(e)
 
     def label(self) -> str:
         return f"Constant {self.item.sql('postgres') if self.item is not None else ''}".rstrip()

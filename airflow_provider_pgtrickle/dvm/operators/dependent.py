@@ -21,6 +21,7 @@ from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.keys import DistinctKeys
 from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.dvm.operators.weigh import Weigh
+from airflow_provider_pgtrickle.dvm.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,17 +60,17 @@ class Touched(Node):
     def weighted(self) -> bool:
         return self.child.weighted
 
-    def select(self, e: Emitter) -> str:
-        source, alias = e.from_item(self.child)
+    def rows(self, e: Emitter) -> Rows:
+        rows = e.rows(self.child)
         terms = []
         for relation, pairs in self.changes:
             if relation is None:
                 terms.append("TRUE")
                 continue
             item, key = e.from_item(relation)
-            where = " AND ".join(f"({e.expression(x, alias)}) = {key}.{e.name(k)}" for x, k in pairs)
+            where = " AND ".join(f"({e.expression(x, rows.places)}) = {key}.{e.name(k)}" for x, k in pairs)
             terms.append(f"EXISTS (SELECT 1 FROM {item}{' WHERE ' + where if where else ''})")
-        return f"SELECT {e.columns(self.child, alias)} FROM {source} WHERE {' OR '.join(terms)}"
+        return rows.that(f"({' OR '.join(terms)})")
 
     def label(self) -> str:
         return "rows touched by the subqueries' changes"

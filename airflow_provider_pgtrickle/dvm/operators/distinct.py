@@ -48,8 +48,8 @@ class Distinct(Node):
         return replace(self, child=self.child.restrict(keys))
 
     def select(self, e: Emitter) -> str:
-        source, alias = e.from_item(self.child)
-        return f"SELECT DISTINCT {e.columns(self.child, alias)} FROM {source}"
+        rows = replace(e.rows(self.child), weight=None)
+        return e.select(rows, e.listed(rows, self.names), "SELECT DISTINCT")
 
     def label(self) -> str:
         return "Distinct"

@@ -12,6 +12,7 @@ from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.expressions import conjuncts, equality, plain_column, unparen
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.dependent import Subquery, dependent_delta
+from airflow_provider_pgtrickle.dvm.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +57,9 @@ class Filter(Node):
     def restrict(self, keys: Keys) -> Node:
         return replace(self, child=self.child.restrict(keys))
 
-    def select(self, e: Emitter) -> str:
-        source, alias = e.from_item(self.child)
-        predicate = e.expression(self.predicate, alias, is_old=self.is_old)
-        return f"SELECT {e.columns(self.child, alias)} FROM {source} WHERE {predicate}"
+    def rows(self, e: Emitter) -> Rows:
+        rows = e.rows(self.child)
+        return rows.that(f"({e.expression(self.predicate, rows.places, is_old=self.is_old)})")
 
     def label(self) -> str:
         return f"Filter {self.predicate.sql('postgres')}"

@@ -20,6 +20,7 @@ from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.project import Project
 from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.dvm.operators.weigh import Weigh
+from airflow_provider_pgtrickle.dvm.rows import Rows
 
 # Joins of more inputs than that are not worth comparing every order's start.
 _MOST_COMPARED = 16
@@ -208,21 +209,12 @@ class InnerJoin(Node):
             result.append(relation.restrict(mapped) if mapped else relation)
         return replace(self, relations=tuple(result))
 
-    def select(self, e: Emitter) -> str:
-        sources, aliases, columns, weights = [], {}, [], []
-        for relation in self.relations:
-            source, alias = e.from_item(relation)
-            sources.append(source)
-            aliases.update(dict.fromkeys(relation.names, alias))
-            columns.append(e.columns(relation, alias, weight=False))
-            if relation.weighted:
-                weights.append(f"{alias}.{e.weight}")
-        items = [f"{' * '.join(weights)} AS {e.weight}"] if weights else []
-        items += [c for c in columns if c]
-        sql = f"SELECT {', '.join(items)} FROM {' CROSS JOIN '.join(sources)}"
-        if self.terms:
-            sql += " WHERE " + " AND ".join(f"({e.expression(t, aliases)})" for t in self.terms)
-        return sql
+    def rows(self, e: Emitter) -> Rows:
+        items = [e.item(r) for r in self.relations]
+        places = {name: place for i in items for name, place in i.places.items()}
+        weight = " * ".join(i.weight for i in items if i.weight) or None
+        source = " CROSS JOIN ".join(i.source for i in items)
+        return Rows(source, places, weight, tuple(f"({e.expression(t, places)})" for t in self.terms), is_join=True)
 
     def label(self) -> str:
         terms = " AND ".join(t.sql("postgres") for t in self.terms)

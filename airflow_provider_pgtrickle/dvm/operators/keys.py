@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -41,12 +41,12 @@ class DistinctKeys(Node):
         return True
 
     def select(self, e: Emitter) -> str:
-        source, alias = e.from_item(self.child)
-        items = ", ".join(f"{e.expression(x, alias)} AS {e.name(n)}" for n, x in self.items)
-        sql = f"SELECT {e.distinct(self.child.weighted)}{items} FROM {source}"
+        rows = replace(e.rows(self.child), weight=None)
+        values = [(n, e.expression(x, rows.places)) for n, x in self.items]
         if not self.keep_nulls:
-            sql += " WHERE " + " AND ".join(f"({e.expression(x, alias)}) IS NOT NULL" for _, x in self.items)
-        return sql
+            rows = rows.that(*(f"({v}) IS NOT NULL" for _, v in values))
+        word = "SELECT DISTINCT" if e.is_distinct(self.child.weighted) else "SELECT"
+        return e.select(rows, [f"{v} AS {e.name(n)}" for n, v in values], word)
 
     def label(self) -> str:
         return f"Keys [{', '.join(x.sql('postgres') for _, x in self.items)}]"

@@ -11,6 +11,7 @@ from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.node import Column, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.dependent import Subquery, dependent_delta
+from airflow_provider_pgtrickle.dvm.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,21 +59,16 @@ class Lateral(Node):
         mapped = keys.only(self.child.names)
         return replace(self, child=self.child.restrict(mapped)) if mapped else self
 
-    def select(self, e: Emitter) -> str:
-        source, alias = e.from_item(self.child)
-        inner = e.alias()
-        item = e.expression(self.item, alias, is_old=self.is_old)
+    def rows(self, e: Emitter) -> Rows:
+        outer, inner = e.item(self.child), e.alias()
+        item = e.expression(self.item, outer.places, is_old=self.is_old)
         ordinality = " WITH ORDINALITY" if self.ordinality else ""
         names = ", ".join(e.name(n) for _, n in self.outputs)
-        aliases = {**dict.fromkeys(self.child.names, alias), **{n: inner for _, n in self.outputs}}
-        condition = e.expression(self.condition, aliases) if self.condition is not None else "TRUE"
+        places = {**outer.places, **{n: (inner, n) for _, n in self.outputs}}
+        condition = e.expression(self.condition, places) if self.condition is not None else "TRUE"
         join = "LEFT JOIN" if self.outer else "JOIN"
-        columns = [c for c in (e.columns(self.child, alias),) if c]
-        columns += [f"{inner}.{e.name(n)}" for _, n in self.outputs]
-        return (
-            f"SELECT {', '.join(columns)} FROM {source} "
-            f"{join} LATERAL {item}{ordinality} AS {inner}({names}) ON {condition}"
-        )
+        source = f"{outer.source} {join} LATERAL {item}{ordinality} AS {inner}({names}) ON {condition}"
+        return Rows(source, places, outer.weight, is_join=True)
 
     def label(self) -> str:
         return f"Lateral {self.alias}"

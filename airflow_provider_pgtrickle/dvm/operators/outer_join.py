@@ -20,6 +20,7 @@ from airflow_provider_pgtrickle.dvm.operators.project import Project
 from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.dvm.operators.weigh import Weigh, difference
+from airflow_provider_pgtrickle.dvm.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,14 +155,11 @@ class OuterJoin(Node):
         right = self.right.restrict(replace(over_right, null_matches=False)) if over_right else self.right
         return replace(self, left=self.left.restrict(over_left), right=right)
 
-    def select(self, e: Emitter) -> str:
-        left_source, left = e.from_item(self.left)
-        right_source, right = e.from_item(self.right)
-        aliases = {**dict.fromkeys(self.left.names, left), **dict.fromkeys(self.right.names, right)}
-        items = [f"{left}.{e.weight}"] if self.left.weighted else []
-        items += [c for c in (e.columns(self.left, left, weight=False), e.columns(self.right, right)) if c]
-        condition = e.expression(self.condition, aliases)
-        return f"SELECT {', '.join(items)} FROM {left_source} {self.kind} JOIN {right_source} ON {condition}"
+    def rows(self, e: Emitter) -> Rows:
+        left, right = e.item(self.left), e.item(self.right)
+        places = {**left.places, **right.places}
+        source = f"{left.source} {self.kind} JOIN {right.source} ON {e.expression(self.condition, places)}"
+        return Rows(source, places, left.weight, is_join=True)
 
     def label(self) -> str:
         return f"{self.kind.title()}Join on {self.condition.sql('postgres')}"

@@ -13,6 +13,7 @@ from airflow_provider_pgtrickle.dvm.exact_types import exact_type
 from airflow_provider_pgtrickle.dvm.expressions import plain_column, returns_set
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.dependent import Subquery, dependent_delta, unique_keys_through
+from airflow_provider_pgtrickle.dvm.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +81,15 @@ class Project(Node):
         mapped = keys.mapped({out: origin for out, origin in origins.items() if origin is not None})
         return replace(self, child=self.child.restrict(mapped)) if mapped else self
 
+    def rows(self, e: Emitter) -> Rows | None:
+        origins = {name: plain_column(x) for name, x in self.items}
+        plain = {name: origin for name, origin in origins.items() if origin is not None}
+        return e.rows(self.child).under(plain) if len(plain) == len(origins) else None
+
     def select(self, e: Emitter) -> str:
-        source, alias = e.from_item(self.child)
-        items = [f"{alias}.{e.weight}"] if self.child.weighted else []
-        items += [f"{e.expression(x, alias, is_old=self.is_old)} AS {e.name(n)}" for n, x in self.items]
-        return f"SELECT {', '.join(items) or 'NULL'} FROM {source}"
+        rows = e.rows(self.child)
+        items = [f"{e.expression(x, rows.places, is_old=self.is_old)} AS {e.name(n)}" for n, x in self.items]
+        return e.select(rows, items)
 
     def label(self) -> str:
         return "Project " + ", ".join(

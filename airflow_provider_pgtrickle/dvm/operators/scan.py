@@ -13,6 +13,7 @@ from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.node import Column, Condition, Key, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.dvm.rows import Rows
 from airflow_provider_pgtrickle.dvm.schema import Source
 
 
@@ -50,6 +51,11 @@ class Scan(Node):
 
     def select(self, e: Emitter) -> str:
         return self._select(e, e.relation(self.source, self.is_old))
+
+    def rows(self, e: Emitter) -> Rows:
+        alias = e.alias()
+        places = {c.name: (alias, o) for o, c in self.mapping}
+        return Rows(f"{e.relation(self.source, self.is_old)} AS {alias}", places)
 
     def select_where(self, e: Emitter, conditions: Sequence[Condition]) -> str | None:
         """Where the source is its table and its changes together, both are asked."""
@@ -92,10 +98,10 @@ class DeltaScan(Node):
     def weighted(self) -> bool:
         return True
 
-    def select(self, e: Emitter) -> str:
+    def rows(self, e: Emitter) -> Rows:
         alias = e.alias()
-        items = ", ".join(f"{alias}.{e.name(o)} AS {e.name(c.name)}" for o, c in self.scan.mapping)
-        return f"SELECT {alias}.{e.weight}, {items} FROM {e.changes(self.scan.source)} AS {alias}"
+        places = {c.name: (alias, o) for o, c in self.scan.mapping}
+        return Rows(f"{e.changes(self.scan.source)} AS {alias}", places, f"{alias}.{e.weight}")
 
     def label(self) -> str:
         return f"Δ{self.scan.source.schema}.{self.scan.source.name}"

@@ -18,6 +18,7 @@ from airflow_provider_pgtrickle.dvm.operators.dependent import Touched
 from airflow_provider_pgtrickle.dvm.operators.keys import DistinctKeys
 from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.dvm.operators.weigh import Weigh
+from airflow_provider_pgtrickle.dvm.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,16 +107,11 @@ class SemiJoin(Node):
         right = self.right.restrict(replace(over_right, null_matches=False)) if over_right else self.right
         return replace(self, left=self.left.restrict(keys), right=right)
 
-    def select(self, e: Emitter) -> str:
-        left_source, left = e.from_item(self.left)
-        right_source, right = e.from_item(self.right)
-        aliases = {**dict.fromkeys(self.left.names, left), **dict.fromkeys(self.right.names, right)}
+    def rows(self, e: Emitter) -> Rows:
+        left, right = e.rows(self.left), e.rows(self.right)
+        matched = right.that(f"({e.expression(self.condition, {**left.places, **right.places})})")
         exists = "EXISTS" if self.kind == "SEMI" else "NOT EXISTS"
-        condition = e.expression(self.condition, aliases)
-        return (
-            f"SELECT {e.columns(self.left, left)} FROM {left_source} "
-            f"WHERE {exists} (SELECT 1 FROM {right_source} WHERE {condition})"
-        )
+        return left.that(f"{exists} (SELECT 1 {matched.clauses})")
 
     def label(self) -> str:
         return f"{self.kind.title()}Join on {self.condition.sql('postgres')}"

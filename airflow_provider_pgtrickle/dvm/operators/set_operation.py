@@ -62,13 +62,10 @@ class SetOperation(Node):
         return replace(self, left=self.left.restrict(keys), right=right)
 
     def select(self, e: Emitter) -> str:
-        left_source, left = e.from_item(self.left)
-        right_source, right = e.from_item(self.right)
         operator = self.kind + (" ALL" if self.is_all else "")
-        return (
-            f"SELECT {e.columns(self.left, left)} FROM {left_source} "
-            f"{operator} SELECT {e.columns(self.right, right)} FROM {right_source}"
-        )
+        left, right = e.rows(self.left), e.rows(self.right)
+        first = e.select(left, e.listed(left, self.left.names))
+        return f"{first} {operator} {e.select(right, e.listed(right, self.right.names))}"
 
     def label(self) -> str:
         return self.kind.title() + ("All" if self.is_all else "")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.dvm.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +27,9 @@ class Stored(Node):
     def restrict(self, keys: Keys) -> Node:
         return Restrict(self, keys, exact=False)
 
-    def select(self, e: Emitter) -> str:
+    def rows(self, e: Emitter) -> Rows:
         alias = e.alias()
-        return f"SELECT {e.columns(self, alias)} FROM {e.stored()} AS {alias}"
+        return Rows(f"{e.stored()} AS {alias}", {n: (alias, n) for n in self.names})
 
     def label(self) -> str:
         return "Stored rows"

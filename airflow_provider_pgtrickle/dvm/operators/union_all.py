@@ -64,15 +64,10 @@ class UnionAll(Node):
     def select(self, e: Emitter) -> str:
         selects = []
         for branch in self.branches:
-            source, alias = e.from_item(branch)
-            items = []
-            if self.weighted:
-                items.append(f"{alias}.{e.weight}" if branch.weighted else f"1 AS {e.weight}")
-            items += [
-                f"{alias}.{e.name(c)}" + ("" if c == out else f" AS {e.name(out)}")
-                for c, out in zip(branch.names, self.out, strict=True)
-            ]
-            selects.append(f"SELECT {', '.join(items) or 'NULL'} FROM {source}")
+            rows = e.rows(branch).under(dict(zip(self.out, branch.names, strict=True)))
+            if self.weighted and rows.weight is None:
+                rows = replace(rows, weight="1")
+            selects.append(e.select(rows, e.listed(rows, self.out)))
         return " UNION ALL ".join(selects)
 
     def label(self) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Node
+from airflow_provider_pgtrickle.dvm.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +32,12 @@ class Weigh(Node):
     def weighted(self) -> bool:
         return True
 
-    def select(self, e: Emitter) -> str:
-        source, alias = e.from_item(self.child)
-        weight = f"{alias}.{e.weight}" if self.child.weighted else "1"
-        signed = weight if self.sign > 0 else f"-{weight}"
-        columns = e.columns(self.child, alias, weight=False)
-        return f"SELECT {signed} AS {e.weight}{', ' if columns else ''}{columns} FROM {source}"
+    def rows(self, e: Emitter) -> Rows:
+        rows = e.rows(self.child)
+        weight = rows.weight or "1"
+        if self.sign < 0:
+            weight = weight.removeprefix("-") if weight.startswith("-") else f"-{weight}"
+        return replace(rows, weight=weight)
 
     def label(self) -> str:
         return "+" if self.sign > 0 else "−"
@@ -69,10 +70,9 @@ class Expose(Node):
         return False
 
     def select(self, e: Emitter) -> str:
-        source, alias = e.from_item(self.child)
-        columns = e.columns(self.child, alias, weight=False)
-        weight = f"{alias}.{e.weight}::bigint AS {e.name(self.as_name)}"
-        return f"SELECT {weight}{', ' if columns else ''}{columns} FROM {source}"
+        rows = e.rows(self.child)
+        weight = f"({rows.weight})::bigint AS {e.name(self.as_name)}"
+        return e.select(replace(rows, weight=None), [weight, *e.listed(rows, self.child.names)])
 
     def label(self) -> str:
         return "weights as a column"

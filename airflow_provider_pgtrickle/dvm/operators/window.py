@@ -53,10 +53,9 @@ class Window(Node):
         return replace(self, child=self.child.restrict(mapped)) if mapped else self
 
     def select(self, e: Emitter) -> str:
-        source, alias = e.from_item(self.child)
-        items = [e.columns(self.child, alias)]
-        items += [f"{e.expression(x, alias)} AS {e.name(n)}" for n, x in self.functions]
-        return f"SELECT {', '.join(items)} FROM {source}"
+        rows = e.rows(self.child)
+        items = [f"{e.expression(x, rows.places)} AS {e.name(n)}" for n, x in self.functions]
+        return e.select(rows, e.listed(rows, self.child.names) + items)
 
     def label(self) -> str:
         return f"Window by [{', '.join(self.partition)}] of [{', '.join(x.sql('postgres') for _, x in self.functions)}]"
