@@ -40,255 +40,176 @@ WITH "__pgt_window_node" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_delta_1" AS MATERIALIZED (
   SELECT
-    __pgt_q7.*,
-    CAST(ROW(__pgt_q7."id", __pgt_q7."__pgt_key_2", __pgt_q7."__pgt_key_3") AS TEXT) COLLATE "C" AS "__pgt_image"
+    __pgt_q6.*,
+    CAST(ROW(__pgt_q6."id", __pgt_q6."__pgt_key_2", __pgt_q6."__pgt_key_3") AS TEXT) COLLATE "C" AS "__pgt_image"
   FROM (
     SELECT
       0 AS "__pgt_w",
-      __pgt_q6."id",
-      __pgt_q6."__pgt_key_2",
-      __pgt_q6."__pgt_key_3",
-      __pgt_q6.tableoid AS "__pgt_place",
-      __pgt_q6.ctid AS "__pgt_spot"
-    FROM "shop"."st_0" AS __pgt_q6
+      __pgt_q5."id",
+      __pgt_q5."__pgt_key_2",
+      __pgt_q5."__pgt_key_3",
+      __pgt_q5.tableoid AS "__pgt_place",
+      __pgt_q5.ctid AS "__pgt_spot"
+    FROM "shop"."st_0" AS __pgt_q5
     WHERE
       FALSE
     UNION ALL
     SELECT
-      __pgt_q8."__pgt_w",
-      __pgt_q8."id",
-      __pgt_q8."__pgt_key_2",
-      __pgt_q8."__pgt_key_3",
-      __pgt_q8."__pgt_place",
-      __pgt_q8."__pgt_spot"
+      __pgt_q7."__pgt_w",
+      __pgt_q7."id",
+      __pgt_q7."__pgt_key_2",
+      __pgt_q7."__pgt_key_3",
+      __pgt_q7."__pgt_place",
+      __pgt_q7."__pgt_spot"
     FROM (
       SELECT
-        __pgt_q9."__pgt_w",
-        __pgt_q9."id",
-        __pgt_q9."__pgt_key_2",
-        __pgt_q9."__pgt_key_3",
-        __pgt_q9."__pgt_place",
-        __pgt_q9."__pgt_spot"
+        __pgt_q8."__pgt_w",
+        __pgt_q8."id",
+        __pgt_q8."__pgt_key_2",
+        __pgt_q8."__pgt_key_3",
+        __pgt_q8."__pgt_place",
+        __pgt_q8."__pgt_spot"
       FROM (
         SELECT
-          __pgt_q10."__pgt_w",
-          __pgt_q10."id_3" AS "id",
-          __pgt_q10."path_2" AS "__pgt_key_2",
-          __pgt_q10."name_3" AS "__pgt_key_3",
+          __pgt_q9."__pgt_w",
+          __pgt_q9."id_3" AS "id",
+          __pgt_q9."path_2" AS "__pgt_key_2",
+          __pgt_q9."name_3" AS "__pgt_key_3",
           CAST(NULL AS OID) AS "__pgt_place",
           CAST(NULL AS tid) AS "__pgt_spot"
         FROM (
           SELECT
-            __pgt_q11."__pgt_w",
-            __pgt_q11."id_2" AS "id_3",
-            ARRAY[__pgt_q11."id_2"] AS "path_2",
-            __pgt_q11."name_2" AS "name_3"
-          FROM (
-            SELECT
-              __pgt_q12."__pgt_w",
-              __pgt_q12."id_2",
-              __pgt_q12."parent",
-              __pgt_q12."name_2"
-            FROM (
-              SELECT
-                __pgt_q13."__pgt_w",
-                __pgt_q13."id" AS "id_2",
-                __pgt_q13."parent" AS "parent",
-                __pgt_q13."name" AS "name_2"
-              FROM "__pgt_window_node" AS __pgt_q13
-            ) AS __pgt_q12
-            WHERE
+            __pgt_q10."__pgt_w",
+            __pgt_q10."id" AS "id_3",
+            ARRAY[__pgt_q10."id"] AS "path_2",
+            __pgt_q10."name" AS "name_3"
+          FROM "__pgt_window_node" AS __pgt_q10
+          WHERE
+            (
               (
-                __pgt_q12."parent" IS NULL
+                __pgt_q10."parent" IS NULL
               )
-          ) AS __pgt_q11
-        ) AS __pgt_q10
-      ) AS __pgt_q9
+            )
+        ) AS __pgt_q9
+      ) AS __pgt_q8
       UNION ALL
       SELECT
-        __pgt_q14."__pgt_w",
-        __pgt_q14."id",
-        __pgt_q14."__pgt_key_2",
-        __pgt_q14."__pgt_key_3",
-        __pgt_q14."__pgt_place",
-        __pgt_q14."__pgt_spot"
+        __pgt_q11."__pgt_w",
+        __pgt_q11."id_6" AS "id",
+        __pgt_q11."?column?" AS "__pgt_key_2",
+        __pgt_q11."name_6" AS "__pgt_key_3",
+        __pgt_q11."__pgt_place",
+        __pgt_q11."__pgt_spot"
       FROM (
         SELECT
-          __pgt_q15."__pgt_w",
-          __pgt_q15."id_6" AS "id",
-          __pgt_q15."?column?" AS "__pgt_key_2",
-          __pgt_q15."name_6" AS "__pgt_key_3",
-          __pgt_q15."__pgt_place" AS "__pgt_place",
-          __pgt_q15."__pgt_spot" AS "__pgt_spot"
-        FROM (
+          __pgt_q12."__pgt_w",
+          __pgt_q12."id" AS "id_6",
+          (
+            __pgt_q13."__pgt_key_2" || __pgt_q12."id"
+          ) AS "?column?",
+          __pgt_q12."name" AS "name_6",
+          __pgt_q13."__pgt_place" AS "__pgt_place",
+          __pgt_q13."__pgt_spot" AS "__pgt_spot"
+        FROM "__pgt_window_node" AS __pgt_q12
+        CROSS JOIN (
           SELECT
-            __pgt_q16."__pgt_w",
-            __pgt_q16."id_4" AS "id_6",
-            (
-              __pgt_q16."path_3" || __pgt_q16."id_4"
-            ) AS "?column?",
-            __pgt_q16."name_4" AS "name_6",
-            __pgt_q16."__pgt_place" AS "__pgt_place",
-            __pgt_q16."__pgt_spot" AS "__pgt_spot"
-          FROM (
-            SELECT
-              __pgt_q17."__pgt_w" AS "__pgt_w",
-              __pgt_q17."id_4",
-              __pgt_q17."parent_2",
-              __pgt_q17."name_4",
-              __pgt_q19."id_5",
-              __pgt_q19."path_3",
-              __pgt_q19."__pgt_place",
-              __pgt_q19."__pgt_spot"
-            FROM (
-              SELECT
-                __pgt_q18."__pgt_w",
-                __pgt_q18."id" AS "id_4",
-                __pgt_q18."parent" AS "parent_2",
-                __pgt_q18."name" AS "name_4"
-              FROM "__pgt_window_node" AS __pgt_q18
-            ) AS __pgt_q17
-            CROSS JOIN (
-              SELECT
-                __pgt_q20."id_3_2" AS "id_5",
-                __pgt_q20."path_2_2" AS "path_3",
-                __pgt_q20."__pgt_place" AS "__pgt_place",
-                __pgt_q20."__pgt_spot" AS "__pgt_spot"
-              FROM (
-                SELECT
-                  __pgt_q21."id" AS "id_3_2",
-                  __pgt_q21."__pgt_key_2" AS "path_2_2",
-                  __pgt_q21."__pgt_key_3" AS "name_3_2",
-                  __pgt_q21."__pgt_place" AS "__pgt_place",
-                  __pgt_q21."__pgt_spot" AS "__pgt_spot"
-                FROM (
-                  SELECT
-                    __pgt_q22."id",
-                    __pgt_q22."__pgt_key_2",
-                    __pgt_q22."__pgt_key_3",
-                    __pgt_q22.tableoid AS "__pgt_place",
-                    __pgt_q22.ctid AS "__pgt_spot"
-                  FROM "shop"."st_0" AS __pgt_q22
-                ) AS __pgt_q21
-              ) AS __pgt_q20
-            ) AS __pgt_q19
-            WHERE
-              (
-                __pgt_q17."parent_2" = __pgt_q19."id_5"
-              )
-          ) AS __pgt_q16
-        ) AS __pgt_q15
-      ) AS __pgt_q14
-    ) AS __pgt_q8
-  ) AS __pgt_q7
+            __pgt_q14."id",
+            __pgt_q14."__pgt_key_2",
+            __pgt_q14."__pgt_key_3",
+            __pgt_q14.tableoid AS "__pgt_place",
+            __pgt_q14.ctid AS "__pgt_spot"
+          FROM "shop"."st_0" AS __pgt_q14
+        ) AS __pgt_q13
+        WHERE
+          (
+            __pgt_q12."parent" = __pgt_q13."id"
+          )
+      ) AS __pgt_q11
+    ) AS __pgt_q7
+  ) AS __pgt_q6
 ), "__pgt_part_2" AS MATERIALIZED (
   WITH RECURSIVE "__pgt_walk"("__pgt_place", "__pgt_spot") AS (
     SELECT
-      __pgt_q36.tableoid,
-      __pgt_q36.ctid
-    FROM "__pgt_delta_1" AS __pgt_q5
-    JOIN "shop"."st_0" AS __pgt_q36
-      ON __pgt_q36."id" = __pgt_q5."id"
-      AND CAST(ROW(__pgt_q36."id", __pgt_q36."__pgt_key_2", __pgt_q36."__pgt_key_3") AS TEXT) COLLATE "C" = __pgt_q5."__pgt_image"
+      __pgt_q24.tableoid,
+      __pgt_q24.ctid
+    FROM "__pgt_delta_1" AS __pgt_q4
+    JOIN "shop"."st_0" AS __pgt_q24
+      ON __pgt_q24."id" = __pgt_q4."id"
+      AND CAST(ROW(__pgt_q24."id", __pgt_q24."__pgt_key_2", __pgt_q24."__pgt_key_3") AS TEXT) COLLATE "C" = __pgt_q4."__pgt_image"
     WHERE
-      __pgt_q5."__pgt_w" < 0
+      __pgt_q4."__pgt_w" < 0
     UNION
     SELECT
-      __pgt_q37.tableoid,
-      __pgt_q37.ctid
+      __pgt_q25.tableoid,
+      __pgt_q25.ctid
     FROM (
       SELECT
-        __pgt_q25.*,
-        CAST(ROW(__pgt_q25."id", __pgt_q25."__pgt_key_2", __pgt_q25."__pgt_key_3") AS TEXT) COLLATE "C" AS "__pgt_image"
+        __pgt_q17.*,
+        CAST(ROW(__pgt_q17."id", __pgt_q17."__pgt_key_2", __pgt_q17."__pgt_key_3") AS TEXT) COLLATE "C" AS "__pgt_image"
       FROM (
         SELECT
-          __pgt_q24."id",
-          __pgt_q24."__pgt_key_2",
-          __pgt_q24."__pgt_key_3"
-        FROM "shop"."st_0" AS __pgt_q24
+          __pgt_q16."id",
+          __pgt_q16."__pgt_key_2",
+          __pgt_q16."__pgt_key_3"
+        FROM "shop"."st_0" AS __pgt_q16
         WHERE
           FALSE
         UNION ALL
         SELECT
-          __pgt_q26."id",
-          __pgt_q26."__pgt_key_2",
-          __pgt_q26."__pgt_key_3"
+          __pgt_q18."id",
+          __pgt_q18."__pgt_key_2",
+          __pgt_q18."__pgt_key_3"
         FROM (
           SELECT
-            __pgt_q27."id_6" AS "id",
-            __pgt_q27."?column?" AS "__pgt_key_2",
-            __pgt_q27."name_6" AS "__pgt_key_3"
+            __pgt_q19."id_6" AS "id",
+            __pgt_q19."?column?" AS "__pgt_key_2",
+            __pgt_q19."name_6" AS "__pgt_key_3"
           FROM (
             SELECT
-              __pgt_q28."id_4" AS "id_6",
+              __pgt_q20."id" AS "id_6",
               (
-                __pgt_q28."path_3" || __pgt_q28."id_4"
+                __pgt_q21."__pgt_key_2" || __pgt_q20."id"
               ) AS "?column?",
-              __pgt_q28."name_4" AS "name_6"
-            FROM (
+              __pgt_q20."name" AS "name_6"
+            FROM "shop"."node" AS __pgt_q20
+            CROSS JOIN (
               SELECT
-                __pgt_q29."id_4",
-                __pgt_q29."parent_2",
-                __pgt_q29."name_4",
-                __pgt_q31."id_5",
-                __pgt_q31."path_3"
-              FROM (
-                SELECT
-                  __pgt_q30."id" AS "id_4",
-                  __pgt_q30."parent" AS "parent_2",
-                  __pgt_q30."name" AS "name_4"
-                FROM "shop"."node" AS __pgt_q30
-              ) AS __pgt_q29
-              CROSS JOIN (
-                SELECT
-                  __pgt_q32."id_3_2" AS "id_5",
-                  __pgt_q32."path_2_2" AS "path_3"
-                FROM (
-                  SELECT
-                    __pgt_q33."id" AS "id_3_2",
-                    __pgt_q33."__pgt_key_2" AS "path_2_2",
-                    __pgt_q33."__pgt_key_3" AS "name_3_2"
-                  FROM (
-                    SELECT
-                      __pgt_q34."id",
-                      __pgt_q34."__pgt_key_2",
-                      __pgt_q34."__pgt_key_3"
-                    FROM "__pgt_walk" AS __pgt_q35
-                    JOIN "shop"."st_0" AS __pgt_q34
-                      ON __pgt_q34.tableoid = __pgt_q35."__pgt_place"
-                      AND __pgt_q34.ctid = __pgt_q35."__pgt_spot"
-                  ) AS __pgt_q33
-                ) AS __pgt_q32
-              ) AS __pgt_q31
-              WHERE
-                (
-                  __pgt_q29."parent_2" = __pgt_q31."id_5"
-                )
-            ) AS __pgt_q28
-          ) AS __pgt_q27
-        ) AS __pgt_q26
-      ) AS __pgt_q25
-    ) AS __pgt_q23
-    JOIN "shop"."st_0" AS __pgt_q37
-      ON __pgt_q37."id" = __pgt_q23."id"
-      AND CAST(ROW(__pgt_q37."id", __pgt_q37."__pgt_key_2", __pgt_q37."__pgt_key_3") AS TEXT) COLLATE "C" = __pgt_q23."__pgt_image"
+                __pgt_q22."id",
+                __pgt_q22."__pgt_key_2",
+                __pgt_q22."__pgt_key_3"
+              FROM "__pgt_walk" AS __pgt_q23
+              JOIN "shop"."st_0" AS __pgt_q22
+                ON __pgt_q22.tableoid = __pgt_q23."__pgt_place"
+                AND __pgt_q22.ctid = __pgt_q23."__pgt_spot"
+            ) AS __pgt_q21
+            WHERE
+              (
+                __pgt_q20."parent" = __pgt_q21."id"
+              )
+          ) AS __pgt_q19
+        ) AS __pgt_q18
+      ) AS __pgt_q17
+    ) AS __pgt_q15
+    JOIN "shop"."st_0" AS __pgt_q25
+      ON __pgt_q25."id" = __pgt_q15."id"
+      AND CAST(ROW(__pgt_q25."id", __pgt_q25."__pgt_key_2", __pgt_q25."__pgt_key_3") AS TEXT) COLLATE "C" = __pgt_q15."__pgt_image"
   )
   SELECT
-    __pgt_q39."id",
-    __pgt_q39."__pgt_key_2",
-    __pgt_q39."__pgt_key_3",
-    __pgt_q39.tableoid AS "__pgt_place",
-    __pgt_q39.ctid AS "__pgt_spot",
-    CAST(ROW(__pgt_q39."id", __pgt_q39."__pgt_key_2", __pgt_q39."__pgt_key_3") AS TEXT) COLLATE "C" AS "__pgt_image"
-  FROM "__pgt_walk" AS __pgt_q38
-  JOIN "shop"."st_0" AS __pgt_q39
-    ON __pgt_q39.tableoid = __pgt_q38."__pgt_place"
-    AND __pgt_q39.ctid = __pgt_q38."__pgt_spot"
+    __pgt_q27."id",
+    __pgt_q27."__pgt_key_2",
+    __pgt_q27."__pgt_key_3",
+    __pgt_q27.tableoid AS "__pgt_place",
+    __pgt_q27.ctid AS "__pgt_spot",
+    CAST(ROW(__pgt_q27."id", __pgt_q27."__pgt_key_2", __pgt_q27."__pgt_key_3") AS TEXT) COLLATE "C" AS "__pgt_image"
+  FROM "__pgt_walk" AS __pgt_q26
+  JOIN "shop"."st_0" AS __pgt_q27
+    ON __pgt_q27.tableoid = __pgt_q26."__pgt_place"
+    AND __pgt_q27.ctid = __pgt_q26."__pgt_spot"
 ), "__pgt_part_3" AS MATERIALIZED (
   SELECT DISTINCT
-    __pgt_q51."id" AS "id",
-    __pgt_q51."__pgt_key_3" AS "__pgt_key_3"
-  FROM "__pgt_part_2" AS __pgt_q51
+    __pgt_q38."id" AS "id",
+    __pgt_q38."__pgt_key_3" AS "__pgt_key_3"
+  FROM "__pgt_part_2" AS __pgt_q38
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -300,331 +221,273 @@ SELECT
 FROM (
   SELECT
     __pgt_q2."__pgt_w",
-    __pgt_q2."id_7" AS "id_8",
-    ARRAY_LENGTH(__pgt_q2."path_4", 1) AS "length",
-    UPPER(__pgt_q2."name_7") AS "name_8",
-    __pgt_q2."path_4" AS "path_5",
-    __pgt_q2."name_7" AS "name_9"
+    __pgt_q2."id" AS "id_8",
+    ARRAY_LENGTH(__pgt_q2."path", 1) AS "length",
+    UPPER(__pgt_q2."name") AS "name_8",
+    __pgt_q2."path" AS "path_5",
+    __pgt_q2."name" AS "name_9"
   FROM (
     SELECT
-      __pgt_q3."__pgt_w",
-      __pgt_q3."id" AS "id_7",
-      __pgt_q3."path" AS "path_4",
-      __pgt_q3."name" AS "name_7"
+      -1 AS "__pgt_w",
+      __pgt_q3."id" AS "id",
+      __pgt_q3."__pgt_key_2" AS "path",
+      __pgt_q3."__pgt_key_3" AS "name"
+    FROM "__pgt_part_2" AS __pgt_q3
+    UNION ALL
+    SELECT
+      __pgt_q28."__pgt_w" AS "__pgt_w",
+      __pgt_q28."id" AS "id",
+      __pgt_q28."__pgt_key_2" AS "path",
+      __pgt_q28."__pgt_key_3" AS "name"
     FROM (
-      SELECT
-        -1 AS "__pgt_w",
-        __pgt_q4."id" AS "id",
-        __pgt_q4."__pgt_key_2" AS "path",
-        __pgt_q4."__pgt_key_3" AS "name"
-      FROM "__pgt_part_2" AS __pgt_q4
-      UNION ALL
-      SELECT
-        __pgt_q40."__pgt_w" AS "__pgt_w",
-        __pgt_q40."id" AS "id",
-        __pgt_q40."__pgt_key_2" AS "path",
-        __pgt_q40."__pgt_key_3" AS "name"
-      FROM (
-        WITH RECURSIVE "__pgt_walk"("__pgt_w", "id", "__pgt_key_2", "__pgt_key_3") AS (
+      WITH RECURSIVE "__pgt_walk"("__pgt_w", "id", "__pgt_key_2", "__pgt_key_3") AS (
+        SELECT
+          __pgt_q63."__pgt_w",
+          __pgt_q63."id",
+          __pgt_q63."__pgt_key_2",
+          __pgt_q63."__pgt_key_3"
+        FROM (
           SELECT
-            __pgt_q83."__pgt_w",
-            __pgt_q83."id",
-            __pgt_q83."__pgt_key_2",
-            __pgt_q83."__pgt_key_3"
+            CAST(1 AS BIGINT) AS "__pgt_w",
+            __pgt_q29."id",
+            __pgt_q29."__pgt_key_2",
+            __pgt_q29."__pgt_key_3"
           FROM (
             SELECT
-              CAST(1 AS BIGINT) AS "__pgt_w",
-              __pgt_q41."id",
-              __pgt_q41."__pgt_key_2",
-              __pgt_q41."__pgt_key_3"
+              __pgt_q31.*,
+              CAST(ROW(__pgt_q31."id", __pgt_q31."__pgt_key_2", __pgt_q31."__pgt_key_3") AS TEXT) COLLATE "C" AS "__pgt_image"
             FROM (
               SELECT
-                __pgt_q43.*,
-                CAST(ROW(__pgt_q43."id", __pgt_q43."__pgt_key_2", __pgt_q43."__pgt_key_3") AS TEXT) COLLATE "C" AS "__pgt_image"
-              FROM (
-                SELECT
-                  __pgt_q42."id",
-                  __pgt_q42."__pgt_key_2",
-                  __pgt_q42."__pgt_key_3"
-                FROM "shop"."st_0" AS __pgt_q42
-                WHERE
-                  FALSE
-                UNION ALL
-                SELECT
-                  __pgt_q44."id",
-                  __pgt_q44."__pgt_key_2",
-                  __pgt_q44."__pgt_key_3"
-                FROM (
-                  SELECT
-                    __pgt_q45."id_3" AS "id",
-                    __pgt_q45."path_2" AS "__pgt_key_2",
-                    __pgt_q45."name_3" AS "__pgt_key_3"
-                  FROM (
-                    SELECT
-                      __pgt_q46."id_2" AS "id_3",
-                      ARRAY[__pgt_q46."id_2"] AS "path_2",
-                      __pgt_q46."name_2" AS "name_3"
-                    FROM (
-                      SELECT
-                        __pgt_q47."id_2",
-                        __pgt_q47."parent",
-                        __pgt_q47."name_2"
-                      FROM (
-                        SELECT
-                          __pgt_q48."id_2",
-                          __pgt_q48."parent",
-                          __pgt_q48."name_2"
-                        FROM (
-                          SELECT
-                            __pgt_q49."id" AS "id_2",
-                            __pgt_q49."parent" AS "parent",
-                            __pgt_q49."name" AS "name_2"
-                          FROM "shop"."node" AS __pgt_q49
-                        ) AS __pgt_q48
-                        WHERE
-                          (
-                            __pgt_q48."id_2"
-                          ) IN (
-                            SELECT
-                              __pgt_q50."id"
-                            FROM "__pgt_part_3" AS __pgt_q50
-                          )
-                      ) AS __pgt_q47
-                      WHERE
-                        (
-                          __pgt_q47."parent" IS NULL
-                        )
-                    ) AS __pgt_q46
-                  ) AS __pgt_q45
-                ) AS __pgt_q44
-              ) AS __pgt_q43
-            ) AS __pgt_q41
-            WHERE
-              __pgt_q41."__pgt_image" IN (
-                SELECT
-                  __pgt_q52."__pgt_image"
-                FROM "__pgt_part_2" AS __pgt_q52
-              )
-            UNION ALL
-            SELECT
-              CAST(1 AS BIGINT) AS "__pgt_w",
-              __pgt_q53."id",
-              __pgt_q53."__pgt_key_2",
-              __pgt_q53."__pgt_key_3"
-            FROM (
-              SELECT
-                __pgt_q55.*,
-                CAST(ROW(__pgt_q55."id", __pgt_q55."__pgt_key_2", __pgt_q55."__pgt_key_3") AS TEXT) COLLATE "C" AS "__pgt_image"
-              FROM (
-                SELECT
-                  __pgt_q54."id",
-                  __pgt_q54."__pgt_key_2",
-                  __pgt_q54."__pgt_key_3"
-                FROM "shop"."st_0" AS __pgt_q54
-                WHERE
-                  FALSE
-                UNION ALL
-                SELECT
-                  __pgt_q56."id",
-                  __pgt_q56."__pgt_key_2",
-                  __pgt_q56."__pgt_key_3"
-                FROM (
-                  SELECT
-                    __pgt_q57."id_6" AS "id",
-                    __pgt_q57."?column?" AS "__pgt_key_2",
-                    __pgt_q57."name_6" AS "__pgt_key_3"
-                  FROM (
-                    SELECT
-                      __pgt_q58."id_4" AS "id_6",
-                      (
-                        __pgt_q58."path_3" || __pgt_q58."id_4"
-                      ) AS "?column?",
-                      __pgt_q58."name_4" AS "name_6"
-                    FROM (
-                      SELECT
-                        __pgt_q59."id_4",
-                        __pgt_q59."parent_2",
-                        __pgt_q59."name_4",
-                        __pgt_q63."id_5",
-                        __pgt_q63."path_3"
-                      FROM (
-                        SELECT
-                          __pgt_q60."id_4",
-                          __pgt_q60."parent_2",
-                          __pgt_q60."name_4"
-                        FROM (
-                          SELECT
-                            __pgt_q61."id" AS "id_4",
-                            __pgt_q61."parent" AS "parent_2",
-                            __pgt_q61."name" AS "name_4"
-                          FROM "shop"."node" AS __pgt_q61
-                        ) AS __pgt_q60
-                        WHERE
-                          (
-                            __pgt_q60."id_4"
-                          ) IN (
-                            SELECT
-                              __pgt_q62."id"
-                            FROM "__pgt_part_3" AS __pgt_q62
-                          )
-                      ) AS __pgt_q59
-                      CROSS JOIN (
-                        SELECT
-                          __pgt_q64."id_3_2" AS "id_5",
-                          __pgt_q64."path_2_2" AS "path_3"
-                        FROM (
-                          SELECT
-                            __pgt_q65."id" AS "id_3_2",
-                            __pgt_q65."__pgt_key_2" AS "path_2_2",
-                            __pgt_q65."__pgt_key_3" AS "name_3_2"
-                          FROM (
-                            SELECT
-                              __pgt_q66."id",
-                              __pgt_q66."__pgt_key_2",
-                              __pgt_q66."__pgt_key_3",
-                              __pgt_q66."__pgt_place",
-                              __pgt_q66."__pgt_spot"
-                            FROM (
-                              SELECT
-                                __pgt_q67."id",
-                                __pgt_q67."__pgt_key_2",
-                                __pgt_q67."__pgt_key_3",
-                                __pgt_q67.tableoid AS "__pgt_place",
-                                __pgt_q67.ctid AS "__pgt_spot"
-                              FROM "shop"."st_0" AS __pgt_q67
-                            ) AS __pgt_q66
-                            WHERE
-                              NOT (__pgt_q66."__pgt_place", __pgt_q66."__pgt_spot") IN (
-                                SELECT
-                                  __pgt_q68."__pgt_place",
-                                  __pgt_q68."__pgt_spot"
-                                FROM "__pgt_part_2" AS __pgt_q68
-                              )
-                          ) AS __pgt_q65
-                        ) AS __pgt_q64
-                      ) AS __pgt_q63
-                      WHERE
-                        (
-                          __pgt_q59."parent_2" = __pgt_q63."id_5"
-                        )
-                    ) AS __pgt_q58
-                  ) AS __pgt_q57
-                ) AS __pgt_q56
-              ) AS __pgt_q55
-            ) AS __pgt_q53
-            WHERE
-              __pgt_q53."__pgt_image" IN (
-                SELECT
-                  __pgt_q69."__pgt_image"
-                FROM "__pgt_part_2" AS __pgt_q69
-              )
-            UNION ALL
-            SELECT
-              __pgt_q72."__pgt_w",
-              __pgt_q72."id",
-              __pgt_q72."__pgt_key_2",
-              __pgt_q72."__pgt_key_3"
-            FROM (
-              SELECT
-                CAST((
-                  SUM(__pgt_q70."__pgt_w") OVER same
-                ) AS BIGINT) AS "__pgt_w",
-                ROW_NUMBER() OVER same AS __pgt_nth,
-                __pgt_q70."id",
-                __pgt_q70."__pgt_key_2",
-                __pgt_q70."__pgt_key_3"
-              FROM "__pgt_delta_1" AS __pgt_q70
+                __pgt_q30."id",
+                __pgt_q30."__pgt_key_2",
+                __pgt_q30."__pgt_key_3"
+              FROM "shop"."st_0" AS __pgt_q30
               WHERE
-                NOT __pgt_q70."__pgt_image" IN (
+                FALSE
+              UNION ALL
+              SELECT
+                __pgt_q32."id",
+                __pgt_q32."__pgt_key_2",
+                __pgt_q32."__pgt_key_3"
+              FROM (
+                SELECT
+                  __pgt_q33."id_3" AS "id",
+                  __pgt_q33."path_2" AS "__pgt_key_2",
+                  __pgt_q33."name_3" AS "__pgt_key_3"
+                FROM (
                   SELECT
-                    __pgt_q71."__pgt_image"
-                  FROM "__pgt_part_2" AS __pgt_q71
-                )
-                AND (
-                  __pgt_q70."__pgt_spot" IS NULL
-                  OR NOT (__pgt_q70."__pgt_place", __pgt_q70."__pgt_spot") IN (
+                    __pgt_q34."id_2" AS "id_3",
+                    ARRAY[__pgt_q34."id_2"] AS "path_2",
+                    __pgt_q34."name_2" AS "name_3"
+                  FROM (
                     SELECT
-                      __pgt_q73."__pgt_place",
-                      __pgt_q73."__pgt_spot"
-                    FROM "__pgt_part_2" AS __pgt_q73
-                  )
-                )
-              WINDOW same AS (PARTITION BY __pgt_q70."__pgt_image")
-            ) AS __pgt_q72
-            WHERE
-              __pgt_q72.__pgt_nth = 1 AND __pgt_q72."__pgt_w" > 0
-          ) AS __pgt_q83
+                      __pgt_q35."id_2",
+                      __pgt_q35."parent",
+                      __pgt_q35."name_2"
+                    FROM (
+                      SELECT
+                        __pgt_q36."id" AS "id_2",
+                        __pgt_q36."parent" AS "parent",
+                        __pgt_q36."name" AS "name_2"
+                      FROM "shop"."node" AS __pgt_q36
+                    ) AS __pgt_q35
+                    WHERE
+                      (
+                        __pgt_q35."id_2"
+                      ) IN (
+                        SELECT
+                          __pgt_q37."id"
+                        FROM "__pgt_part_3" AS __pgt_q37
+                      )
+                  ) AS __pgt_q34
+                  WHERE
+                    (
+                      (
+                        __pgt_q34."parent" IS NULL
+                      )
+                    )
+                ) AS __pgt_q33
+              ) AS __pgt_q32
+            ) AS __pgt_q31
+          ) AS __pgt_q29
+          WHERE
+            __pgt_q29."__pgt_image" IN (
+              SELECT
+                __pgt_q39."__pgt_image"
+              FROM "__pgt_part_2" AS __pgt_q39
+            )
           UNION ALL
           SELECT
-            __pgt_q74."__pgt_w",
-            __pgt_q74."id",
-            __pgt_q74."__pgt_key_2",
-            __pgt_q74."__pgt_key_3"
+            CAST(1 AS BIGINT) AS "__pgt_w",
+            __pgt_q40."id",
+            __pgt_q40."__pgt_key_2",
+            __pgt_q40."__pgt_key_3"
           FROM (
             SELECT
-              __pgt_q75."__pgt_w",
-              __pgt_q75."id_6" AS "id",
-              __pgt_q75."?column?" AS "__pgt_key_2",
-              __pgt_q75."name_6" AS "__pgt_key_3"
+              __pgt_q42.*,
+              CAST(ROW(__pgt_q42."id", __pgt_q42."__pgt_key_2", __pgt_q42."__pgt_key_3") AS TEXT) COLLATE "C" AS "__pgt_image"
             FROM (
               SELECT
-                __pgt_q76."__pgt_w",
-                __pgt_q76."id_4" AS "id_6",
-                (
-                  __pgt_q76."path_3" || __pgt_q76."id_4"
-                ) AS "?column?",
-                __pgt_q76."name_4" AS "name_6"
+                __pgt_q41."id",
+                __pgt_q41."__pgt_key_2",
+                __pgt_q41."__pgt_key_3"
+              FROM "shop"."st_0" AS __pgt_q41
+              WHERE
+                FALSE
+              UNION ALL
+              SELECT
+                __pgt_q43."id",
+                __pgt_q43."__pgt_key_2",
+                __pgt_q43."__pgt_key_3"
               FROM (
                 SELECT
-                  __pgt_q79."__pgt_w" AS "__pgt_w",
-                  __pgt_q77."id_4",
-                  __pgt_q77."parent_2",
-                  __pgt_q77."name_4",
-                  __pgt_q79."id_5",
-                  __pgt_q79."path_3"
+                  __pgt_q44."id_6" AS "id",
+                  __pgt_q44."?column?" AS "__pgt_key_2",
+                  __pgt_q44."name_6" AS "__pgt_key_3"
                 FROM (
                   SELECT
-                    __pgt_q78."id" AS "id_4",
-                    __pgt_q78."parent" AS "parent_2",
-                    __pgt_q78."name" AS "name_4"
-                  FROM "shop"."node" AS __pgt_q78
-                ) AS __pgt_q77
-                CROSS JOIN (
-                  SELECT
-                    __pgt_q80."__pgt_w",
-                    __pgt_q80."id_3_2" AS "id_5",
-                    __pgt_q80."path_2_2" AS "path_3"
+                    __pgt_q45."id_4" AS "id_6",
+                    (
+                      __pgt_q49."__pgt_key_2" || __pgt_q45."id_4"
+                    ) AS "?column?",
+                    __pgt_q45."name_4" AS "name_6"
                   FROM (
                     SELECT
-                      __pgt_q81."__pgt_w",
-                      __pgt_q81."id" AS "id_3_2",
-                      __pgt_q81."__pgt_key_2" AS "path_2_2",
-                      __pgt_q81."__pgt_key_3" AS "name_3_2"
+                      __pgt_q46."id_4",
+                      __pgt_q46."parent_2",
+                      __pgt_q46."name_4"
                     FROM (
                       SELECT
-                        __pgt_q82."__pgt_w",
-                        __pgt_q82."id",
-                        __pgt_q82."__pgt_key_2",
-                        __pgt_q82."__pgt_key_3"
-                      FROM "__pgt_walk" AS __pgt_q82
-                    ) AS __pgt_q81
-                  ) AS __pgt_q80
-                ) AS __pgt_q79
-                WHERE
-                  (
-                    __pgt_q77."parent_2" = __pgt_q79."id_5"
-                  )
-              ) AS __pgt_q76
-            ) AS __pgt_q75
-          ) AS __pgt_q74
-        )
+                        __pgt_q47."id" AS "id_4",
+                        __pgt_q47."parent" AS "parent_2",
+                        __pgt_q47."name" AS "name_4"
+                      FROM "shop"."node" AS __pgt_q47
+                    ) AS __pgt_q46
+                    WHERE
+                      (
+                        __pgt_q46."id_4"
+                      ) IN (
+                        SELECT
+                          __pgt_q48."id"
+                        FROM "__pgt_part_3" AS __pgt_q48
+                      )
+                  ) AS __pgt_q45
+                  CROSS JOIN (
+                    SELECT
+                      __pgt_q50."id",
+                      __pgt_q50."__pgt_key_2",
+                      __pgt_q50."__pgt_key_3",
+                      __pgt_q50."__pgt_place",
+                      __pgt_q50."__pgt_spot"
+                    FROM (
+                      SELECT
+                        __pgt_q51."id",
+                        __pgt_q51."__pgt_key_2",
+                        __pgt_q51."__pgt_key_3",
+                        __pgt_q51.tableoid AS "__pgt_place",
+                        __pgt_q51.ctid AS "__pgt_spot"
+                      FROM "shop"."st_0" AS __pgt_q51
+                    ) AS __pgt_q50
+                    WHERE
+                      NOT (__pgt_q50."__pgt_place", __pgt_q50."__pgt_spot") IN (
+                        SELECT
+                          __pgt_q52."__pgt_place",
+                          __pgt_q52."__pgt_spot"
+                        FROM "__pgt_part_2" AS __pgt_q52
+                      )
+                  ) AS __pgt_q49
+                  WHERE
+                    (
+                      __pgt_q45."parent_2" = __pgt_q49."id"
+                    )
+                ) AS __pgt_q44
+              ) AS __pgt_q43
+            ) AS __pgt_q42
+          ) AS __pgt_q40
+          WHERE
+            __pgt_q40."__pgt_image" IN (
+              SELECT
+                __pgt_q53."__pgt_image"
+              FROM "__pgt_part_2" AS __pgt_q53
+            )
+          UNION ALL
+          SELECT
+            __pgt_q56."__pgt_w",
+            __pgt_q56."id",
+            __pgt_q56."__pgt_key_2",
+            __pgt_q56."__pgt_key_3"
+          FROM (
+            SELECT
+              CAST((
+                SUM(__pgt_q54."__pgt_w") OVER same
+              ) AS BIGINT) AS "__pgt_w",
+              ROW_NUMBER() OVER same AS __pgt_nth,
+              __pgt_q54."id",
+              __pgt_q54."__pgt_key_2",
+              __pgt_q54."__pgt_key_3"
+            FROM "__pgt_delta_1" AS __pgt_q54
+            WHERE
+              NOT __pgt_q54."__pgt_image" IN (
+                SELECT
+                  __pgt_q55."__pgt_image"
+                FROM "__pgt_part_2" AS __pgt_q55
+              )
+              AND (
+                __pgt_q54."__pgt_spot" IS NULL
+                OR NOT (__pgt_q54."__pgt_place", __pgt_q54."__pgt_spot") IN (
+                  SELECT
+                    __pgt_q57."__pgt_place",
+                    __pgt_q57."__pgt_spot"
+                  FROM "__pgt_part_2" AS __pgt_q57
+                )
+              )
+            WINDOW same AS (PARTITION BY __pgt_q54."__pgt_image")
+          ) AS __pgt_q56
+          WHERE
+            __pgt_q56.__pgt_nth = 1 AND __pgt_q56."__pgt_w" > 0
+        ) AS __pgt_q63
+        UNION ALL
         SELECT
-          __pgt_q84."__pgt_w",
-          __pgt_q84."id",
-          __pgt_q84."__pgt_key_2",
-          __pgt_q84."__pgt_key_3"
-        FROM "__pgt_walk" AS __pgt_q84
-      ) AS __pgt_q40
-    ) AS __pgt_q3
+          __pgt_q58."__pgt_w",
+          __pgt_q58."id",
+          __pgt_q58."__pgt_key_2",
+          __pgt_q58."__pgt_key_3"
+        FROM (
+          SELECT
+            __pgt_q59."__pgt_w",
+            __pgt_q59."id_6" AS "id",
+            __pgt_q59."?column?" AS "__pgt_key_2",
+            __pgt_q59."name_6" AS "__pgt_key_3"
+          FROM (
+            SELECT
+              __pgt_q61."__pgt_w",
+              __pgt_q60."id" AS "id_6",
+              (
+                __pgt_q61."__pgt_key_2" || __pgt_q60."id"
+              ) AS "?column?",
+              __pgt_q60."name" AS "name_6"
+            FROM "shop"."node" AS __pgt_q60
+            CROSS JOIN (
+              SELECT
+                __pgt_q62."__pgt_w",
+                __pgt_q62."id",
+                __pgt_q62."__pgt_key_2",
+                __pgt_q62."__pgt_key_3"
+              FROM "__pgt_walk" AS __pgt_q62
+            ) AS __pgt_q61
+            WHERE
+              (
+                __pgt_q60."parent" = __pgt_q61."id"
+              )
+          ) AS __pgt_q59
+        ) AS __pgt_q58
+      )
+      SELECT
+        __pgt_q64."__pgt_w",
+        __pgt_q64."id",
+        __pgt_q64."__pgt_key_2",
+        __pgt_q64."__pgt_key_3"
+      FROM "__pgt_walk" AS __pgt_q64
+    ) AS __pgt_q28
   ) AS __pgt_q2
 ) AS __pgt_q1
