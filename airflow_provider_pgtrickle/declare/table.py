@@ -11,7 +11,7 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.capture.guard import guard
-from airflow_provider_pgtrickle.declare import columns, identity_index, row_id_index
+from airflow_provider_pgtrickle.declare import columns, identity_index, lookup_index, row_id_index
 from airflow_provider_pgtrickle.declare.columns import Column
 from airflow_provider_pgtrickle.declare.options import partition_key
 from airflow_provider_pgtrickle.declare.scalar import scalar
@@ -197,7 +197,7 @@ def _access(conn: psycopg.Connection, relid: int) -> tuple[str, list[tuple[str |
 
 
 def _own_objects(conn: psycopg.Connection, relid: int) -> tuple[str, ...]:
-    """Indexes of the user's own (not the row id's, nor the identity's) and policies, which go with the table."""
+    """Indexes of the user's own (none of ours) and policies, which go with the table."""
     rows = conn.execute(
         """
         SELECT 'index ' || c.relname
@@ -205,12 +205,12 @@ def _own_objects(conn: psycopg.Connection, relid: int) -> tuple[str, ...]:
          WHERE i.indrelid = %(relid)s
            AND i.indkey::text <> (SELECT a.attnum::text FROM pg_catalog.pg_attribute a
                                    WHERE a.attrelid = i.indrelid AND a.attname = %(row_id)s)
-           AND pg_catalog.obj_description(i.indexrelid, 'pg_class') IS DISTINCT FROM %(mark)s
+           AND coalesce(pg_catalog.obj_description(i.indexrelid, 'pg_class'), '') <> ALL (%(marks)s)
         UNION ALL
         SELECT 'policy ' || polname FROM pg_catalog.pg_policy WHERE polrelid = %(relid)s
         ORDER BY 1
         """,
-        {"relid": relid, "row_id": ROW_ID, "mark": identity_index.MARK},
+        {"relid": relid, "row_id": ROW_ID, "marks": [identity_index.MARK, lookup_index.MARK]},
     ).fetchall()
     return tuple(row[0] for row in rows)
 

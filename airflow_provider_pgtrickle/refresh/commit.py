@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 
 from airflow_provider_pgtrickle.capture.layout import CHANGES
 from airflow_provider_pgtrickle.catalog.records import StreamTable
+from airflow_provider_pgtrickle.declare import lookup_index
 from airflow_provider_pgtrickle.errors import TransientFault
 from airflow_provider_pgtrickle.refresh import alerts, apply, history, lease, stage
 from airflow_provider_pgtrickle.refresh.alerts import Event
@@ -82,6 +83,8 @@ def _write(conn: Connection, member: Member, settings: Settings, rebuild: Rebuil
             assert member.plan is not None
             difference = consolidate(conn, sink, member.st.id, staged, whole=member.plan.whole)
         applied, rows = apply.apply(conn, sink, difference), difference.table
+    if member.plan is not None and member.plan.whole:
+        lookup_index.ensure(conn, sink.table, member.query.lookups)
     buffer = f"changes_{member.stored.key}"
     if applied != Applied() and _exists(conn, buffer):
         apply.write_buffer(conn, sink, buffer, member.visible(), rows)

@@ -35,6 +35,10 @@ class QuerySource(Protocol):
     def steady(self) -> bool:
         """Whether the content depends on the sources alone."""
 
+    @property
+    def lookups(self) -> tuple[tuple[str, ...], ...]:
+        """Columns by which a change looks stored rows up, beside their identity."""
+
     def full(self, binding: Binding) -> str:
         """SQL of the storage columns of every row."""
 
@@ -69,6 +73,10 @@ class ViewQuery:
     @property
     def topk(self) -> bool:
         return self.view.topk is not None
+
+    @property
+    def lookups(self) -> tuple[tuple[str, ...], ...]:
+        return self.view.lookups
 
     def full(self, binding: Binding) -> str:
         return self.view.full(binding)

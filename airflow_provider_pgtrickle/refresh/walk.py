@@ -12,7 +12,7 @@ from airflow_provider_pgtrickle.capture.cleanup import clean_buffers
 from airflow_provider_pgtrickle.catalog import fingerprint, records
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.catalog.records import StreamTable
-from airflow_provider_pgtrickle.declare import identity_index
+from airflow_provider_pgtrickle.declare import identity_index, lookup_index
 from airflow_provider_pgtrickle.declare.storage import rebuild, recapture
 from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.errors import PgTrickleError
@@ -116,7 +116,11 @@ def _sweep(conn: Connection, unit: Mapping[str, Member]) -> None:
 
 def _give_up_indexes(conn: Connection, unit: Mapping[str, Member]) -> bool:
     with conn.transaction():
-        dropped = [identity_index.drop(conn, member.stored.qualified) for member in unit.values()]
+        dropped = [
+            kind.drop(conn, member.stored.qualified)
+            for member in unit.values()
+            for kind in (identity_index, lookup_index)
+        ]
     return any(dropped)
 
 

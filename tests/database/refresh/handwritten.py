@@ -22,6 +22,7 @@ class HandWritten:
     refusal: str | None = None
     topk: bool = False
     steady: bool = True
+    lookups: tuple[tuple[str, ...], ...] = ()
 
     def full(self, binding: Binding) -> str:
         return self.full_sql(binding)
