@@ -60,8 +60,12 @@ def rewrite(expression: exp.Expr, change: Callable[[exp.Expr], exp.Expr | None])
             node.replace(replacement)
             continue
         stack.extend(node.iter_expressions())
-    result: exp.Expr = wrapper.this
-    result.parent = None
+    return taken_out(wrapper)
+
+
+def taken_out(wrapper: exp.Paren) -> exp.Expr:
+    """What parentheses held, on its own: put around a tree, they let its root be replaced like any other node."""
+    result: exp.Expr = wrapper.this.pop()
     return result
 
 

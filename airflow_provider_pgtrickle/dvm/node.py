@@ -14,8 +14,8 @@ A relation is a bag. A weighted one carries `__pgt_w` beside its columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -74,8 +74,17 @@ class Node:
     def columns(self) -> tuple[Column, ...]:
         raise TypeError(f"{type(self).__name__} has no columns")
 
+    @property
+    def inner(self) -> tuple[Node, ...]:
+        """What the subqueries in its expressions read."""
+        return ()
+
     def with_inputs(self, inputs: Sequence[Node]) -> Node:
         return self
+
+    def mapped(self, change: Callable[[Node], Node]) -> Node:
+        """The same with every node it reads changed."""
+        return self.with_inputs([change(i) for i in self.inputs])
 
     def delta(self, d: Differ) -> Node | None:
         """The change; None where it is provably empty."""
@@ -175,3 +184,29 @@ class Keys:
 
     def only(self, names: Sequence[str]) -> Keys | None:
         return self.mapped({n: n for n in names})
+
+
+@dataclass(frozen=True, eq=False)
+class Unary(Node):
+    """A node over one relation."""
+
+    child: Node
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        return replace(self, child=inputs[0])
+
+
+def walk(root: Node) -> Iterator[Node]:
+    """Every node of a tree once, those in the subqueries of its expressions included."""
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            stack.extend((*node.inputs, *node.inner))

@@ -26,7 +26,7 @@ from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.dvm.frontend.whole_rows import whole_rows
 from airflow_provider_pgtrickle.dvm.lower import SparkPlan, lower
 from airflow_provider_pgtrickle.dvm.lower.place import Describe, Slices
-from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.node import Node, walk
 from airflow_provider_pgtrickle.dvm.operators.native import Native
 from airflow_provider_pgtrickle.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refusal, Refused
@@ -232,23 +232,11 @@ def _topk(query: exp.Query) -> TopK | None:
 
 def _used(root: Node, builder: Builder) -> dict[str, tuple[str, ...]]:
     wanted: dict[str, set[str]] = {key: set(names) for key, names in builder.inside.items()}
-    seen: set[int] = set()
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
+    for node in walk(root):
         if isinstance(node, Scan):
             wanted.setdefault(node.source.key, set()).update(o for o, _ in node.mapping)
-        for part in getattr(node, "parts", ()):
-            if part.core is not None:
-                stack.append(part.core)
-            for key in part.sources:
-                wanted.setdefault(key, set())
         for key in node.own_sources:
             wanted.setdefault(key, set())
-        stack.extend(node.inputs)
     return {key: _in_order(builder.sources[key], names) for key, names in wanted.items()}
 
 

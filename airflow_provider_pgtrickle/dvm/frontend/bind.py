@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.budget import COPY, spend
-from airflow_provider_pgtrickle.dvm.expressions import ROW, is_row_column, rewrite
+from airflow_provider_pgtrickle.dvm.expressions import ROW, is_row_column, rewrite, taken_out
 from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 
@@ -80,6 +80,6 @@ def _expand_ctes(query: exp.Query, scope: Scope) -> exp.Query:
             alias.set("columns", [exp.to_identifier(n, quoted=True) for n in cte.outputs])
         definition = _expand_ctes(cte.query.copy(), cte.scope)
         table.replace(exp.Subquery(this=definition, alias=alias, joins=table.args.get("joins")))
-    result: exp.Query = wrapper.this
-    result.parent = None
+    result = taken_out(wrapper)
+    assert isinstance(result, exp.Query)
     return result

@@ -8,19 +8,13 @@ from dataclasses import fields
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.emit import SOURCE_META
-from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.node import Node, walk
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 
 
 def covered(root: Node) -> Node:
     """The tree itself: every table that stands in an expression of a node is a source of that node."""
-    seen: set[int] = set()
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
+    for node in walk(root):
         for expression in _expressions([getattr(node, f.name) for f in fields(node)]):
             for table in expression.find_all(exp.Table):
                 if table.meta.get(SOURCE_META) not in {None, *node.own_sources}:
@@ -29,8 +23,6 @@ def covered(root: Node) -> Node:
                         f"a subquery over {table.name} in this place",
                         "Move it into a derived table; until then it runs FULL.",
                     )
-        stack.extend(node.inputs)
-        stack.extend(p.core for p in getattr(node, "parts", ()) if p.core is not None)
     return root
 
 

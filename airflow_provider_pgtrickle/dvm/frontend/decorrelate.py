@@ -23,6 +23,7 @@ from airflow_provider_pgtrickle.dvm.expressions import (
     is_row_column,
     plain_column,
     rewrite,
+    taken_out,
     unparen,
 )
 from airflow_provider_pgtrickle.dvm.frontend import from_items
@@ -194,9 +195,7 @@ def _replace(expression: exp.Expr, values: dict[int, exp.Expr]) -> exp.Expr:
     for subquery in _scalars(expression):
         if id(subquery) in values:
             subquery.replace(exp.Paren(this=values[id(subquery)]))
-    result: exp.Expr = wrapper.this
-    result.parent = None
-    return result
+    return taken_out(wrapper)
 
 
 def _joined(builder: Builder, node: Node, subquery: exp.Subquery) -> tuple[Node, exp.Expr] | None:

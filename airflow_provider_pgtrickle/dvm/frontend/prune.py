@@ -7,9 +7,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.expressions import columns_of, returns_set
-from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.node import Node, walk
 from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
-from airflow_provider_pgtrickle.dvm.operators.dependent import Subquery
+from airflow_provider_pgtrickle.dvm.operators.dependent import Dependent
 from airflow_provider_pgtrickle.dvm.operators.distinct import Distinct
 from airflow_provider_pgtrickle.dvm.operators.filter import Filter
 from airflow_provider_pgtrickle.dvm.operators.inner_join import InnerJoin
@@ -30,16 +30,8 @@ def prune(root: Node) -> Node:
     size = -1
     while size != len(needed):
         size = len(needed)
-        seen: set[int] = set()
-        stack = [root]
-        while stack:
-            node = stack.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
+        for node in walk(root):
             needed |= _reads(node, needed)
-            stack.extend(node.inputs)
-            stack.extend(p.core for p in getattr(node, "parts", ()) if p.core is not None)
     return _Cutter(needed).cut(root)
 
 
@@ -71,7 +63,7 @@ def _reads(node: Node, needed: set[str]) -> set[str]:
     elif isinstance(node, (UnionAll, SetOperation, Distinct, Recursion)):
         for branch in node.inputs:
             found |= set(branch.names)
-    for part in getattr(node, "parts", ()):
+    for part in node.parts if isinstance(node, Dependent) else ():
         for outer, inner in part.ties:
             found |= columns_of(outer) | columns_of(inner)
     return found
@@ -94,14 +86,10 @@ class _Cutter:
             touch = node.source.primary_key
             mapping = tuple(m for m in node.mapping if m[1].name in self._needed or m[0] in touch)
             return replace(node, mapping=mapping or _narrowest(node))
-        node = node.with_inputs([self.cut(i) for i in node.inputs])
+        node = node.mapped(self.cut)
         if isinstance(node, Project):
             items = tuple(i for i in node.items if i[0] in self._needed)
             node = replace(node, items=items or ((node.items[0][0], exp.true()),))
-        parts: tuple[Subquery, ...] = getattr(node, "parts", ())
-        if parts:
-            cut = tuple(replace(p, core=self.cut(p.core)) if p.core is not None else p for p in parts)
-            node = replace(node, parts=cut)  # type: ignore[call-arg]
         return node
 
 

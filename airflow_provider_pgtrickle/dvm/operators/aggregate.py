@@ -15,27 +15,19 @@ from airflow_provider_pgtrickle.dvm.differ import Differ, keys_from
 from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.exact_types import exact_type
 from airflow_provider_pgtrickle.dvm.expressions import unparen
-from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node, Unary
 from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.dvm.operators.weigh import difference
 
 
 @dataclass(frozen=True, eq=False)
-class Aggregate(Node):
+class Aggregate(Unary):
     """GROUP BY columns of the child, and aggregates over each group."""
 
-    child: Node
     group: tuple[str, ...]
     aggregates: tuple[tuple[str, exp.Expr], ...]
     needs_row: bool = False
     """GROUP BY () over nothing gives one row; GROUP BY columns, all of them constant-free, gives none."""
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    def with_inputs(self, inputs: Sequence[Node]) -> Node:
-        return replace(self, child=inputs[0])
 
     @property
     def columns(self) -> tuple[Column, ...]:

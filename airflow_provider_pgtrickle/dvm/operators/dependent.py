@@ -10,14 +10,15 @@ all of L⁰ as soon as S has a change.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.expressions import plain_column
-from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node, Unary
 from airflow_provider_pgtrickle.dvm.operators.keys import DistinctKeys
 from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.dvm.operators.weigh import Weigh
@@ -118,6 +119,33 @@ def dependent_delta(
         terms.append(Weigh(apply(rows, False), 1))
         terms.append(Weigh(apply(rows, True), -1))
     return UnionAll.of(terms) if terms else None
+
+
+class Dependent(Unary):
+    """F(L; S), for the operators that may hold subqueries."""
+
+    if TYPE_CHECKING:
+        parts: tuple[Subquery, ...]
+        is_old: bool
+        """At which version the subqueries read."""
+
+    @property
+    def inner(self) -> tuple[Node, ...]:
+        return tuple(p.core for p in self.parts if p.core is not None)
+
+    def mapped(self, change: Callable[[Node], Node]) -> Node:
+        parts = tuple(replace(p, core=change(p.core)) if p.core is not None else p for p in self.parts)
+        return replace(super().mapped(change), parts=parts)  # type: ignore[call-arg]
+
+    @property
+    def own_sources(self) -> frozenset[str]:
+        return frozenset().union(*(p.sources for p in self.parts))
+
+    def delta(self, d: Differ) -> Node | None:
+        return dependent_delta(d, self.child, self.parts, lambda n, old: replace(self, child=n, is_old=old))  # type: ignore[call-arg]
+
+    def old(self, d: Differ) -> Node:
+        return replace(self, child=d.old(self.child), is_old=True)  # type: ignore[call-arg]
 
 
 def unique_keys_through(child: Node, names: dict[str, str]) -> frozenset[Key]:

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import Emitter
-from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node, Unary
 from airflow_provider_pgtrickle.dvm.operators.aggregate import touched_difference
 
 
 @dataclass(frozen=True, eq=False)
-class Distinct(Node):
+class Distinct(Unary):
     """The distinct rows of a relation."""
-
-    child: Node
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    def with_inputs(self, inputs: Sequence[Node]) -> Node:
-        return replace(self, child=inputs[0])
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.expressions import conjuncts, equality, plain_column, unparen
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
-from airflow_provider_pgtrickle.dvm.operators.dependent import Subquery, dependent_delta
+from airflow_provider_pgtrickle.dvm.operators.dependent import Dependent, Subquery
 from airflow_provider_pgtrickle.dvm.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
-class Filter(Node):
+class Filter(Dependent):
     """The rows for which a predicate is true."""
 
-    child: Node
     predicate: exp.Expr
     parts: tuple[Subquery, ...] = ()
     is_old: bool = False
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    def with_inputs(self, inputs: Sequence[Node]) -> Node:
-        return replace(self, child=inputs[0])
-
-    @property
     def columns(self) -> tuple[Column, ...]:
         proven = not_null_by(self.predicate)
         return tuple(replace(c, not_null=c.not_null or c.name in proven) for c in self.child.columns)
-
-    @property
-    def own_sources(self) -> frozenset[str]:
-        return frozenset().union(*(p.sources for p in self.parts))
 
     @property
     def unique_keys(self) -> frozenset[Key]:
@@ -47,12 +33,6 @@ class Filter(Node):
     @property
     def heavy(self) -> bool:
         return self.child.heavy or bool(self.parts)
-
-    def delta(self, d: Differ) -> Node | None:
-        return dependent_delta(d, self.child, self.parts, lambda n, old: replace(self, child=n, is_old=old))
-
-    def old(self, d: Differ) -> Node:
-        return replace(self, child=d.old(self.child), is_old=True)
 
     def restrict(self, keys: Keys) -> Node:
         return replace(self, child=self.child.restrict(keys))

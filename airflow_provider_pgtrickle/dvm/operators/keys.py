@@ -8,20 +8,15 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.expressions import plain_column
-from airflow_provider_pgtrickle.dvm.node import Column, Node
+from airflow_provider_pgtrickle.dvm.node import Column, Unary
 
 
 @dataclass(frozen=True, eq=False)
-class DistinctKeys(Node):
+class DistinctKeys(Unary):
     """A key set: computed once, used by every relation it restricts."""
 
-    child: Node
     items: tuple[tuple[str, exp.Expr], ...]
     keep_nulls: bool
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
 
     @property
     def columns(self) -> tuple[Column, ...]:

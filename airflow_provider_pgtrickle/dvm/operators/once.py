@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import Emitter
-from airflow_provider_pgtrickle.dvm.node import Column, Key, Node
+from airflow_provider_pgtrickle.dvm.node import Column, Key, Node, Unary
 
 
 @dataclass(frozen=True, eq=False)
-class Once(Node):
+class Once(Unary):
     """A relation that several parts of a plan read."""
-
-    child: Node
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    def with_inputs(self, inputs: Sequence[Node]) -> Node:
-        return Once(inputs[0])
 
     def delta(self, d: Differ) -> Node | None:
         return d.delta(self.child)

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.exact_types import exact_type
 from airflow_provider_pgtrickle.dvm.expressions import plain_column, returns_set
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
-from airflow_provider_pgtrickle.dvm.operators.dependent import Subquery, dependent_delta, unique_keys_through
+from airflow_provider_pgtrickle.dvm.operators.dependent import Dependent, Subquery, unique_keys_through
 from airflow_provider_pgtrickle.dvm.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
-class Project(Node):
+class Project(Dependent):
     """Named expressions over each row."""
 
-    child: Node
     items: tuple[tuple[str, exp.Expr], ...]
     parts: tuple[Subquery, ...] = ()
     is_old: bool = False
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    def with_inputs(self, inputs: Sequence[Node]) -> Node:
-        return replace(self, child=inputs[0])
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -57,10 +47,6 @@ class Project(Node):
         return found
 
     @property
-    def own_sources(self) -> frozenset[str]:
-        return frozenset().union(*(p.sources for p in self.parts))
-
-    @property
     def unique_keys(self) -> frozenset[Key]:
         if any(returns_set(x) for _, x in self.items):
             return frozenset()
@@ -69,12 +55,6 @@ class Project(Node):
     @property
     def heavy(self) -> bool:
         return self.child.heavy or bool(self.parts)
-
-    def delta(self, d: Differ) -> Node | None:
-        return dependent_delta(d, self.child, self.parts, lambda n, old: replace(self, child=n, is_old=old))
-
-    def old(self, d: Differ) -> Node:
-        return replace(self, child=d.old(self.child), is_old=True)
 
     def restrict(self, keys: Keys) -> Node:
         origins = {out: plain_column(x) for out, x in self.items}

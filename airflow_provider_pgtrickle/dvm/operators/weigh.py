@@ -5,20 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from airflow_provider_pgtrickle.dvm.emit import Emitter
-from airflow_provider_pgtrickle.dvm.node import Column, Key, Node
+from airflow_provider_pgtrickle.dvm.node import Column, Key, Node, Unary
 from airflow_provider_pgtrickle.dvm.rows import Rows
 
 
 @dataclass(frozen=True, eq=False)
-class Weigh(Node):
+class Weigh(Unary):
     """Each row of a bag counts `sign`; a weighted row's weight is multiplied by it."""
 
-    child: Node
     sign: int
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -51,15 +46,10 @@ def difference(new: Node, old: Node) -> Node:
 
 
 @dataclass(frozen=True, eq=False)
-class Expose(Node):
+class Expose(Unary):
     """A weighted relation as a plain one, its weight an ordinary column."""
 
-    child: Node
     as_name: str
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
 
     @property
     def columns(self) -> tuple[Column, ...]:

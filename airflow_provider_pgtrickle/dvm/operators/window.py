@@ -6,31 +6,22 @@ Windows of different partitions stand one above the other, each with its own K.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import Emitter
-from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node, Unary
 from airflow_provider_pgtrickle.dvm.operators.aggregate import touched_difference
 
 
 @dataclass(frozen=True, eq=False)
-class Window(Node):
+class Window(Unary):
     """The child's columns and window functions that share their partition columns."""
 
-    child: Node
     partition: tuple[str, ...]
     functions: tuple[tuple[str, exp.Expr], ...]
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    def with_inputs(self, inputs: Sequence[Node]) -> Node:
-        return replace(self, child=inputs[0])
 
     @property
     def columns(self) -> tuple[Column, ...]:

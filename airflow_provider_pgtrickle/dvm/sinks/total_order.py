@@ -40,11 +40,7 @@ class _Pass:
     def visit(self, node: Node) -> Node:
         if id(node) not in self._done:
             self._alive.append(node)
-            fresh = node.with_inputs([self.visit(i) for i in node.inputs])
-            parts = getattr(fresh, "parts", ())
-            if parts:
-                visited = tuple(replace(p, core=self.visit(p.core)) if p.core is not None else p for p in parts)
-                fresh = replace(fresh, parts=visited)  # type: ignore[call-arg]
+            fresh = node.mapped(self.visit)
             if node is self._but:
                 pass
             elif isinstance(fresh, Aggregate):
