@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.budget import COPY, spend
@@ -80,6 +82,4 @@ def _expand_ctes(query: exp.Query, scope: Scope) -> exp.Query:
             alias.set("columns", [exp.to_identifier(n, quoted=True) for n in cte.outputs])
         definition = _expand_ctes(cte.query.copy(), cte.scope)
         table.replace(exp.Subquery(this=definition, alias=alias, joins=table.args.get("joins")))
-    result = taken_out(wrapper)
-    assert isinstance(result, exp.Query)
-    return result
+    return cast(exp.Query, taken_out(wrapper))
