@@ -35,8 +35,10 @@ _RELATIONS = """
 
 _COLUMNS = """
     SELECT a.attrelid::bigint AS relid, a.attname AS name, a.atttypid::bigint AS typid, a.attnotnull AS not_null,
-           pg_catalog.format_type(a.atttypid, a.atttypmod) AS type
+           pg_catalog.format_type(a.atttypid, a.atttypmod) AS type,
+           coalesce(c.collisdeterministic, true) AS deterministic
     FROM pg_catalog.pg_attribute a
+    LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation
     WHERE a.attrelid = ANY(%s) AND a.attnum > 0 AND NOT a.attisdropped
     ORDER BY a.attrelid, a.attnum
 """
@@ -84,7 +86,7 @@ def _source(
         schema=row["schema"],
         name=row["name"],
         columns=tuple(
-            SourceColumn(c["name"], c["type"], c["not_null"], c["typid"] in comparable)
+            SourceColumn(c["name"], c["type"], c["not_null"], c["typid"] in comparable, c["deterministic"])
             for c in columns
             if not (stream_table and (c["name"] in hidden or c["name"].startswith("__pgt_")))
         ),

@@ -14,6 +14,8 @@ class SourceColumn:
     not_null: bool = False
     has_equality: bool = True
     """Whether the type can stand in GROUP BY; `json`, `xml`, `point` can't."""
+    deterministic: bool = True
+    """Whether equal texts are the same text; under some collations 'a' equals 'A'."""
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,9 @@ class View:
     def wanted_keys(self) -> frozenset[tuple[str, tuple[str, ...]]]:
         """(source key, columns) by which a delta looks rows of a source up, whichever sources changed."""
         plan = self._sink.delta(Differ(self.sources, narrow_all=True)) if self._sink else None
-        return frozenset(looked_up(plan)) if plan is not None else frozenset()
+        if self._sink is None or plan is None:
+            return frozenset()
+        return frozenset(looked_up(plan)) | self._sink.walked
 
     def explain(self, binding: Binding | None = None, missing_indexes: Iterable[str] = ()) -> Explanation:
         return explain(self, binding, missing_indexes)

@@ -108,6 +108,13 @@ def test_edges_that_came_and_went_were_never_there(new_case: NewCase, query: str
         assert st.rows() == [(1,), (2,), (3,)]
 
 
+@pytest.mark.parametrize("query", [REACHED, COUNTED])
+def test_an_edge_that_came_and_went_derives_nothing_from_a_row_that_stays(new_case: NewCase, query: str) -> None:
+    with new_case(*EDGES, "INSERT INTO edge VALUES (1, 2), (2, 3)") as case:
+        st = _kept(case, query, ["INSERT INTO edge VALUES (3, 9), (9, 10)", "DELETE FROM edge WHERE src = 3"])
+        assert st.rows() == [(1,), (2,), (3,)]
+
+
 def test_a_cycle_cut_off_from_its_root_ends_although_it_counts_its_depth(new_case: NewCase) -> None:
     """4 hangs below its own grandchild now. The query doesn't see them any more, and no more may the walk over D."""
     with new_case(*NODES) as case:

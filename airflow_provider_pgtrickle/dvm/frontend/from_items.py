@@ -131,7 +131,11 @@ def _table(builder: Builder, table: exp.Table, scope: Scope) -> Node:
         _register(scope, table, alias, outputs, node.names)
         return node
     source = builder.sources[key]
-    mapping = tuple((c.name, Column(builder.name(c.name), c.type, c.not_null, c.has_equality)) for c in source.columns)
+    # Of a type whose equal values differ no more is known than of any expression's.
+    mapping = tuple(
+        (c.name, Column(builder.name(c.name), c.type if c.deterministic else None, c.not_null, c.has_equality))
+        for c in source.columns
+    )
     scan = Scan(source, mapping)
     _register(scope, table, alias, [o for o, _ in mapping], scan.names)
     return scan

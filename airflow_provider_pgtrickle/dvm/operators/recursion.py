@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.expressions import column, columns_of, conjuncts, equality, plain_column
 from airflow_provider_pgtrickle.dvm.node import Column, Node
+from airflow_provider_pgtrickle.dvm.operators.filter import Filter
 from airflow_provider_pgtrickle.dvm.operators.inner_join import InnerJoin
 from airflow_provider_pgtrickle.dvm.operators.native import Native
 from airflow_provider_pgtrickle.dvm.operators.outer_join import OuterJoin
 from airflow_provider_pgtrickle.dvm.operators.project import Project
+from airflow_provider_pgtrickle.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.dvm.operators.semi_join import SemiJoin
 
 
@@ -127,6 +130,28 @@ def joined_columns(step: Node, itself: Itself) -> frozenset[str]:
             if name in origin and columns_of(b) and not columns_of(b) & set(origin):
                 found.add(origin[name])
     return frozenset(found)
+
+
+def joined_sources(step: Node, itself: Itself) -> frozenset[tuple[str, tuple[str, ...]]]:
+    """(source key, column) by which each walk looks the next rows up: by what the step equates with its own."""
+    found: set[tuple[str, tuple[str, ...]]] = set()
+    along = path(step, itself) or []
+    for node, child in pairwise(along):
+        origin = {c.name: (s.source.key, o) for s in _scans(node, child) for o, c in s.mapping}
+        for a, b in _equalities(node):
+            name = plain_column(a)
+            if name in origin and columns_of(b) and columns_of(b) <= set(child.names):
+                key, held = origin[name]
+                found.add((key, (held,)))
+    return frozenset(found)
+
+
+def _scans(node: Node, but: Node) -> Iterator[Scan]:
+    for beside in node.inputs:
+        while isinstance(beside, Filter):
+            beside = beside.child
+        if isinstance(beside, Scan) and beside is not but:
+            yield beside
 
 
 def _equalities(node: Node) -> Iterator[tuple[exp.Expr, exp.Expr]]:

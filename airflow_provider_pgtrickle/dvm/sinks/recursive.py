@@ -12,7 +12,7 @@ from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.expressions import returns_set
 from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.operators.project import Project
-from airflow_provider_pgtrickle.dvm.operators.recursion import Recursion, graft, joined_columns
+from airflow_provider_pgtrickle.dvm.operators.recursion import Recursion, graft, joined_columns, joined_sources
 from airflow_provider_pgtrickle.dvm.operators.rederive import rederived
 from airflow_provider_pgtrickle.dvm.operators.stored import Stored
 from airflow_provider_pgtrickle.dvm.operators.walk import Lookup
@@ -45,6 +45,10 @@ class Recursive(Sink):
     @property
     def lookups(self) -> tuple[tuple[str, ...], ...]:
         return (self._lookup.matched,) if self._lookup.matched else ()
+
+    @property
+    def walked(self) -> frozenset[tuple[str, tuple[str, ...]]]:
+        return joined_sources(self._core.step, self._core.itself)
 
     def delta(self, d: Differ) -> Node | None:
         change = rederived(d, self._core, self._lookup)

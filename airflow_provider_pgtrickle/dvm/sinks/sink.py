@@ -55,6 +55,11 @@ class Sink:
         return ()
 
     @property
+    def walked(self) -> frozenset[tuple[str, tuple[str, ...]]]:
+        """(source key, columns) by which rows of a source are looked up, where no key set in the plan says so."""
+        return frozenset()
+
+    @property
     def because(self) -> str | None:
         """Why this sink and none that does less, where that can be said."""
         return None

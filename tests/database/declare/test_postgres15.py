@@ -37,3 +37,19 @@ def test_it_is_created_altered_rebuilt_read_and_dropped(dsn15: str) -> None:
         assert difference(conn, "parted", READER) == 0
         pt.drop_stream_table("order_totals", cascade=True)
         assert traces(conn) == NO_TRACES
+
+
+def test_equal_texts_that_differ_are_no_matter_for_a_recursion_by_union(dsn15: str) -> None:
+    """PostgreSQL keeps one of them, and says not which."""
+    reached = (
+        "WITH RECURSIVE r AS (SELECT name FROM folder WHERE within IS NULL"
+        " UNION SELECT f.name FROM folder f JOIN r ON f.within = r.name) SELECT name FROM r"
+    )
+    with PgTrickle(dsn15) as pt, psycopg.connect(dsn15, autocommit=True) as conn:
+        pt.install()
+        conn.execute("CREATE TABLE folder (name text, within text)")
+        assert pt.validate_query(reached).sink == "delete and rederive"
+        conn.execute("CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+        conn.execute("ALTER TABLE folder ALTER name TYPE text COLLATE loose, ALTER within TYPE text COLLATE loose")
+        refused = pt.validate_query(reached)
+        assert (refused.sink, "look different" in str(refused)) == ("recompute", True)
