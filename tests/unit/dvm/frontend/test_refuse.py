@@ -1,0 +1,48 @@
+"""What can't be a stream table, or can't be maintained, is named before anything is built."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_pgtrickle.dvm import Reason
+from airflow_provider_pgtrickle.dvm.frontend.refuse import refuse
+from airflow_provider_pgtrickle.dvm.reasons import Refused
+from airflow_provider_pgtrickle.errors import QueryError
+from tests.unit.dvm.shop import rewritten, schema, table, view
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELECT a.id FROM public.a WHERE a.v < random()", Reason.VOLATILE_FUNCTION),
+        ("SELECT a.id, now() AS n FROM public.a", Reason.TIME_DEPENDENT),
+        ("SELECT a.id, CURRENT_DATE AS n FROM public.a", Reason.TIME_DEPENDENT),
+        ("SELECT x.id FROM (SELECT a.id FROM public.a LIMIT 3) x", Reason.LIMIT_WITHOUT_ORDER),
+        ("SELECT f(x.*) AS y FROM (SELECT a.id FROM public.a) x", Reason.WHOLE_ROW),
+    ],
+)
+def test_what_has_no_difference_is_refused_by_name(query: str, reason: Reason) -> None:
+    refusal = view(query).refusal
+    assert refusal is not None
+    assert refusal.reason is reason
+    assert refusal.remedy
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.id FROM public.a LIMIT 3",
+        "SELECT a.id FROM public.a FOR UPDATE",
+        "SELECT a.id FROM public.a TABLESAMPLE bernoulli (10)",
+    ],
+)
+def test_what_can_be_no_stream_table_at_all_is_an_error_with_a_remedy(query: str) -> None:
+    with pytest.raises(QueryError) as found:
+        view(query)
+    assert found.value.remedy
+
+
+@pytest.mark.parametrize("kind", ["MATVIEW", "FOREIGN_TABLE", "UNLOGGED_TABLE"])
+def test_a_source_without_triggers_is_refused(kind: str) -> None:
+    with pytest.raises(Refused, match="can't have triggers"):
+        rewritten(refuse, "SELECT a.id FROM public.a", schema(table("a", kind=kind)))

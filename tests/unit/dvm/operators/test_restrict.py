@@ -1,0 +1,53 @@
+"""R ⋉ K: the rows of R whose key columns occur in K; NULL matches NULL where K groups, nothing where it joins."""
+
+from __future__ import annotations
+
+from airflow_provider_pgtrickle.dvm.differ import Differ, keys_from
+from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.dvm.operators.scan import Scan
+from tests.unit.dvm.algebra import first
+from tests.unit.dvm.shop import view
+
+TABLE = "SELECT a.id, a.g, a.v FROM public.a"
+
+
+def _sql(node: Node) -> str:
+    made = view(TABLE)
+    return made.render(node, made.example_binding())
+
+
+def _restricted(*columns: str, null_matches: bool = True) -> str:
+    scan = first(TABLE, Scan)
+    change = Differ(["1"]).delta(scan)
+    assert change is not None
+    keys = keys_from(change, columns, null_matches=null_matches)
+    assert keys is not None
+    return _sql(Restrict(scan, keys))
+
+
+def test_a_key_that_is_never_null_is_compared_as_it_is() -> None:
+    assert "IS NULL" not in _restricted("id")
+
+
+def test_a_null_of_a_grouping_finds_the_nulls() -> None:
+    assert '"g" IS NULL AND EXISTS' in _restricted("g")
+
+
+def test_a_null_of_a_join_finds_nothing() -> None:
+    assert "IS NULL AND" not in _restricted("g", null_matches=False)
+
+
+def test_several_columns_that_may_be_null_are_compared_as_one_record() -> None:
+    assert "SELECT ROW(" in _restricted("g", "v")
+
+
+def test_what_is_asked_of_a_table_is_a_hint_at_its_leaf() -> None:
+    scan = first(TABLE, Scan)
+    change = Differ(["1"]).delta(scan)
+    assert change is not None
+    keys = keys_from(change, ["id"])
+    assert keys is not None
+    hint = scan.restrict(keys)
+    assert isinstance(hint, Restrict)
+    assert not hint.exact
