@@ -365,6 +365,25 @@ def with_values(draw: st.DrawFn, scope: Scope) -> Relation:
     return select(draw(_outputs(child.of(a) + value.of(v))), f"FROM {source}")
 
 
+@st.composite
+def recursive(draw: st.DrawFn, scope: Scope) -> Relation:
+    """A walk that counts its steps, so that it ends whatever it walks on."""
+    child = draw(relations(scope.below))
+    name, a, b = scope.alias("w"), scope.alias("x"), scope.alias("y")
+    pairs = [(x, y) for x in child.scalars for y in child.scalars if x.kind is y.kind and key(x) is x and key(y) is y]
+    if not pairs:
+        return draw(filtered(scope))
+    here, there = draw(st.sampled_from(pairs))
+    word = draw(st.sampled_from(("UNION ALL", "UNION")))
+    begin = f"SELECT {here.of(a).name}, 0 FROM {child.aliased(a)} {draw(_where(child.of(a)))}".rstrip()
+    step = (
+        f"SELECT {here.of(b).name}, {name}.depth + 1 FROM {name} JOIN {child.aliased(b)}"
+        f" ON {there.of(b).name} = {name}.at WHERE {name}.depth < 2"
+    )
+    shown = select([Column(f"{name}.at", here.kind), Column(f"{name}.depth", INT)], f"FROM {name}")
+    return Relation(f"WITH RECURSIVE {name}(at, depth) AS ({begin} {word} {step}) {shown.text}", shown.columns)
+
+
 OPERATORS: tuple[Callable[[Scope], st.SearchStrategy[Relation]], ...] = (
     filtered,
     joined,
@@ -380,5 +399,6 @@ OPERATORS: tuple[Callable[[Scope], st.SearchStrategy[Relation]], ...] = (
     with_array,
     multiplied,
     joined_using,
+    recursive,
 )
 """Simplest first: what a failure shrinks to. A new operator is one function and one line."""
