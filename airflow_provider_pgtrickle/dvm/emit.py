@@ -302,7 +302,7 @@ class Emitter:
                 both = [side(1, "new", "'I'"), side(-1, "new", "'D'")]
             else:
                 both = [side(1, "new", "'I', 'U'"), side(-1, "old", "'U', 'D'")]
-            self._ctes[name] = f"({' UNION ALL '.join(both)})"
+            self._ctes[name] = f"NOT MATERIALIZED ({' UNION ALL '.join(both)})"
         return name
 
     def _pending_changes(self, source: Source, pending: Pending) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -38,6 +40,8 @@ class Computation:
     """The executors write into the stage table instead of sending their rows to the driver."""
     slices: tuple[str, ...] = ()
     """Statements whose bag union is `sql`, one for each parallel read; empty: one read."""
+    planner: tuple[tuple[str, str], ...] = ()
+    """PostgreSQL's planner settings for `sql`."""
     spark: SparkPlan | None = None
     """The same rows computed by Spark from smaller reads, where that pays; an executor may do without."""
 
@@ -91,6 +95,22 @@ class PostgresExecutor:
 
 def read_arrow(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation) -> pa.Table:
     """Run the computation's statement in `conn`'s transaction; the row ids are added here."""
+    with _planning(conn, computation.planner):
+        return _read(conn, computation)
+
+
+@contextmanager
+def _planning(conn: psycopg.Connection[tuple[Any, ...]], planner: tuple[tuple[str, str], ...]) -> Iterator[None]:
+    """These settings, for one statement of the transaction."""
+    change = "SELECT pg_catalog.current_setting(%(name)s), pg_catalog.set_config(%(name)s, %(value)s, true)"
+    before = [(name, conn.execute(change, {"name": name, "value": value}).fetchone()) for name, value in planner]
+    yield
+    for name, row in before:
+        assert row is not None
+        conn.execute(change, {"name": name, "value": row[0]})
+
+
+def _read(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation) -> pa.Table:
     columns = sql.SQL(", ").join(map(sql.Identifier, computation.columns))
     statement = sql.SQL('SELECT "__pgt_w"::int, "__pgt_key" {} {} FROM ({}) c').format(
         sql.SQL("," if computation.columns else ""), columns, sql.SQL(computation.sql)

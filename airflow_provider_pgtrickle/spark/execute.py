@@ -64,6 +64,7 @@ class SparkExecutor:
         # In Spark the columns go by position: their own names may differ in case only.
         names = tuple(f"c{n}" for n in range(len(computation.columns)))
         leaf = Leaf(computation.sql, computation.slices, (WEIGHT, KEY, *names))
+        snapshot = replace(snapshot, planner=computation.planner)
         return self._staged(meter, with_row_id(meter.read(snapshot, leaf), names), computation, stage)
 
     def _staged(self, meter: Meter, rows: DataFrame, computation: Computation, stage: StageTarget | None) -> Staged:

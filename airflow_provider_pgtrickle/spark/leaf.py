@@ -32,6 +32,8 @@ class Snapshot:
 
     jdbc: JdbcTarget
     snapshot_id: str
+    planner: tuple[tuple[str, str], ...] = ()
+    """Planner settings of its readers."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def read(spark: SparkSession, snapshot: Snapshot, leaf: Leaf) -> DataFrame:
     """The leaf's rows. Nothing is pushed into its SQL: what is to run in PostgreSQL stands there already."""
     queries = leaf.slices or (leaf.sql,)
     if is_connect(spark):
-        enter = session_init(snapshot.snapshot_id)
+        enter = session_init(snapshot)
         return read_copied(spark, portable_dsn(snapshot.jdbc), enter, queries, leaf.columns)
     frames = [_partition(spark, snapshot, text, leaf.columns) for text in queries]
     return functools.reduce(lambda left, right: left.unionAll(right), frames)
@@ -60,17 +62,19 @@ def portable_dsn(jdbc: JdbcTarget) -> str:
     return make_conninfo(jdbc.url.removeprefix("jdbc:"), **parameters)
 
 
-def session_init(snapshot_id: str) -> str:
+def session_init(snapshot: Snapshot) -> str:
     """The statements with which a reader enters the snapshot.
 
     They run in the transaction that the read goes on in: with a fetch size set, Spark turns auto-commit off first.
     """
+    settings = {**PINNED, **dict(snapshot.planner)}
     pinned = [
-        sql.SQL("SET LOCAL {} = {}").format(sql.Identifier(name), sql.Literal(value)) for name, value in PINNED.items()
+        sql.SQL("SET LOCAL {} = {}").format(sql.Identifier(name), sql.Literal(value))
+        for name, value in settings.items()
     ]
     statements = [
         sql.SQL("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"),
-        sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot_id)),
+        sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot.snapshot_id)),
         *pinned,
     ]
     return sql.SQL("; ").join(statements).as_string(None)
@@ -82,7 +86,7 @@ def _partition(spark: SparkSession, snapshot: Snapshot, text: str, columns: Sequ
         "url": snapshot.jdbc.url,
         "driver": "org.postgresql.Driver",
         "query": _named(escape_placeholders(text), columns),
-        "sessionInitStatement": session_init(snapshot.snapshot_id),
+        "sessionInitStatement": session_init(snapshot),
         "fetchsize": str(_FETCH_ROWS),
         "pushDownPredicate": "false",
     }

@@ -19,7 +19,7 @@ INSERT INTO blocked VALUES ('b', 2), (NULL, 3);
 INSERT INTO clicks VALUES (NULL, 3), (NULL, 3);
 
 -- delta
-WITH "__pgt_window_clicks" AS (
+WITH "__pgt_window_clicks" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
     "new_page" AS "page",
@@ -39,7 +39,7 @@ WITH "__pgt_window_clicks" AS (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_window_blocked" AS (
+), "__pgt_window_blocked" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
     "new_page" AS "page",

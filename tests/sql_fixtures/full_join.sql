@@ -20,7 +20,7 @@ INSERT INTO customers VALUES (4, 'Di', 'FR');
 INSERT INTO orders VALUES (6, 4, 2.00, NULL), (7, 4, 3.00, NULL);
 
 -- delta
-WITH "__pgt_window_orders" AS (
+WITH "__pgt_window_orders" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
     "new_id" AS "id",
@@ -40,7 +40,7 @@ WITH "__pgt_window_orders" AS (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_window_customers" AS (
+), "__pgt_window_customers" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
     "new_id" AS "id",

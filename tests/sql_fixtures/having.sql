@@ -19,7 +19,7 @@ DELETE FROM orders;
 INSERT INTO orders VALUES (9, NULL, NULL, NULL);
 
 -- delta
-WITH "__pgt_window_orders" AS (
+WITH "__pgt_window_orders" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
     "new_id" AS "id",

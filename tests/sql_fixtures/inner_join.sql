@@ -20,7 +20,7 @@ INSERT INTO customers VALUES (4, 'Di', 'FR');
 INSERT INTO orders VALUES (6, 4, 2.00, NULL), (7, 4, 3.00, NULL);
 
 -- delta
-WITH "__pgt_window_orders" AS (
+WITH "__pgt_window_orders" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
     "new_id" AS "id",
@@ -49,7 +49,7 @@ WITH "__pgt_window_orders" AS (
     __pgt_q2."customer",
     __pgt_q2."amount"
   FROM "__pgt_window_orders" AS __pgt_q2
-), "__pgt_window_customers" AS (
+), "__pgt_window_customers" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
     "new_id" AS "id",

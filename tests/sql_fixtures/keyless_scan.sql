@@ -19,7 +19,7 @@ INSERT INTO blocked VALUES ('b', 2), (NULL, 3);
 INSERT INTO clicks VALUES (NULL, 3), (NULL, 3);
 
 -- delta
-WITH "__pgt_window_clicks" AS (
+WITH "__pgt_window_clicks" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
     "new_page" AS "page",

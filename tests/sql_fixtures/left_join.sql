@@ -20,7 +20,7 @@ INSERT INTO customers VALUES (4, 'Di', 'FR');
 INSERT INTO orders VALUES (6, 4, 2.00, NULL), (7, 4, 3.00, NULL);
 
 -- delta
-WITH "__pgt_window_orders" AS (
+WITH "__pgt_window_orders" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
     "new_id" AS "id",
@@ -46,7 +46,7 @@ WITH "__pgt_window_orders" AS (
     __pgt_q2."id",
     __pgt_q2."customer"
   FROM "__pgt_window_orders" AS __pgt_q2
-), "__pgt_window_customers" AS (
+), "__pgt_window_customers" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
     "new_id" AS "id",
@@ -118,6 +118,14 @@ WITH "__pgt_window_orders" AS (
         FROM "__pgt_part_2" AS __pgt_q12
       )
   ) AS __pgt_q10
+), "__pgt_part_4" AS MATERIALIZED (
+  SELECT
+    __pgt_q18."customer" AS "k1"
+  FROM "__pgt_delta_3" AS __pgt_q18
+  WHERE
+    (
+      __pgt_q18."customer"
+    ) IS NOT NULL
 ), "__pgt_old_customers" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -210,7 +218,7 @@ FROM (
       ) IN (
         SELECT
           __pgt_q17."k1"
-        FROM "__pgt_part_2" AS __pgt_q17
+        FROM "__pgt_part_4" AS __pgt_q17
       )
   ) AS __pgt_q14
     ON (
@@ -218,16 +226,16 @@ FROM (
     )
   UNION ALL
   SELECT
-    -__pgt_q18."__pgt_w" AS "__pgt_w",
-    __pgt_q18."id",
-    __pgt_q18."customer",
-    __pgt_q19."id_2",
-    __pgt_q19."name"
-  FROM "__pgt_delta_3" AS __pgt_q18
+    -__pgt_q19."__pgt_w" AS "__pgt_w",
+    __pgt_q19."id",
+    __pgt_q19."customer",
+    __pgt_q20."id_2",
+    __pgt_q20."name"
+  FROM "__pgt_delta_3" AS __pgt_q19
   LEFT JOIN (
     SELECT
-      __pgt_q23."id" AS "id_2",
-      __pgt_q23."name" AS "name"
+      __pgt_q24."id" AS "id_2",
+      __pgt_q24."name" AS "name"
     FROM (
       SELECT
         "id",
@@ -247,8 +255,8 @@ FROM (
           t."id"
         ) IN (
           SELECT
-            __pgt_q22."k1"
-          FROM "__pgt_part_2" AS __pgt_q22
+            __pgt_q23."k1"
+          FROM "__pgt_part_4" AS __pgt_q23
         )
       UNION ALL
       SELECT
@@ -277,8 +285,8 @@ FROM (
               t."id"
             ) IN (
               SELECT
-                __pgt_q20."k1"
-              FROM "__pgt_part_2" AS __pgt_q20
+                __pgt_q21."k1"
+              FROM "__pgt_part_4" AS __pgt_q21
             )
           UNION ALL
           SELECT
@@ -291,8 +299,8 @@ FROM (
               c."id"
             ) IN (
               SELECT
-                __pgt_q21."k1"
-              FROM "__pgt_part_2" AS __pgt_q21
+                __pgt_q22."k1"
+              FROM "__pgt_part_4" AS __pgt_q22
             )
         ) AS s
         GROUP BY
@@ -301,9 +309,9 @@ FROM (
         HAVING
           SUM(s."__pgt_w") > 0
       ) AS u
-    ) AS __pgt_q23
-  ) AS __pgt_q19
+    ) AS __pgt_q24
+  ) AS __pgt_q20
     ON (
-      __pgt_q19."id_2" = __pgt_q18."customer"
+      __pgt_q20."id_2" = __pgt_q19."customer"
     )
 ) AS __pgt_q1

@@ -19,7 +19,7 @@ DELETE FROM orders;
 INSERT INTO orders VALUES (9, NULL, NULL, NULL);
 
 -- delta
-WITH "__pgt_window_orders" AS (
+WITH "__pgt_window_orders" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
     "new_id" AS "id",
@@ -168,9 +168,33 @@ WITH "__pgt_window_orders" AS (
       __pgt_q6."customer"
     ) IS NOT NULL
 ), "__pgt_part_5" AS MATERIALIZED (
+  SELECT DISTINCT
+    __pgt_q23."id" AS "k1"
+  FROM (
+    SELECT
+      __pgt_q24."id"
+    FROM (
+      SELECT
+        __pgt_q25."id" AS "id"
+      FROM "shop"."customers" AS __pgt_q25
+    ) AS __pgt_q24
+    WHERE
+      (
+        __pgt_q24."id"
+      ) IN (
+        SELECT
+          __pgt_q26."k1"
+        FROM "__pgt_part_4" AS __pgt_q26
+      )
+  ) AS __pgt_q23
+  WHERE
+    (
+      __pgt_q23."id"
+    ) IS NOT NULL
+), "__pgt_part_6" AS MATERIALIZED (
   SELECT
-    AVG(__pgt_q34."amount") AS "agg"
-  FROM "__pgt_old_orders" AS __pgt_q34
+    AVG(__pgt_q38."amount") AS "agg"
+  FROM "__pgt_old_orders" AS __pgt_q38
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -180,10 +204,10 @@ FROM (
   SELECT
     1 AS "__pgt_w",
     __pgt_q2."id",
-    __pgt_q24."id_2",
-    __pgt_q24."customer",
-    __pgt_q24."amount",
-    __pgt_q24."agg"
+    __pgt_q28."id_2",
+    __pgt_q28."customer",
+    __pgt_q28."amount",
+    __pgt_q28."agg"
   FROM (
     SELECT
       __pgt_q3."id"
@@ -206,7 +230,7 @@ FROM (
       __pgt_q19."id_2",
       __pgt_q19."customer",
       __pgt_q19."amount",
-      __pgt_q23."agg"
+      __pgt_q27."agg"
     FROM (
       SELECT
         __pgt_q20."id_2",
@@ -225,56 +249,56 @@ FROM (
         ) IN (
           SELECT
             __pgt_q22."k1"
-          FROM "__pgt_part_4" AS __pgt_q22
+          FROM "__pgt_part_5" AS __pgt_q22
         )
     ) AS __pgt_q19
-    CROSS JOIN "__pgt_part_2" AS __pgt_q23
+    CROSS JOIN "__pgt_part_2" AS __pgt_q27
     WHERE
       (
         __pgt_q19."amount" > (
-          __pgt_q23."agg"
+          __pgt_q27."agg"
         )
       )
-  ) AS __pgt_q24
+  ) AS __pgt_q28
     ON (
-      __pgt_q24."customer" = __pgt_q2."id"
+      __pgt_q28."customer" = __pgt_q2."id"
     )
   UNION ALL
   SELECT
     -1 AS "__pgt_w",
-    __pgt_q25."id",
-    __pgt_q36."id_2",
-    __pgt_q36."customer",
-    __pgt_q36."amount",
-    __pgt_q36."agg"
+    __pgt_q29."id",
+    __pgt_q40."id_2",
+    __pgt_q40."customer",
+    __pgt_q40."amount",
+    __pgt_q40."agg"
   FROM (
     SELECT
-      __pgt_q26."id"
+      __pgt_q30."id"
     FROM (
       SELECT
-        __pgt_q27."id" AS "id"
-      FROM "shop"."customers" AS __pgt_q27
-    ) AS __pgt_q26
+        __pgt_q31."id" AS "id"
+      FROM "shop"."customers" AS __pgt_q31
+    ) AS __pgt_q30
     WHERE
       (
-        __pgt_q26."id"
+        __pgt_q30."id"
       ) IN (
         SELECT
-          __pgt_q28."k1"
-        FROM "__pgt_part_4" AS __pgt_q28
+          __pgt_q32."k1"
+        FROM "__pgt_part_4" AS __pgt_q32
       )
-  ) AS __pgt_q25
+  ) AS __pgt_q29
   LEFT JOIN (
     SELECT
-      __pgt_q29."id_2",
-      __pgt_q29."customer",
-      __pgt_q29."amount",
-      __pgt_q35."agg"
+      __pgt_q33."id_2",
+      __pgt_q33."customer",
+      __pgt_q33."amount",
+      __pgt_q39."agg"
     FROM (
       SELECT
-        __pgt_q33."id" AS "id_2",
-        __pgt_q33."customer" AS "customer",
-        __pgt_q33."amount" AS "amount"
+        __pgt_q37."id" AS "id_2",
+        __pgt_q37."customer" AS "customer",
+        __pgt_q37."amount" AS "amount"
       FROM (
         SELECT
           "id",
@@ -295,8 +319,8 @@ FROM (
             t."customer"
           ) IN (
             SELECT
-              __pgt_q32."k1"
-            FROM "__pgt_part_4" AS __pgt_q32
+              __pgt_q36."k1"
+            FROM "__pgt_part_5" AS __pgt_q36
           )
         UNION ALL
         SELECT
@@ -328,8 +352,8 @@ FROM (
                 t."customer"
               ) IN (
                 SELECT
-                  __pgt_q30."k1"
-                FROM "__pgt_part_4" AS __pgt_q30
+                  __pgt_q34."k1"
+                FROM "__pgt_part_5" AS __pgt_q34
               )
             UNION ALL
             SELECT
@@ -343,8 +367,8 @@ FROM (
                 c."customer"
               ) IN (
                 SELECT
-                  __pgt_q31."k1"
-                FROM "__pgt_part_4" AS __pgt_q31
+                  __pgt_q35."k1"
+                FROM "__pgt_part_5" AS __pgt_q35
               )
           ) AS s
           GROUP BY
@@ -354,17 +378,17 @@ FROM (
           HAVING
             SUM(s."__pgt_w") > 0
         ) AS u
-      ) AS __pgt_q33
-    ) AS __pgt_q29
-    CROSS JOIN "__pgt_part_5" AS __pgt_q35
+      ) AS __pgt_q37
+    ) AS __pgt_q33
+    CROSS JOIN "__pgt_part_6" AS __pgt_q39
     WHERE
       (
-        __pgt_q29."amount" > (
-          __pgt_q35."agg"
+        __pgt_q33."amount" > (
+          __pgt_q39."agg"
         )
       )
-  ) AS __pgt_q36
+  ) AS __pgt_q40
     ON (
-      __pgt_q36."customer" = __pgt_q25."id"
+      __pgt_q40."customer" = __pgt_q29."id"
     )
 ) AS __pgt_q1

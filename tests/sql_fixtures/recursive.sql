@@ -15,7 +15,7 @@ UPDATE node SET parent = 4 WHERE id = 3;
 DELETE FROM node WHERE id = 4;
 
 -- delta
-WITH "__pgt_window_node" AS (
+WITH "__pgt_window_node" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
     "new_id" AS "id",

@@ -15,7 +15,7 @@ INSERT INTO needs VALUES ('car', 'wheel', 1), ('nut', 'steel', 0.01);
 DELETE FROM needs WHERE part = 'engine';
 
 -- delta
-WITH "__pgt_window_needs" AS (
+WITH "__pgt_window_needs" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
     "new_whole" AS "whole",

@@ -16,7 +16,7 @@ UPDATE node SET name = 'root' WHERE id = 1;
 DELETE FROM node WHERE id = 4;
 
 -- delta
-WITH "__pgt_window_node" AS (
+WITH "__pgt_window_node" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
     "new_id" AS "id",

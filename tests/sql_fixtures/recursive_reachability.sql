@@ -21,7 +21,7 @@ UPDATE edge SET src = 8 WHERE src = 1;
 DELETE FROM root WHERE id = 2;
 
 -- delta
-WITH "__pgt_window_edge" AS (
+WITH "__pgt_window_edge" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
     "new_src" AS "src",

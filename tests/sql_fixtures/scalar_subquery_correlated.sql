@@ -20,7 +20,7 @@ INSERT INTO customers VALUES (4, 'Di', 'FR');
 INSERT INTO orders VALUES (6, 4, 2.00, NULL), (7, 4, 3.00, NULL);
 
 -- delta
-WITH "__pgt_window_customers" AS (
+WITH "__pgt_window_customers" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
     "new_id" AS "id"
@@ -51,7 +51,7 @@ WITH "__pgt_window_customers" AS (
     (
       __pgt_q10."id"
     ) IS NOT NULL
-), "__pgt_window_orders" AS (
+), "__pgt_window_orders" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
     "new_id" AS "id",
@@ -73,8 +73,59 @@ WITH "__pgt_window_customers" AS (
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
 ), "__pgt_part_3" AS MATERIALIZED (
   SELECT
-    __pgt_q22."customer" AS "tie"
-  FROM "__pgt_window_orders" AS __pgt_q22
+    __pgt_q15."customer" AS "k1"
+  FROM "__pgt_window_orders" AS __pgt_q15
+  WHERE
+    (
+      __pgt_q15."customer"
+    ) IS NOT NULL
+), "__pgt_delta_4" AS MATERIALIZED (
+  SELECT
+    1 AS "__pgt_w",
+    __pgt_q11."id"
+  FROM (
+    SELECT
+      __pgt_q12."id"
+    FROM (
+      SELECT
+        __pgt_q13."id" AS "id"
+      FROM "shop"."customers" AS __pgt_q13
+    ) AS __pgt_q12
+    WHERE
+      (
+        __pgt_q12."id"
+      ) IN (
+        SELECT
+          __pgt_q14."k1"
+        FROM "__pgt_part_3" AS __pgt_q14
+      )
+  ) AS __pgt_q11
+  UNION ALL
+  SELECT
+    -__pgt_q16."__pgt_w" AS "__pgt_w",
+    __pgt_q16."id"
+  FROM (
+    SELECT
+      __pgt_q17."__pgt_w",
+      __pgt_q17."id"
+    FROM "__pgt_delta_1" AS __pgt_q17
+    WHERE
+      (
+        __pgt_q17."id"
+      ) IN (
+        SELECT
+          __pgt_q18."k1"
+        FROM "__pgt_part_3" AS __pgt_q18
+      )
+  ) AS __pgt_q16
+), "__pgt_part_5" AS MATERIALIZED (
+  SELECT
+    __pgt_q25."id" AS "k1"
+  FROM "__pgt_delta_4" AS __pgt_q25
+  WHERE
+    (
+      __pgt_q25."id"
+    ) IS NOT NULL
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -126,325 +177,6 @@ WITH "__pgt_window_customers" AS (
     HAVING
       SUM(s."__pgt_w") > 0
   ) AS u
-), "__pgt_part_4" AS MATERIALIZED (
-  SELECT
-    __pgt_q15."tie" AS "k1"
-  FROM (
-    SELECT
-      1 AS "__pgt_w",
-      __pgt_q16."tie",
-      __pgt_q16."agg"
-    FROM (
-      SELECT
-        __pgt_q17."tie",
-        __pgt_q17."agg"
-      FROM (
-        SELECT
-          __pgt_q18."customer" AS "tie",
-          COUNT(*) AS "agg"
-        FROM (
-          SELECT
-            __pgt_q19."id_2",
-            __pgt_q19."customer"
-          FROM (
-            SELECT
-              __pgt_q20."id" AS "id_2",
-              __pgt_q20."customer" AS "customer"
-            FROM "shop"."orders" AS __pgt_q20
-          ) AS __pgt_q19
-          WHERE
-            (
-              __pgt_q19."customer"
-            ) IN (
-              SELECT
-                __pgt_q21."tie"
-              FROM "__pgt_part_3" AS __pgt_q21
-            )
-          UNION ALL
-          SELECT
-            __pgt_q19."id_2",
-            __pgt_q19."customer"
-          FROM (
-            SELECT
-              __pgt_q20."id" AS "id_2",
-              __pgt_q20."customer" AS "customer"
-            FROM "shop"."orders" AS __pgt_q20
-          ) AS __pgt_q19
-          WHERE
-            __pgt_q19."customer" IS NULL
-            AND EXISTS(
-              SELECT
-                1
-              FROM "__pgt_part_3" AS __pgt_q23
-              WHERE
-                __pgt_q23."tie" IS NULL
-            )
-        ) AS __pgt_q18
-        GROUP BY
-          __pgt_q18."customer"
-      ) AS __pgt_q17
-      WHERE
-        (
-          (
-            __pgt_q17."tie"
-          ) IN (
-            SELECT
-              __pgt_q24."tie"
-            FROM "__pgt_part_3" AS __pgt_q24
-          )
-        )
-        OR (
-          __pgt_q17."tie" IS NULL
-          AND EXISTS(
-            SELECT
-              1
-            FROM "__pgt_part_3" AS __pgt_q25
-            WHERE
-              __pgt_q25."tie" IS NULL
-          )
-        )
-    ) AS __pgt_q16
-    UNION ALL
-    SELECT
-      -1 AS "__pgt_w",
-      __pgt_q26."tie",
-      __pgt_q26."agg"
-    FROM (
-      SELECT
-        __pgt_q27."tie",
-        __pgt_q27."agg"
-      FROM (
-        SELECT
-          __pgt_q28."customer" AS "tie",
-          COUNT(*) AS "agg"
-        FROM (
-          SELECT
-            __pgt_q32."id" AS "id_2",
-            __pgt_q32."customer" AS "customer"
-          FROM (
-            SELECT
-              "id",
-              "customer"
-            FROM "shop"."orders" AS t
-            WHERE
-              NOT (
-                (
-                  t."id"
-                ) IN (
-                  SELECT
-                    "id"
-                  FROM "__pgt_window_orders"
-                )
-              )
-              AND (
-                t."customer"
-              ) IN (
-                SELECT
-                  __pgt_q31."tie"
-                FROM "__pgt_part_3" AS __pgt_q31
-              )
-            UNION ALL
-            SELECT
-              u."id",
-              u."customer"
-            FROM (
-              SELECT
-                s."id" AS "id",
-                s."customer" AS "customer",
-                SUM(s."__pgt_w") AS __pgt_n
-              FROM (
-                SELECT
-                  1 AS "__pgt_w",
-                  "id",
-                  "customer"
-                FROM "shop"."orders" AS t
-                WHERE
-                  (
-                    t."id"
-                  ) IN (
-                    SELECT
-                      "id"
-                    FROM "__pgt_window_orders"
-                  )
-                  AND (
-                    t."customer"
-                  ) IN (
-                    SELECT
-                      __pgt_q29."tie"
-                    FROM "__pgt_part_3" AS __pgt_q29
-                  )
-                UNION ALL
-                SELECT
-                  -"__pgt_w",
-                  "id",
-                  "customer"
-                FROM "__pgt_window_orders" AS c
-                WHERE
-                  (
-                    c."customer"
-                  ) IN (
-                    SELECT
-                      __pgt_q30."tie"
-                    FROM "__pgt_part_3" AS __pgt_q30
-                  )
-              ) AS s
-              GROUP BY
-                s."id",
-                s."customer"
-              HAVING
-                SUM(s."__pgt_w") > 0
-            ) AS u
-          ) AS __pgt_q32
-          UNION ALL
-          SELECT
-            __pgt_q36."id" AS "id_2",
-            __pgt_q36."customer" AS "customer"
-          FROM (
-            SELECT
-              "id",
-              "customer"
-            FROM "shop"."orders" AS t
-            WHERE
-              NOT (
-                (
-                  t."id"
-                ) IN (
-                  SELECT
-                    "id"
-                  FROM "__pgt_window_orders"
-                )
-              )
-              AND t."customer" IS NULL
-              AND EXISTS(
-                SELECT
-                  1
-                FROM "__pgt_part_3" AS __pgt_q35
-                WHERE
-                  __pgt_q35."tie" IS NULL
-              )
-            UNION ALL
-            SELECT
-              u."id",
-              u."customer"
-            FROM (
-              SELECT
-                s."id" AS "id",
-                s."customer" AS "customer",
-                SUM(s."__pgt_w") AS __pgt_n
-              FROM (
-                SELECT
-                  1 AS "__pgt_w",
-                  "id",
-                  "customer"
-                FROM "shop"."orders" AS t
-                WHERE
-                  (
-                    t."id"
-                  ) IN (
-                    SELECT
-                      "id"
-                    FROM "__pgt_window_orders"
-                  )
-                  AND t."customer" IS NULL
-                  AND EXISTS(
-                    SELECT
-                      1
-                    FROM "__pgt_part_3" AS __pgt_q33
-                    WHERE
-                      __pgt_q33."tie" IS NULL
-                  )
-                UNION ALL
-                SELECT
-                  -"__pgt_w",
-                  "id",
-                  "customer"
-                FROM "__pgt_window_orders" AS c
-                WHERE
-                  c."customer" IS NULL
-                  AND EXISTS(
-                    SELECT
-                      1
-                    FROM "__pgt_part_3" AS __pgt_q34
-                    WHERE
-                      __pgt_q34."tie" IS NULL
-                  )
-              ) AS s
-              GROUP BY
-                s."id",
-                s."customer"
-              HAVING
-                SUM(s."__pgt_w") > 0
-            ) AS u
-          ) AS __pgt_q36
-        ) AS __pgt_q28
-        GROUP BY
-          __pgt_q28."customer"
-      ) AS __pgt_q27
-      WHERE
-        (
-          (
-            __pgt_q27."tie"
-          ) IN (
-            SELECT
-              __pgt_q37."tie"
-            FROM "__pgt_part_3" AS __pgt_q37
-          )
-        )
-        OR (
-          __pgt_q27."tie" IS NULL
-          AND EXISTS(
-            SELECT
-              1
-            FROM "__pgt_part_3" AS __pgt_q38
-            WHERE
-              __pgt_q38."tie" IS NULL
-          )
-        )
-    ) AS __pgt_q26
-  ) AS __pgt_q15
-  WHERE
-    (
-      __pgt_q15."tie"
-    ) IS NOT NULL
-), "__pgt_delta_5" AS MATERIALIZED (
-  SELECT
-    1 AS "__pgt_w",
-    __pgt_q11."id"
-  FROM (
-    SELECT
-      __pgt_q12."id"
-    FROM (
-      SELECT
-        __pgt_q13."id" AS "id"
-      FROM "shop"."customers" AS __pgt_q13
-    ) AS __pgt_q12
-    WHERE
-      (
-        __pgt_q12."id"
-      ) IN (
-        SELECT
-          __pgt_q14."k1"
-        FROM "__pgt_part_4" AS __pgt_q14
-      )
-  ) AS __pgt_q11
-  UNION ALL
-  SELECT
-    -__pgt_q39."__pgt_w" AS "__pgt_w",
-    __pgt_q39."id"
-  FROM (
-    SELECT
-      __pgt_q40."__pgt_w",
-      __pgt_q40."id"
-    FROM "__pgt_delta_1" AS __pgt_q40
-    WHERE
-      (
-        __pgt_q40."id"
-      ) IN (
-        SELECT
-          __pgt_q41."k1"
-        FROM "__pgt_part_4" AS __pgt_q41
-      )
-  ) AS __pgt_q39
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -495,55 +227,55 @@ FROM (
       )
     UNION ALL
     SELECT
-      __pgt_q42."__pgt_w",
-      __pgt_q42."id",
-      __pgt_q43."tie",
-      __pgt_q43."agg"
-    FROM "__pgt_delta_5" AS __pgt_q42
+      __pgt_q19."__pgt_w",
+      __pgt_q19."id",
+      __pgt_q20."tie",
+      __pgt_q20."agg"
+    FROM "__pgt_delta_4" AS __pgt_q19
     LEFT JOIN (
       SELECT
-        __pgt_q44."customer" AS "tie",
+        __pgt_q21."customer" AS "tie",
         COUNT(*) AS "agg"
       FROM (
         SELECT
-          __pgt_q45."id_2",
-          __pgt_q45."customer"
+          __pgt_q22."id_2",
+          __pgt_q22."customer"
         FROM (
           SELECT
-            __pgt_q46."id" AS "id_2",
-            __pgt_q46."customer" AS "customer"
-          FROM "shop"."orders" AS __pgt_q46
-        ) AS __pgt_q45
+            __pgt_q23."id" AS "id_2",
+            __pgt_q23."customer" AS "customer"
+          FROM "shop"."orders" AS __pgt_q23
+        ) AS __pgt_q22
         WHERE
           (
-            __pgt_q45."customer"
+            __pgt_q22."customer"
           ) IN (
             SELECT
-              __pgt_q47."k1"
-            FROM "__pgt_part_4" AS __pgt_q47
+              __pgt_q24."k1"
+            FROM "__pgt_part_5" AS __pgt_q24
           )
-      ) AS __pgt_q44
+      ) AS __pgt_q21
       GROUP BY
-        __pgt_q44."customer"
-    ) AS __pgt_q43
+        __pgt_q21."customer"
+    ) AS __pgt_q20
       ON (
-        __pgt_q42."id" = __pgt_q43."tie"
+        __pgt_q19."id" = __pgt_q20."tie"
       )
     UNION ALL
     SELECT
-      -__pgt_q48."__pgt_w" AS "__pgt_w",
-      __pgt_q48."id",
-      __pgt_q49."tie",
-      __pgt_q49."agg"
-    FROM "__pgt_delta_5" AS __pgt_q48
+      -__pgt_q26."__pgt_w" AS "__pgt_w",
+      __pgt_q26."id",
+      __pgt_q27."tie",
+      __pgt_q27."agg"
+    FROM "__pgt_delta_4" AS __pgt_q26
     LEFT JOIN (
       SELECT
-        __pgt_q50."customer" AS "tie",
+        __pgt_q28."customer" AS "tie",
         COUNT(*) AS "agg"
       FROM (
         SELECT
-          __pgt_q54."id" AS "id_2",
-          __pgt_q54."customer" AS "customer"
+          __pgt_q32."id" AS "id_2",
+          __pgt_q32."customer" AS "customer"
         FROM (
           SELECT
             "id",
@@ -563,8 +295,8 @@ FROM (
               t."customer"
             ) IN (
               SELECT
-                __pgt_q53."k1"
-              FROM "__pgt_part_4" AS __pgt_q53
+                __pgt_q31."k1"
+              FROM "__pgt_part_5" AS __pgt_q31
             )
           UNION ALL
           SELECT
@@ -593,8 +325,8 @@ FROM (
                   t."customer"
                 ) IN (
                   SELECT
-                    __pgt_q51."k1"
-                  FROM "__pgt_part_4" AS __pgt_q51
+                    __pgt_q29."k1"
+                  FROM "__pgt_part_5" AS __pgt_q29
                 )
               UNION ALL
               SELECT
@@ -607,8 +339,8 @@ FROM (
                   c."customer"
                 ) IN (
                   SELECT
-                    __pgt_q52."k1"
-                  FROM "__pgt_part_4" AS __pgt_q52
+                    __pgt_q30."k1"
+                  FROM "__pgt_part_5" AS __pgt_q30
                 )
             ) AS s
             GROUP BY
@@ -617,13 +349,13 @@ FROM (
             HAVING
               SUM(s."__pgt_w") > 0
           ) AS u
-        ) AS __pgt_q54
-      ) AS __pgt_q50
+        ) AS __pgt_q32
+      ) AS __pgt_q28
       GROUP BY
-        __pgt_q50."customer"
-    ) AS __pgt_q49
+        __pgt_q28."customer"
+    ) AS __pgt_q27
       ON (
-        __pgt_q48."id" = __pgt_q49."tie"
+        __pgt_q26."id" = __pgt_q27."tie"
       )
   ) AS __pgt_q2
 ) AS __pgt_q1

@@ -18,6 +18,7 @@ from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.keys import DistinctKeys
 from airflow_provider_pgtrickle.dvm.operators.project import Project
 from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.dvm.operators.touched import touched_keys
 from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.dvm.operators.weigh import Weigh, difference
 from airflow_provider_pgtrickle.dvm.rows import Rows
@@ -95,15 +96,12 @@ class OuterJoin(Node):
         if change_left is not None:
             terms.append(replace(self, left=change_left, right=self._reached(d, change_left, self.right)))
         if change_right is not None:
-            keys = expression_keys(change_right, self.reach)
-            rows = d.before(self.left, keys)
-            if keys is None:
-                right_new, right_old = self.right, d.old(self.right)
-            else:
-                over_right = keys.mapped(dict(self.pairs))
-                right_new, right_old = self.right, d.old(self.right)
-                if over_right is not None:
-                    right_new, right_old = right_new.restrict(over_right), right_old.restrict(over_right)
+            rows = d.before(self.left, touched_keys(d, self.right, self.reach))
+            right_new, right_old = self.right, d.old(self.right)
+            # Of the right side, only what these rows can meet: they are few where the left side is choosy.
+            met = expression_keys(rows, [(r, column(left)) for left, r in self.pairs])
+            if met is not None:
+                right_new, right_old = right_new.restrict(met), right_old.restrict(met)
             terms.append(Weigh(replace(self, left=rows, right=right_new), 1))
             terms.append(Weigh(replace(self, left=rows, right=right_old), -1))
         return UnionAll.of(terms) if terms else None
