@@ -13,11 +13,12 @@ from typing import Any
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_provider_pgtrickle.backends.package import application, compute_zip
+from airflow_provider_pgtrickle.backends.package import compute_zip
 from airflow_provider_pgtrickle.backends.request import RefreshRequest
 from airflow_provider_pgtrickle.errors import EnvironmentFault, PgTrickleError, TransientFault, UsageError
 from airflow_provider_pgtrickle.settings import Settings
 from airflow_provider_pgtrickle.spark.jars import jdbc_jar
+from airflow_provider_pgtrickle.spark.package import application
 
 _APPLICATION = "refresh.py"
 _QUIET = "log4j2.properties"

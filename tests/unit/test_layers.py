@@ -18,7 +18,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("catalog", "capture"),
     # Refreshing a changed definition declares it anew.
     ("declare",),
-    ("declare",),
     ("refresh",),
     ("spark",),
     ("health",),

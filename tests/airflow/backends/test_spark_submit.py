@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_pgtrickle.backends.package import application, compute_zip
+from airflow_provider_pgtrickle.backends.package import compute_zip
 from airflow_provider_pgtrickle.backends.request import RefreshRequest
 from airflow_provider_pgtrickle.backends.spark_submit import SparkSubmitBackend
 from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.spark.package import application
 
 DSN = "postgresql://bob:hunter2@db.internal:5432/shop"
 REQUEST = RefreshRequest(("a", "b"), "token", DSN, settings={"lock_timeout_seconds": 7})
