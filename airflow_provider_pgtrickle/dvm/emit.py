@@ -223,34 +223,32 @@ class Emitter:
 
     def relation(self, source: Source, is_old: bool) -> str:
         """What stands in FROM for a source at one version."""
-        bound = self._binding.sources.get(source.key)
-        if is_old:
-            if bound is None or not bound.changed or bound.window is None:
-                return self._plain(source)
-            return self._adjusted(source, "old", self._window_changes(source, bound.window), "-")
-        if bound is None or bound.pending is None:
-            part = self.slices.get(source.key)
-            return f"(SELECT * FROM {self._plain(source)} WHERE {part})" if part else self._plain(source)
-        return self._adjusted(source, "now", self._pending_changes(source, bound.pending), "")
+        adjustment = self._adjustment(source, is_old)
+        if adjustment is not None:
+            name = quote(f"__pgt_{'old' if is_old else 'now'}_{source.key}")
+            if name not in self._ctes:
+                self._ctes[name] = f"NOT MATERIALIZED ({self._sum_of(source, *adjustment)})"
+            return name
+        part = None if is_old else self.slices.get(source.key)
+        return f"(SELECT * FROM {self._plain(source)} WHERE {part})" if part else self._plain(source)
 
-    def is_adjusted(self, source: Source, is_old: bool) -> bool:
-        """Whether a source at one version is its table and its changes together."""
-        return self.relation(source, is_old) != self._plain(source) and source.key not in self.slices
+    def relation_where(self, source: Source, is_old: bool, condition: Callable[[str], str]) -> str | None:
+        """What stands in FROM for the rows that meet a condition on an alias, of a source that is its table and its
+        changes together; None for any other.
 
-    def relation_where(self, source: Source, is_old: bool, condition: Callable[[str], str]) -> str:
-        """What stands in FROM for the rows of an adjusted source that meet a condition on an alias.
-
-        The table and the changes are both asked for it, so that the table's indexes serve: PostgreSQL takes no
-        semi-join into a union by itself.
+        Both are asked for it, so that the table's indexes serve: PostgreSQL takes no semi-join into a union by itself.
         """
-        bound = self._binding.sources[source.key]
+        adjustment = self._adjustment(source, is_old)
+        return None if adjustment is None else f"({self._sum_of(source, *adjustment, condition)})"
+
+    def _adjustment(self, source: Source, is_old: bool) -> tuple[str, str] | None:
+        """(changes, sign) by which a source at one version differs from its table; None where it is its table."""
+        bound = self._binding.sources.get(source.key)
+        if bound is None:
+            return None
         if is_old:
-            assert bound.window is not None
-            body = self._sum_of(source, self._window_changes(source, bound.window), "-", condition)
-        else:
-            assert bound.pending is not None
-            body = self._sum_of(source, self._pending_changes(source, bound.pending), "", condition)
-        return f"({body})"
+            return (self._window_changes(source, bound.window), "-") if bound.changed and bound.window else None
+        return (self._pending_changes(source, bound.pending), "") if bound.pending is not None else None
 
     def changes(self, source: Source) -> str:
         """The source's whole change, window and pending rows together."""
@@ -312,13 +310,6 @@ class Emitter:
             self._ctes[name] = f"(SELECT {self.weight}, {columns} FROM ({pending.sql}) AS p)"
         return name
 
-    def _adjusted(self, source: Source, version: str, changes: str, sign: str) -> str:
-        """source ± changes under a name of its own."""
-        name = quote(f"__pgt_{version}_{source.key}")
-        if name not in self._ctes:
-            self._ctes[name] = f"NOT MATERIALIZED ({self._sum_of(source, changes, sign)})"
-        return name
-
     def _sum_of(
         self, source: Source, changes: str, sign: str, condition: Callable[[str], str] = lambda _: "true"
     ) -> str:
@@ -337,8 +328,8 @@ class Emitter:
                 continue
             group.append(column)
             restored.append(f"{column} AS {quote(c.name)}")
-            if not is_its_image(c.type):
-                group.append(f"{column}::text")
+            if not (is_its_image(c.type) and c.deterministic):
+                group.append(f'{column}::text COLLATE "C"')
         summed = (
             f"SELECT {', '.join([*restored, f'sum(s.{self.weight}) AS __pgt_n'])} FROM ("
             f"SELECT 1 AS {self.weight}, {listed} FROM {plain} AS t{_where(only, condition('t'))} "

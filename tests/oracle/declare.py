@@ -24,7 +24,8 @@ class Declared:
 
 
 _COLUMNS = """
-SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.atttypid, a.attcollation::int8
+SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.atttypid, a.attcollation::int8,
+       coalesce((SELECT c.collisdeterministic FROM pg_collation c WHERE c.oid = a.attcollation), true)
 FROM pg_attribute a WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
 _KEYS = """
 SELECT i.indisprimary, array_agg(a.attname::text ORDER BY k.position), bool_and(a.attnotnull)
@@ -67,7 +68,7 @@ def declare(conn: psycopg.Connection, schema_name: str, query: str) -> Declared:
     functions = conn.execute(_FUNCTIONS, (words,)).fetchall()
     return Declared(
         canonical,
-        tuple((name, kind, collation) for name, kind, _, _, collation in columns),
+        tuple((name, kind, collation) for name, kind, _, _, collation, _ in columns),
         Schema(
             sources=sources,
             views=views,
@@ -85,8 +86,8 @@ def _view_text(conn: psycopg.Connection, oid: int) -> str:
 
 def _source(conn: psycopg.Connection, schema: str, oid: int, name: str, kind: str, estimate: float) -> Source:
     columns = tuple(
-        SourceColumn(column, type_name, not_null, _has_equality(conn, type_oid))
-        for column, type_name, not_null, type_oid, _ in conn.execute(_COLUMNS, (oid,)).fetchall()
+        SourceColumn(column, type_name, not_null, _has_equality(conn, type_oid), deterministic)
+        for column, type_name, not_null, type_oid, _, deterministic in conn.execute(_COLUMNS, (oid,)).fetchall()
     )
     keys = conn.execute(_KEYS, (oid,)).fetchall()
     return Source(

@@ -143,6 +143,23 @@ def test_a_collation_that_calls_different_texts_equal(new_case15: NewCase) -> No
         )
 
 
+def test_an_old_text_is_told_from_the_equal_new_one(new_case15: NewCase) -> None:
+    with new_case15(
+        "CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+        "CREATE TABLE s (id int PRIMARY KEY, g int, t text COLLATE loose)",
+        "CREATE TABLE d (g int PRIMARY KEY)",
+        "INSERT INTO s VALUES (1, 1, 'a'), (2, 1, 'b'), (3, 2, 'C')",
+        "INSERT INTO d VALUES (1), (2)",
+    ) as case:
+        maintain(
+            case,
+            "SELECT x.g, x.every FROM (SELECT g, string_agg(t, ',' ORDER BY id) AS every FROM s GROUP BY g) AS x"
+            " JOIN d ON d.g = x.g",
+            ["UPDATE s SET t = 'A' WHERE id = 1", "UPDATE s SET t = 'c' WHERE id = 3"],
+            ["UPDATE s SET t = 'a' WHERE id = 1", "DELETE FROM d WHERE g = 2"],
+        )
+
+
 VARIOUS = (
     ("integer[]", "'{1,NULL,3}'", "'{}'"),
     ("text[]", """'{"a b",NULL,"NULL",""}'""", "'{x}'"),

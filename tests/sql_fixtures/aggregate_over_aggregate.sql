@@ -43,57 +43,6 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
   SELECT
     __pgt_q10."customer" AS "customer"
   FROM "__pgt_window_orders" AS __pgt_q10
-), "__pgt_old_orders" AS NOT MATERIALIZED (
-  SELECT
-    "id",
-    "customer"
-  FROM "shop"."orders" AS t
-  WHERE
-    NOT (
-      (
-        t."id"
-      ) IN (
-        SELECT
-          "id"
-        FROM "__pgt_window_orders"
-      )
-    )
-  UNION ALL
-  SELECT
-    u."id",
-    u."customer"
-  FROM (
-    SELECT
-      s."id" AS "id",
-      s."customer" AS "customer",
-      SUM(s."__pgt_w") AS __pgt_n
-    FROM (
-      SELECT
-        1 AS "__pgt_w",
-        "id",
-        "customer"
-      FROM "shop"."orders" AS t
-      WHERE
-        (
-          t."id"
-        ) IN (
-          SELECT
-            "id"
-          FROM "__pgt_window_orders"
-        )
-      UNION ALL
-      SELECT
-        -"__pgt_w",
-        "id",
-        "customer"
-      FROM "__pgt_window_orders" AS c
-    ) AS s
-    GROUP BY
-      s."id",
-      s."customer"
-    HAVING
-      SUM(s."__pgt_w") > 0
-  ) AS u
 ), "__pgt_part_2" AS MATERIALIZED (
   SELECT
     __pgt_q2."n",
@@ -194,8 +143,8 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
             COUNT(*) AS "agg"
           FROM (
             SELECT
-              __pgt_q20."id" AS "id",
-              __pgt_q20."customer" AS "customer"
+              __pgt_q23."id" AS "id",
+              __pgt_q23."customer" AS "customer"
             FROM (
               SELECT
                 "id",
@@ -269,7 +218,7 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
                 HAVING
                   SUM(s."__pgt_w") > 0
               ) AS u
-            ) AS __pgt_q20
+            ) AS __pgt_q23
             UNION ALL
             SELECT
               __pgt_q24."id" AS "id",
@@ -293,9 +242,9 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
                 AND EXISTS(
                   SELECT
                     1
-                  FROM "__pgt_part_1" AS __pgt_q23
+                  FROM "__pgt_part_1" AS __pgt_q22
                   WHERE
-                    __pgt_q23."customer" IS NULL
+                    __pgt_q22."customer" IS NULL
                 )
               UNION ALL
               SELECT
@@ -324,9 +273,9 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
                     AND EXISTS(
                       SELECT
                         1
-                      FROM "__pgt_part_1" AS __pgt_q21
+                      FROM "__pgt_part_1" AS __pgt_q20
                       WHERE
-                        __pgt_q21."customer" IS NULL
+                        __pgt_q20."customer" IS NULL
                     )
                   UNION ALL
                   SELECT
@@ -339,9 +288,9 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
                     AND EXISTS(
                       SELECT
                         1
-                      FROM "__pgt_part_1" AS __pgt_q22
+                      FROM "__pgt_part_1" AS __pgt_q21
                       WHERE
-                        __pgt_q22."customer" IS NULL
+                        __pgt_q21."customer" IS NULL
                     )
                 ) AS s
                 GROUP BY

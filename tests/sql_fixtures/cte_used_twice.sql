@@ -45,63 +45,6 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
   SELECT
     __pgt_q9."customer" AS "customer"
   FROM "__pgt_window_orders" AS __pgt_q9
-), "__pgt_old_orders" AS NOT MATERIALIZED (
-  SELECT
-    "id",
-    "customer",
-    "amount"
-  FROM "shop"."orders" AS t
-  WHERE
-    NOT (
-      (
-        t."id"
-      ) IN (
-        SELECT
-          "id"
-        FROM "__pgt_window_orders"
-      )
-    )
-  UNION ALL
-  SELECT
-    u."id",
-    u."customer",
-    u."amount"
-  FROM (
-    SELECT
-      s."id" AS "id",
-      s."customer" AS "customer",
-      s."amount" AS "amount",
-      SUM(s."__pgt_w") AS __pgt_n
-    FROM (
-      SELECT
-        1 AS "__pgt_w",
-        "id",
-        "customer",
-        "amount"
-      FROM "shop"."orders" AS t
-      WHERE
-        (
-          t."id"
-        ) IN (
-          SELECT
-            "id"
-          FROM "__pgt_window_orders"
-        )
-      UNION ALL
-      SELECT
-        -"__pgt_w",
-        "id",
-        "customer",
-        "amount"
-      FROM "__pgt_window_orders" AS c
-    ) AS s
-    GROUP BY
-      s."id",
-      s."customer",
-      s."amount"
-    HAVING
-      SUM(s."__pgt_w") > 0
-  ) AS u
 ), "__pgt_delta_2" AS MATERIALIZED (
   SELECT
     __pgt_q2."__pgt_w",
@@ -201,9 +144,9 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
           SUM(__pgt_q15."amount") AS "agg"
         FROM (
           SELECT
-            __pgt_q19."id" AS "id",
-            __pgt_q19."customer" AS "customer",
-            __pgt_q19."amount" AS "amount"
+            __pgt_q22."id" AS "id",
+            __pgt_q22."customer" AS "customer",
+            __pgt_q22."amount" AS "amount"
           FROM (
             SELECT
               "id",
@@ -283,7 +226,7 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
               HAVING
                 SUM(s."__pgt_w") > 0
             ) AS u
-          ) AS __pgt_q19
+          ) AS __pgt_q22
           UNION ALL
           SELECT
             __pgt_q23."id" AS "id",
@@ -309,9 +252,9 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
               AND EXISTS(
                 SELECT
                   1
-                FROM "__pgt_part_1" AS __pgt_q22
+                FROM "__pgt_part_1" AS __pgt_q21
                 WHERE
-                  __pgt_q22."customer" IS NULL
+                  __pgt_q21."customer" IS NULL
               )
             UNION ALL
             SELECT
@@ -343,9 +286,9 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
                   AND EXISTS(
                     SELECT
                       1
-                    FROM "__pgt_part_1" AS __pgt_q20
+                    FROM "__pgt_part_1" AS __pgt_q19
                     WHERE
-                      __pgt_q20."customer" IS NULL
+                      __pgt_q19."customer" IS NULL
                   )
                 UNION ALL
                 SELECT
@@ -359,9 +302,9 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
                   AND EXISTS(
                     SELECT
                       1
-                    FROM "__pgt_part_1" AS __pgt_q21
+                    FROM "__pgt_part_1" AS __pgt_q20
                     WHERE
-                      __pgt_q21."customer" IS NULL
+                      __pgt_q20."customer" IS NULL
                   )
               ) AS s
               GROUP BY
@@ -409,6 +352,63 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     GROUP BY
       __pgt_q28."customer"
   ) AS __pgt_q27
+), "__pgt_old_orders" AS NOT MATERIALIZED (
+  SELECT
+    "id",
+    "customer",
+    "amount"
+  FROM "shop"."orders" AS t
+  WHERE
+    NOT (
+      (
+        t."id"
+      ) IN (
+        SELECT
+          "id"
+        FROM "__pgt_window_orders"
+      )
+    )
+  UNION ALL
+  SELECT
+    u."id",
+    u."customer",
+    u."amount"
+  FROM (
+    SELECT
+      s."id" AS "id",
+      s."customer" AS "customer",
+      s."amount" AS "amount",
+      SUM(s."__pgt_w") AS __pgt_n
+    FROM (
+      SELECT
+        1 AS "__pgt_w",
+        "id",
+        "customer",
+        "amount"
+      FROM "shop"."orders" AS t
+      WHERE
+        (
+          t."id"
+        ) IN (
+          SELECT
+            "id"
+          FROM "__pgt_window_orders"
+        )
+      UNION ALL
+      SELECT
+        -"__pgt_w",
+        "id",
+        "customer",
+        "amount"
+      FROM "__pgt_window_orders" AS c
+    ) AS s
+    GROUP BY
+      s."id",
+      s."customer",
+      s."amount"
+    HAVING
+      SUM(s."__pgt_w") > 0
+  ) AS u
 ), "__pgt_delta_4" AS MATERIALIZED (
   SELECT
     1 AS "__pgt_w",

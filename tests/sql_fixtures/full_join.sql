@@ -74,108 +74,6 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
       __pgt_q8."id" AS "k1"
     FROM "__pgt_window_customers" AS __pgt_q8
   ) AS __pgt_q6
-), "__pgt_old_orders" AS NOT MATERIALIZED (
-  SELECT
-    "id",
-    "customer"
-  FROM "shop"."orders" AS t
-  WHERE
-    NOT (
-      (
-        t."id"
-      ) IN (
-        SELECT
-          "id"
-        FROM "__pgt_window_orders"
-      )
-    )
-  UNION ALL
-  SELECT
-    u."id",
-    u."customer"
-  FROM (
-    SELECT
-      s."id" AS "id",
-      s."customer" AS "customer",
-      SUM(s."__pgt_w") AS __pgt_n
-    FROM (
-      SELECT
-        1 AS "__pgt_w",
-        "id",
-        "customer"
-      FROM "shop"."orders" AS t
-      WHERE
-        (
-          t."id"
-        ) IN (
-          SELECT
-            "id"
-          FROM "__pgt_window_orders"
-        )
-      UNION ALL
-      SELECT
-        -"__pgt_w",
-        "id",
-        "customer"
-      FROM "__pgt_window_orders" AS c
-    ) AS s
-    GROUP BY
-      s."id",
-      s."customer"
-    HAVING
-      SUM(s."__pgt_w") > 0
-  ) AS u
-), "__pgt_old_customers" AS NOT MATERIALIZED (
-  SELECT
-    "id",
-    "name"
-  FROM "shop"."customers" AS t
-  WHERE
-    NOT (
-      (
-        t."id"
-      ) IN (
-        SELECT
-          "id"
-        FROM "__pgt_window_customers"
-      )
-    )
-  UNION ALL
-  SELECT
-    u."id",
-    u."name"
-  FROM (
-    SELECT
-      s."id" AS "id",
-      s."name" AS "name",
-      SUM(s."__pgt_w") AS __pgt_n
-    FROM (
-      SELECT
-        1 AS "__pgt_w",
-        "id",
-        "name"
-      FROM "shop"."customers" AS t
-      WHERE
-        (
-          t."id"
-        ) IN (
-          SELECT
-            "id"
-          FROM "__pgt_window_customers"
-        )
-      UNION ALL
-      SELECT
-        -"__pgt_w",
-        "id",
-        "name"
-      FROM "__pgt_window_customers" AS c
-    ) AS s
-    GROUP BY
-      s."id",
-      s."name"
-    HAVING
-      SUM(s."__pgt_w") > 0
-  ) AS u
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -257,8 +155,8 @@ FROM (
     __pgt_q23."name"
   FROM (
     SELECT
-      __pgt_q18."id" AS "id",
-      __pgt_q18."customer" AS "customer"
+      __pgt_q21."id" AS "id",
+      __pgt_q21."customer" AS "customer"
     FROM (
       SELECT
         "id",
@@ -332,7 +230,7 @@ FROM (
         HAVING
           SUM(s."__pgt_w") > 0
       ) AS u
-    ) AS __pgt_q18
+    ) AS __pgt_q21
     UNION ALL
     SELECT
       __pgt_q22."id" AS "id",
@@ -356,9 +254,9 @@ FROM (
         AND EXISTS(
           SELECT
             1
-          FROM "__pgt_part_1" AS __pgt_q21
+          FROM "__pgt_part_1" AS __pgt_q20
           WHERE
-            __pgt_q21."k1" IS NULL
+            __pgt_q20."k1" IS NULL
         )
       UNION ALL
       SELECT
@@ -387,9 +285,9 @@ FROM (
             AND EXISTS(
               SELECT
                 1
-              FROM "__pgt_part_1" AS __pgt_q19
+              FROM "__pgt_part_1" AS __pgt_q18
               WHERE
-                __pgt_q19."k1" IS NULL
+                __pgt_q18."k1" IS NULL
             )
           UNION ALL
           SELECT
@@ -402,9 +300,9 @@ FROM (
             AND EXISTS(
               SELECT
                 1
-              FROM "__pgt_part_1" AS __pgt_q20
+              FROM "__pgt_part_1" AS __pgt_q19
               WHERE
-                __pgt_q20."k1" IS NULL
+                __pgt_q19."k1" IS NULL
             )
         ) AS s
         GROUP BY

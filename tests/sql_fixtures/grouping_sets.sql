@@ -48,6 +48,10 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     __pgt_q10."customer" AS "customer",
     __pgt_q10."placed" AS "placed"
   FROM "__pgt_window_orders" AS __pgt_q10
+), "__pgt_part_2" AS MATERIALIZED (
+  SELECT
+    __pgt_q35."customer" AS "customer_3"
+  FROM "__pgt_window_orders" AS __pgt_q35
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -111,10 +115,6 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     HAVING
       SUM(s."__pgt_w") > 0
   ) AS u
-), "__pgt_part_2" AS MATERIALIZED (
-  SELECT
-    __pgt_q35."customer" AS "customer_3"
-  FROM "__pgt_window_orders" AS __pgt_q35
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -231,10 +231,10 @@ FROM (
             SUM(__pgt_q16."amount") AS "agg"
           FROM (
             SELECT
-              __pgt_q20."id" AS "id",
-              __pgt_q20."customer" AS "customer",
-              __pgt_q20."amount" AS "amount",
-              __pgt_q20."placed" AS "placed"
+              __pgt_q23."id" AS "id",
+              __pgt_q23."customer" AS "customer",
+              __pgt_q23."amount" AS "amount",
+              __pgt_q23."placed" AS "placed"
             FROM (
               SELECT
                 "id",
@@ -320,7 +320,7 @@ FROM (
                 HAVING
                   SUM(s."__pgt_w") > 0
               ) AS u
-            ) AS __pgt_q20
+            ) AS __pgt_q23
             UNION ALL
             SELECT
               __pgt_q24."id" AS "id",
@@ -348,9 +348,9 @@ FROM (
                 AND EXISTS(
                   SELECT
                     1
-                  FROM "__pgt_part_1" AS __pgt_q23
+                  FROM "__pgt_part_1" AS __pgt_q22
                   WHERE
-                    __pgt_q23."customer" IS NULL
+                    __pgt_q22."customer" IS NULL
                 )
               UNION ALL
               SELECT
@@ -385,9 +385,9 @@ FROM (
                     AND EXISTS(
                       SELECT
                         1
-                      FROM "__pgt_part_1" AS __pgt_q21
+                      FROM "__pgt_part_1" AS __pgt_q20
                       WHERE
-                        __pgt_q21."customer" IS NULL
+                        __pgt_q20."customer" IS NULL
                     )
                   UNION ALL
                   SELECT
@@ -402,9 +402,9 @@ FROM (
                     AND EXISTS(
                       SELECT
                         1
-                      FROM "__pgt_part_1" AS __pgt_q22
+                      FROM "__pgt_part_1" AS __pgt_q21
                       WHERE
-                        __pgt_q22."customer" IS NULL
+                        __pgt_q21."customer" IS NULL
                     )
                 ) AS s
                 GROUP BY
@@ -560,10 +560,10 @@ FROM (
             SUM(__pgt_q41."amount_2") AS "agg_3"
           FROM (
             SELECT
-              __pgt_q45."id" AS "id_2",
-              __pgt_q45."customer" AS "customer_3",
-              __pgt_q45."amount" AS "amount_2",
-              __pgt_q45."placed" AS "placed_3"
+              __pgt_q48."id" AS "id_2",
+              __pgt_q48."customer" AS "customer_3",
+              __pgt_q48."amount" AS "amount_2",
+              __pgt_q48."placed" AS "placed_3"
             FROM (
               SELECT
                 "id",
@@ -649,7 +649,7 @@ FROM (
                 HAVING
                   SUM(s."__pgt_w") > 0
               ) AS u
-            ) AS __pgt_q45
+            ) AS __pgt_q48
             UNION ALL
             SELECT
               __pgt_q49."id" AS "id_2",
@@ -677,9 +677,9 @@ FROM (
                 AND EXISTS(
                   SELECT
                     1
-                  FROM "__pgt_part_2" AS __pgt_q48
+                  FROM "__pgt_part_2" AS __pgt_q47
                   WHERE
-                    __pgt_q48."customer_3" IS NULL
+                    __pgt_q47."customer_3" IS NULL
                 )
               UNION ALL
               SELECT
@@ -714,9 +714,9 @@ FROM (
                     AND EXISTS(
                       SELECT
                         1
-                      FROM "__pgt_part_2" AS __pgt_q46
+                      FROM "__pgt_part_2" AS __pgt_q45
                       WHERE
-                        __pgt_q46."customer_3" IS NULL
+                        __pgt_q45."customer_3" IS NULL
                     )
                   UNION ALL
                   SELECT
@@ -731,9 +731,9 @@ FROM (
                     AND EXISTS(
                       SELECT
                         1
-                      FROM "__pgt_part_2" AS __pgt_q47
+                      FROM "__pgt_part_2" AS __pgt_q46
                       WHERE
-                        __pgt_q47."customer_3" IS NULL
+                        __pgt_q46."customer_3" IS NULL
                     )
                 ) AS s
                 GROUP BY

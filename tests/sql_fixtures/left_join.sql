@@ -126,57 +126,6 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     (
       __pgt_q18."customer"
     ) IS NOT NULL
-), "__pgt_old_customers" AS NOT MATERIALIZED (
-  SELECT
-    "id",
-    "name"
-  FROM "shop"."customers" AS t
-  WHERE
-    NOT (
-      (
-        t."id"
-      ) IN (
-        SELECT
-          "id"
-        FROM "__pgt_window_customers"
-      )
-    )
-  UNION ALL
-  SELECT
-    u."id",
-    u."name"
-  FROM (
-    SELECT
-      s."id" AS "id",
-      s."name" AS "name",
-      SUM(s."__pgt_w") AS __pgt_n
-    FROM (
-      SELECT
-        1 AS "__pgt_w",
-        "id",
-        "name"
-      FROM "shop"."customers" AS t
-      WHERE
-        (
-          t."id"
-        ) IN (
-          SELECT
-            "id"
-          FROM "__pgt_window_customers"
-        )
-      UNION ALL
-      SELECT
-        -"__pgt_w",
-        "id",
-        "name"
-      FROM "__pgt_window_customers" AS c
-    ) AS s
-    GROUP BY
-      s."id",
-      s."name"
-    HAVING
-      SUM(s."__pgt_w") > 0
-  ) AS u
 )
 SELECT
   __pgt_q1."__pgt_w",

@@ -126,57 +126,6 @@ WITH "__pgt_window_customers" AS NOT MATERIALIZED (
     (
       __pgt_q18."id_2"
     ) IS NOT NULL
-), "__pgt_old_orders" AS NOT MATERIALIZED (
-  SELECT
-    "id",
-    "customer"
-  FROM "shop"."orders" AS t
-  WHERE
-    NOT (
-      (
-        t."id"
-      ) IN (
-        SELECT
-          "id"
-        FROM "__pgt_window_orders"
-      )
-    )
-  UNION ALL
-  SELECT
-    u."id",
-    u."customer"
-  FROM (
-    SELECT
-      s."id" AS "id",
-      s."customer" AS "customer",
-      SUM(s."__pgt_w") AS __pgt_n
-    FROM (
-      SELECT
-        1 AS "__pgt_w",
-        "id",
-        "customer"
-      FROM "shop"."orders" AS t
-      WHERE
-        (
-          t."id"
-        ) IN (
-          SELECT
-            "id"
-          FROM "__pgt_window_orders"
-        )
-      UNION ALL
-      SELECT
-        -"__pgt_w",
-        "id",
-        "customer"
-      FROM "__pgt_window_orders" AS c
-    ) AS s
-    GROUP BY
-      s."id",
-      s."customer"
-    HAVING
-      SUM(s."__pgt_w") > 0
-  ) AS u
 )
 SELECT
   __pgt_q1."__pgt_w",

@@ -59,16 +59,14 @@ class Scan(Node):
 
     def select_where(self, e: Emitter, conditions: Sequence[Condition]) -> str | None:
         """Where the source is its table and its changes together, both are asked."""
-        if not e.is_adjusted(self.source, self.is_old):
-            return None
         held = {c.name: o for o, c in self.mapping}
 
         def on(condition: Condition) -> Callable[[str], str]:
             return lambda alias: condition(lambda name: f"{alias}.{e.name(held[name])}")
 
-        return " UNION ALL ".join(
-            self._select(e, e.relation_where(self.source, self.is_old, on(c))) for c in conditions
-        )
+        found = [e.relation_where(self.source, self.is_old, on(c)) for c in conditions]
+        selects = [self._select(e, relation) for relation in found if relation is not None]
+        return " UNION ALL ".join(selects) or None
 
     def _select(self, e: Emitter, relation: str) -> str:
         alias = e.alias()

@@ -1,6 +1,6 @@
 """Keys that a relation's change can reach, found without computing that change where a grouping stands in the way:
 
-    keys(Δγ(R)) ⊆ groups(ΔR)
+keys(Δγ(R)) ⊆ groups(ΔR)
 """
 
 from __future__ import annotations
