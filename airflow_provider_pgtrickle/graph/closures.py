@@ -12,6 +12,7 @@ class Closures:
 
     def __init__(self, bits: dict[str, int], masks: dict[str, int]) -> None:
         self._bits = bits
+        self._names = list(bits)
         self._masks = masks
 
     @classmethod
@@ -26,23 +27,34 @@ class Closures:
         return closures
 
     def _compute(self, node: Node) -> None:
-        mask = self._bit(node.name)
+        mask = self.bit(node.name)
         for source in sorted(node.sources):
             mask |= self.of(source)
         self._masks[node.name] = mask
 
-    def _bit(self, name: str) -> int:
-        return self._bits.setdefault(name, 1 << len(self._bits))
+    def bit(self, name: str) -> int:
+        if name not in self._bits:
+            self._bits[name] = 1 << len(self._names)
+            self._names.append(name)
+        return self._bits[name]
 
     def of(self, name: str) -> int:
-        return self._masks.get(name) or self._bit(name)
+        return self._masks.get(name) or self.bit(name)
 
-    def above(self, name: str) -> int:
-        """Without the name itself."""
-        return self.of(name) & ~self._bit(name)
+    def moved_since(self, before: Closures, names: Iterable[str]) -> int:
+        """Those of `names` that have other sources than they had."""
+        mask = 0
+        for name in names:
+            if self._masks[name] != before._masks.get(name):
+                mask |= self.bit(name)
+        return mask
 
-    def holds(self, mask: int, name: str) -> bool:
-        return bool(mask & self._bit(name))
+    def tables_between(self, shared: int, tip: str) -> set[str]:
+        """The tables that feed `tip` or are it, read something of `shared`, and are not of it."""
+        return {name for name in self.names(self.of(tip) & ~shared) if self._masks.get(name, 0) & shared}
 
     def names(self, mask: int) -> Iterator[str]:
-        return (name for name, bit in self._bits.items() if mask & bit)
+        while mask:
+            lowest = mask & -mask
+            yield self._names[lowest.bit_length() - 1]
+            mask ^= lowest

@@ -9,7 +9,7 @@ import networkx as nx
 
 from airflow_provider_pgtrickle.errors import CycleDetected, UnknownStreamTable, UsageError
 from airflow_provider_pgtrickle.graph.closures import Closures
-from airflow_provider_pgtrickle.graph.diamonds import Diamond, diamond_at
+from airflow_provider_pgtrickle.graph.diamonds import Diamond, diamond_at, may_differ
 from airflow_provider_pgtrickle.graph.node import Node
 from airflow_provider_pgtrickle.graph.schedules import effective_schedules
 from airflow_provider_pgtrickle.graph.units import units
@@ -48,7 +48,7 @@ class Graph:
         return graph
 
     def with_node(self, node: Node) -> Graph:
-        """This graph with one table added or replaced; only what lies downstream of it is computed anew."""
+        """This graph with one table added or replaced; only what it reaches is computed anew."""
         nodes = {**self.nodes, node.name: node}
         known = self.nodes.get(node.name)
         if known is not None and known.sources == node.sources:
@@ -63,8 +63,10 @@ class Graph:
         if changed & node.sources:
             raise _circle(nx.shortest_path(tables, node.name, min(changed & node.sources)))
         graph = Graph(nodes, tables, self._closures, self._diamonds)
-        stale = [name for name in graph._order if name in changed]
-        graph._closures = self._closures.updated(nodes, stale)
+        below = [name for name in graph._order if name in changed]
+        graph._closures = self._closures.updated(nodes, below)
+        moved = graph._closures.moved_since(self._closures, below) | graph._closures.bit(node.name)
+        stale = [name for name in below if name == node.name or may_differ(nodes[name], graph._closures, moved)]
         graph._diamonds = {**self._diamonds, **{name: diamond_at(name, nodes, graph._closures) for name in stale}}
         return graph
 

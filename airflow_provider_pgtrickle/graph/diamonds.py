@@ -36,7 +36,7 @@ def diamond_at(name: str, nodes: Mapping[str, Node], closures: Closures) -> Diam
         shared = closures.of(left) & closures.of(right)
         if not shared:
             continue
-        one, other = (_branch(tip, shared, nodes, closures) for tip in (left, right))
+        one, other = (closures.tables_between(shared, tip) for tip in (left, right))
         if one and other:
             branches |= one | other
             shared_mask |= _parting(one | other, shared, nodes, closures)
@@ -45,25 +45,20 @@ def diamond_at(name: str, nodes: Mapping[str, Node], closures: Closures) -> Diam
     return Diamond(name, tuple(sorted(branches)), tuple(sorted(closures.names(shared_mask))))
 
 
-def _branch(tip: str, shared: int, nodes: Mapping[str, Node], closures: Closures) -> set[str]:
-    """The stream tables between a shared source and `tip`, which no other path uses."""
-    found: set[str] = set()
-    pending = [tip]
-    while pending:
-        name = pending.pop()
-        if name in found or name not in nodes:
-            continue
-        if closures.holds(shared, name) or not closures.above(name) & shared:
-            continue
-        found.add(name)
-        pending.extend(nodes[name].sources)
-    return found
+def may_differ(node: Node, closures: Closures, moved: int) -> bool:
+    """Whether the table's diamond may be another one after the tables of `moved` got other sources, itself aside.
+
+    What two sources share is closed upward, so a diamond depends only on what lies above one of them and not above
+    the other: their branches are within left ⊕ right.
+    """
+    masks = [closures.of(source) for source in node.sources]
+    return any((left ^ right) & moved for left, right in combinations(masks, 2))
 
 
 def _parting(branches: set[str], shared: int, nodes: Mapping[str, Node], closures: Closures) -> int:
     """The shared sources at which the two paths part: those that a branch reads directly."""
     mask = 0
-    for source in {source for name in branches for source in nodes[name].sources}:
-        if closures.holds(shared, source):
-            mask |= closures.of(source) & ~closures.above(source)
-    return mask
+    for name in branches:
+        for source in nodes[name].sources:
+            mask |= closures.bit(source)
+    return mask & shared
