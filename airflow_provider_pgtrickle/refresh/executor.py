@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import psycopg
-import pyarrow as pa
 from psycopg import sql
 
 from airflow_provider_pgtrickle.catalog.database import Database
@@ -19,6 +18,9 @@ from airflow_provider_pgtrickle.dvm.identity import row_id
 from airflow_provider_pgtrickle.errors import EnvironmentFault
 from airflow_provider_pgtrickle.refresh import snapshot
 from airflow_provider_pgtrickle.refresh.stage import copy_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _BATCH = 20_000
 
@@ -111,6 +113,8 @@ def _planning(conn: psycopg.Connection[tuple[Any, ...]], planner: tuple[tuple[st
 
 
 def _read(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation) -> pa.Table:
+    import pyarrow as pa
+
     columns = sql.SQL(", ").join(map(sql.Identifier, computation.columns))
     statement = sql.SQL('SELECT "__pgt_w"::int, "__pgt_key" {} {} FROM ({}) c').format(
         sql.SQL("," if computation.columns else ""), columns, sql.SQL(computation.sql)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.csv
 from psycopg import sql
 
 from airflow_provider_pgtrickle.capture.layout import CHANGES
@@ -14,10 +13,11 @@ from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _CHUNK = 50_000
 _ANALYZE_FROM = 5_000
-# Strings are quoted and NULL is nothing at all, which is how COPY tells NULL from the empty string.
-_CSV = pa.csv.WriteOptions(include_header=False, quoting_style="needed")
 
 
 def temporary(conn: Connection, table: QualifiedName, pgt_id: int, columns: tuple[str, ...]) -> sql.Identifier:
@@ -65,11 +65,16 @@ def drop_shared(conn: Connection, pgt_id: int) -> None:
 
 def copy_arrow(conn: Connection, target: sql.Identifier, arrow: pa.Table) -> int:
     """COPY an Arrow table whose column names are the target's; PostgreSQL's input functions parse every value."""
+    # Late: a refresh that finds no change has no use for it, and it takes a fifth of a second.
+    from pyarrow import csv
+
+    # Strings are quoted and NULL is nothing at all, which is how COPY tells NULL from the empty string.
+    options = csv.WriteOptions(include_header=False, quoting_style="needed")
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(target, names(tuple(arrow.column_names)))
     with conn.cursor() as cursor, cursor.copy(statement) as copy:
         for batch in arrow.to_batches(max_chunksize=_CHUNK):
             sink = io.BytesIO()
-            pa.csv.write_csv(batch, sink, _CSV)
+            csv.write_csv(batch, sink, options)
             copy.write(sink.getvalue())
     analyze(conn, target, arrow.num_rows)
     return int(arrow.num_rows)
