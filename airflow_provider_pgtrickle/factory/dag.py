@@ -30,6 +30,7 @@ def build(graph: StreamTableGraph, part: Part) -> DAG:
         "start_date": _START,
         "doc_md": documentation.of_part(part),
         "description": f"Keeps {len(part.tables)} stream table{'s' if len(part.tables) > 1 else ''} up to date",
+        **_deadline(graph, part),
         **graph.dag_args,
     }
     dag = DAG(
@@ -56,6 +57,14 @@ def build(graph: StreamTableGraph, part: Part) -> DAG:
     else:
         _one_task_each(graph, part, dag, plan)
     return dag
+
+
+def _deadline(graph: StreamTableGraph, part: Part) -> dict[str, Any]:
+    if graph.deadline is None:
+        return {}
+    from airflow_provider_pgtrickle.factory.deadline import deadline_alert
+
+    return {"deadline": deadline_alert(part, graph.deadline, graph.postgres_conn_id)}
 
 
 def _one_task_each(graph: StreamTableGraph, part: Part, dag: DAG, plan: BaseOperator) -> None:

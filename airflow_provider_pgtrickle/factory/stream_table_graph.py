@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping, MutableMapping
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -35,6 +36,8 @@ class StreamTableGraph:
     :param pool: the pool of the tasks that run Spark
     :param dag_args: further arguments of `DAG(...)`; a `schedule` among them replaces the one of the tables
     :param spark_args: further arguments of the back end, such as `conf` and `executor_memory` for spark-submit
+    :param deadline: how long a run may take from its queueing; a run that isn't done by then is told as the alert
+        `stale_data`. Other callbacks: give `DAG(deadline=…)`'s own among `dag_args`
     :param database_uri: `postgres://host:port/database`, if the assets should carry the real address
     """
 
@@ -51,6 +54,7 @@ class StreamTableGraph:
         tags: Iterable[str] = (),
         dag_args: Mapping[str, Any] | None = None,
         spark_args: Mapping[str, Any] | None = None,
+        deadline: timedelta | None = None,
         database_uri: str | None = None,
     ) -> None:
         if granularity not in ("unit", "graph"):
@@ -67,6 +71,7 @@ class StreamTableGraph:
         self.tags = tuple(tags)
         self.dag_args = dict(dag_args or {})
         self.spark_args = dict(spark_args or {})
+        self.deadline = deadline
         self.database_uri = (database_uri or default_database_uri(postgres_conn_id)).rstrip("/")
         # Now, not in register(): a circle or a bad schedule belongs to the line that declares the graph.
         _ = self.parts
@@ -101,8 +106,20 @@ class StreamTableGraph:
         return [build(self, part) for part in self.parts if wanted in (None, part.dag_id)]
 
     def register(self, namespace: MutableMapping[str, Any]) -> list[DAG]:
-        """Put the DAGs where Airflow finds them: `graph.register(globals())`."""
+        """Put the DAGs where Airflow finds them: `graph.register(globals())`.
+
+        Each under its id. A graph that is called like its only DAG keeps its variable, and the DAG gets `<id>_dag`.
+        """
+        from airflow.sdk import DAG
+
         made = self.dags()
         for dag in made:
-            namespace[dag.dag_id] = dag
+            name = f"{dag.dag_id}_dag" if namespace.get(dag.dag_id) is self else dag.dag_id
+            held = namespace.get(name)
+            if held is not None and not isinstance(held, DAG):
+                raise UsageError(
+                    f"The variable {name} holds a {type(held).__name__}, which the DAG of that name would replace",
+                    remedy="Rename the variable, or the graph.",
+                )
+            namespace[name] = dag
         return made

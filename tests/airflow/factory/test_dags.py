@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,31 @@ def test_register_puts_the_dags_where_airflow_finds_them_and_returns_them() -> N
     made = StreamTableGraph("shop", [table("a", "orders"), table("z", "orders")]).register(namespace)
     assert [dag.dag_id for dag in made] == ["shop__a", "shop__z"]
     assert list(namespace.values()) == made
+
+
+def test_register_overwrites_no_variable_of_the_users() -> None:
+    graph = StreamTableGraph("shop", [table("a", "orders")])
+    with pytest.raises(UsageError, match="The variable shop holds a list"):
+        graph.register({"shop": ["mine"]})
+
+
+def test_a_graph_that_is_called_like_its_dag_keeps_its_variable() -> None:
+    graph = StreamTableGraph("shop", [table("a", "orders")])
+    namespace: dict[str, Any] = {"shop": graph}
+    for _ in range(2):
+        (dag,) = graph.register(namespace)
+        assert namespace == {"shop": graph, "shop_dag": dag}
+
+
+def test_a_deadline_reaches_every_dag_and_names_the_tables_at_its_end() -> None:
+    tables = [table("a", "orders"), table("b", "a"), table("c", "a"), table("z", "orders")]
+    made = dags(*tables, deadline=timedelta(minutes=10), postgres_conn_id="shop_pg")
+    for dag_id, ends in {"shop__a": "public.b, public.c", "shop__z": "public.z"}.items():
+        (deadline,) = made[dag_id].deadline
+        assert deadline.interval == timedelta(minutes=10)
+        assert deadline.callback.kwargs["stream_table"] == ends
+        assert deadline.callback.kwargs["postgres_conn_id"] == "shop_pg"
+        assert DagSerialization.to_dict(made[dag_id])["dag"]["deadline"]
 
 
 def test_a_worker_builds_the_one_dag_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:

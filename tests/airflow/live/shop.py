@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.refresh.alerts import CHANNEL
 from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
 from tests.airflow.live.running import wait_for
+
+_PATIENCE = 90.0
 
 
 def query(case: str) -> str:
@@ -90,6 +95,21 @@ class Case:
         with psycopg.connect(self._dsn) as conn:
             conn.execute(sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(self.totals))
             yield
+
+    @contextmanager
+    def alerts(self) -> Iterator[Callable[[str, str], dict[str, Any]]]:
+        """Listen from now on; what is yielded waits for an alert of a kind about a table."""
+
+        def heard(event: str, table: str) -> dict[str, Any]:
+            for notice in conn.notifies(timeout=_PATIENCE):
+                alert: dict[str, Any] = json.loads(notice.payload)
+                if (alert["event"], alert["stream_table"]) == (event, table):
+                    return alert
+            raise AssertionError(f"Not within {_PATIENCE:.0f} s: the alert {event} about {table}")
+
+        with psycopg.connect(self._dsn, autocommit=True) as conn:
+            conn.execute(f"LISTEN {CHANNEL}")
+            yield heard
 
     def waiting_session(self, other_than: int = 0) -> int:
         """The session of a refresh that waits in its commit, once there is one."""

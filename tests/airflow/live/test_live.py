@@ -86,6 +86,19 @@ def test_a_suspended_table_is_skipped_until_it_is_resumed(airflow: RunningAirflo
 
 
 @slow
+def test_a_run_that_misses_its_deadline_is_told_while_it_hangs(airflow: RunningAirflow, filled: Filled) -> None:
+    late = filled("late")
+    late.change()
+    with late.alerts() as heard:
+        with late.commits_held():
+            run = airflow.trigger("late")
+            alert = heard("stale_data", "public.late_totals")
+        assert alert["text"] == f"late {run} was not done within 0:00:01"
+    assert airflow.finished("late", run) == "success"
+    assert late.differences == []
+
+
+@slow
 @pytest.mark.parametrize(
     ("dag_id", "task_id", "message"),
     [
