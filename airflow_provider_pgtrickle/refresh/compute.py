@@ -17,15 +17,13 @@ from airflow_provider_pgtrickle.refresh.consolidate import consolidate
 from airflow_provider_pgtrickle.refresh.decision import Action, Decision, MemberFacts, decide
 from airflow_provider_pgtrickle.refresh.executor import Computation, Executor, Staged, StageTarget, read_arrow
 from airflow_provider_pgtrickle.refresh.member import Member
+from airflow_provider_pgtrickle.refresh.patience import patience_ms
 from airflow_provider_pgtrickle.refresh.plan import MemberPlan
 from airflow_provider_pgtrickle.refresh.query import SparkQuery
 from airflow_provider_pgtrickle.refresh.slices import ctid_slices
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.settings import Settings
 
-_MANY = 2_000
-# From here on looking up one changed row after the other takes about as long as reading the tables once.
-_SHARE_OF_LARGEST = 0.003
 _WHOLE = (Action.FULL, Action.REINITIALIZE, Action.TOPK)
 
 
@@ -69,23 +67,12 @@ def plan(
         columns=tuple(column.name for column in member.st.storage),
         expected_rows=expected,
         large=expected > settings.collect_max_rows and not here and not read_here,
-        planner=() if whole else _planner(known),
+        patience_ms=None if whole else patience_ms(known.source_changes),
         spark=None
         if here or expected <= (settings.pushdown_max_rows if whole else settings.pushdown_max_changes)
         else _in_spark(coordinator, member, binding, whole, settings),
     )
     return MemberPlan(member.name, decision, known.source_changes, computation, whole, here)
-
-
-def _planner(known: MemberFacts) -> tuple[tuple[str, str], ...]:
-    """Joins by hashing only, where much changed.
-
-    What the parts of a difference have in common PostgreSQL can't know, so it expects a row where thousands come, and
-    loops over them. A hash join costs a reading of its table, however wrong the guess was.
-    """
-    changed = sum(source.pending_rows for source in known.sources)
-    largest = max((source.rows for source in known.sources), default=0.0)
-    return (("enable_nestloop", "off"),) if changed >= max(_SHARE_OF_LARGEST * largest, _MANY) else ()
 
 
 def _in_spark(
@@ -144,13 +131,12 @@ def hand_on(coordinator: Connection, member: Member, settings: Settings) -> None
 
 
 def sized(members: Mapping[str, Member], *, forced: bool) -> list[Source]:
-    """The sources whose size the decisions, the planning and the staging may ask for."""
+    """The sources whose size the decisions and the staging may ask for."""
     found: dict[str, Source] = {}
     for member in members.values():
         unchanged = member.stored.is_populated and not member.reinit_reason and not forced
-        much = sum(state.pending_rows for state in member.states.values()) >= _MANY
         for key, state in member.states.items():
-            asked = state.pending_rows > 0 or state.buffer_lost or key in members or not unchanged or much
+            asked = state.pending_rows > 0 or state.buffer_lost or key in members or not unchanged
             if state.source.kind != "FOREIGN_TABLE" and asked:
                 found[key] = state.source
     return list(found.values())

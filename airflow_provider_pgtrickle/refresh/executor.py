@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,6 +16,7 @@ from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.dvm.identity import row_id
 from airflow_provider_pgtrickle.errors import EnvironmentFault
 from airflow_provider_pgtrickle.refresh import snapshot
+from airflow_provider_pgtrickle.refresh.patience import Planner, patiently
 from airflow_provider_pgtrickle.refresh.stage import copy_arrow
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ class Computation:
     """The executors write into the stage table instead of sending their rows to the driver."""
     slices: tuple[str, ...] = ()
     """Statements whose bag union is `sql`, one for each parallel read; empty: one read."""
-    planner: tuple[tuple[str, str], ...] = ()
-    """PostgreSQL's planner settings for `sql`."""
+    patience_ms: int | None = None
+    """How long PostgreSQL may take for `sql` before it is asked another way; see `patience`."""
     spark: SparkPlan | None = None
     """The same rows computed by Spark from smaller reads, where that pays; an executor may do without."""
 
@@ -97,19 +97,15 @@ class PostgresExecutor:
 
 def read_arrow(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation) -> pa.Table:
     """Run the computation's statement in `conn`'s transaction; the row ids are added here."""
-    with _planning(conn, computation.planner):
+    return patiently(computation.patience_ms, lambda planner: _read_planned(conn, computation, planner))
+
+
+def _read_planned(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation, planner: Planner) -> pa.Table:
+    # Nothing is written here, so rolling back undoes the settings only.
+    with conn.transaction(force_rollback=True) if planner else nullcontext():
+        for setting in planner:
+            conn.execute("SELECT pg_catalog.set_config(%s, %s, true)", setting)
         return _read(conn, computation)
-
-
-@contextmanager
-def _planning(conn: psycopg.Connection[tuple[Any, ...]], planner: tuple[tuple[str, str], ...]) -> Iterator[None]:
-    """These settings, for one statement of the transaction."""
-    change = "SELECT pg_catalog.current_setting(%(name)s), pg_catalog.set_config(%(name)s, %(value)s, true)"
-    before = [(name, conn.execute(change, {"name": name, "value": value}).fetchone()) for name, value in planner]
-    yield
-    for name, row in before:
-        assert row is not None
-        conn.execute(change, {"name": name, "value": row[0]})
 
 
 def _read(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation) -> pa.Table:

@@ -16,6 +16,7 @@ from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.errors import PgTrickleError
 from airflow_provider_pgtrickle.refresh.executor import Computation, Staged, StageTarget
+from airflow_provider_pgtrickle.refresh.patience import Planner, patiently
 from airflow_provider_pgtrickle.spark.compute import computed
 from airflow_provider_pgtrickle.spark.faults import translating
 from airflow_provider_pgtrickle.spark.leaf import Leaf, Snapshot, portable_dsn
@@ -60,12 +61,20 @@ class SparkExecutor:
 
     def _pushed(self, snapshot: Snapshot, computation: Computation, stage: StageTarget | None) -> Staged:
         """PostgreSQL computes all of it in one statement, which is one read."""
-        meter = Meter(self._spark)
         # In Spark the columns go by position: their own names may differ in case only.
         names = tuple(f"c{n}" for n in range(len(computation.columns)))
         leaf = Leaf(computation.sql, computation.slices, (WEIGHT, KEY, *names))
-        snapshot = replace(snapshot, planner=computation.planner)
-        return self._staged(meter, with_row_id(meter.read(snapshot, leaf), names), computation, stage)
+
+        def run(planner: Planner) -> Staged:
+            meter = Meter(self._spark)
+            rows = meter.read(replace(snapshot, planner=planner), leaf)
+            try:
+                return self._staged(meter, with_row_id(rows, names), computation, stage)
+            except PgTrickleError:
+                self._empty(stage)
+                raise
+
+        return patiently(computation.patience_ms, run)
 
     def _staged(self, meter: Meter, rows: DataFrame, computation: Computation, stage: StageTarget | None) -> Staged:
         if stage is None:

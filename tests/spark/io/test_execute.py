@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import xxhash
 
+from airflow_provider_pgtrickle.errors import PgTrickleError
 from airflow_provider_pgtrickle.refresh.executor import Computation, StageTarget, row_id
 from airflow_provider_pgtrickle.spark.execute import SparkExecutor
 
@@ -78,3 +79,21 @@ def test_row_ids_of_spark_python_and_driver_are_equal(any_spark, database, conn,
     by_spark = arrow.column("__pgt_row_id").to_pylist()
     assert by_spark == [row_id(text) for text in TEXTS]
     assert [n % (1 << 64) for n in by_spark] == [xxhash.xxh64_intdigest(text.encode(), 42) for text in TEXTS]
+
+
+def test_what_outlasts_the_patience_is_computed_with_hash_joins(any_spark, database, snapshot_now):
+    stuck = "current_setting('enable_nestloop') = 'off' OR pg_sleep(600) IS NULL"
+    query = f"SELECT 1 AS __pgt_w, 'k' AS __pgt_key, 'there' AS v WHERE {stuck}"
+    with snapshot_now() as snapshot:
+        staged = SparkExecutor(any_spark, database).compute(
+            snapshot.snapshot_id, Computation(query, ("v",), 1, patience_ms=200), None
+        )
+    assert staged.arrow["v"].to_pylist() == ["there"]
+
+
+def test_a_failure_within_the_patience_is_a_failure(any_spark, database, snapshot_now):
+    query = "SELECT 1 AS __pgt_w, 'k' AS __pgt_key, (1 / (random() * 0)::int)::text AS v"
+    with snapshot_now() as snapshot, pytest.raises(PgTrickleError, match="division by zero"):
+        SparkExecutor(any_spark, database).compute(
+            snapshot.snapshot_id, Computation(query, ("v",), 1, patience_ms=600_000), None
+        )
