@@ -126,3 +126,7 @@ class InvariantViolated(RefreshError):
 
 class EnvironmentFault(PgTrickleError):
     """This machine lacks something."""
+
+
+#: What is wrong with the run and not with one stream table: going on to the next one can't help.
+SURROUNDINGS = (ConnectionFault, EnvironmentFault, LeaseLost, UsageError)

@@ -1,12 +1,15 @@
-"""Refresh one unit of stream tables on Spark.
+"""Refresh units of stream tables on Spark.
 
     spark-submit --jars postgresql.jar --py-files pgtrickle.zip refresh.py --tables a,b [--full] [--run-token T]
-    SPARK_REMOTE=sc://host:15002 python refresh.py --tables a,b
+    SPARK_REMOTE=sc://host:15002 python refresh.py --tables a,b --tables c
+
+Each --tables is one unit: one snapshot, one commit. They are refreshed in the order given; one that fails stops what
+reads it and nothing else.
 
 The database is the one that PGTRICKLE_DSN names: a connection string never stands among the arguments. What the
 refresh did is in the history, under the run token; the line on standard output is for people.
 
-Exit code: 0 done (also when there was nothing to do), 1 the refresh failed, 2 the call is wrong.
+Exit code: 0 done (also when there was nothing to do), 1 a refresh failed, 2 the call is wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.errors import PgTrickleError, UsageError, redact
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh.executor import Executor
-from airflow_provider_pgtrickle.refresh.unit import refresh_unit
+from airflow_provider_pgtrickle.refresh.sequence import refresh_units
 from airflow_provider_pgtrickle.settings import Settings
 from airflow_provider_pgtrickle.spark.execute import SparkExecutor
 from airflow_provider_pgtrickle.spark.session import obtain
@@ -57,9 +60,9 @@ def _refresh(options: argparse.Namespace) -> int:
         # Only now: a unit without changes starts no Spark.
         return SparkExecutor(obtain(None, settings), database)
 
-    results = refresh_unit(
+    results = refresh_units(
         database,
-        [QualifiedName.parse(name) for name in options.tables.split(",")],
+        [[QualifiedName.parse(name) for name in unit.split(",")] for unit in options.tables],
         executor=executor,
         settings=settings,
         force_full=options.full,
@@ -74,8 +77,14 @@ def _refresh(options: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="refresh.py", description="Refresh one unit of stream tables on Spark.")
-    parser.add_argument("--tables", required=True, metavar="A,B", help="the unit's stream tables, comma-separated")
+    parser = argparse.ArgumentParser(prog="refresh.py", description="Refresh units of stream tables on Spark.")
+    parser.add_argument(
+        "--tables",
+        required=True,
+        action="append",
+        metavar="A,B",
+        help="one unit's stream tables, comma-separated; again for the next unit",
+    )
     parser.add_argument("--full", action="store_true", help="recompute even where a difference would do")
     parser.add_argument("--run-token", metavar="T", help="the run's name in the history; a new one when left out")
     parser.add_argument("--initiated-by", default="spark-submit", help=argparse.SUPPRESS)

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class RefreshRequest:
-    """One refresh unit. The outcome is not returned: it is the history rows of `run_token`."""
+    """Refresh units, upstream first. The outcome is not returned: it is the history rows of `run_token`."""
 
-    tables: tuple[str, ...]
+    units: tuple[tuple[str, ...], ...]
     run_token: str
     dsn: str = field(repr=False)
     force_full: bool = False
@@ -21,10 +21,10 @@ class RefreshRequest:
 
 
 class Backend(Protocol):
-    """Runs units one after the other; what is warm stays warm until `close`."""
+    """Runs units one after the other, on a Spark that it starts once."""
 
     def refresh(self, request: RefreshRequest) -> None:
-        """Run to the end; raises what went wrong."""
+        """Run to the end; raises the first thing that went wrong. What doesn't read a failed unit is still done."""
 
     def kill(self) -> None:
         """Stop what runs now. Called in a signal handler; the fence makes sure even of what survives."""

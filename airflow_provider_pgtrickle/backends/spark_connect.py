@@ -1,4 +1,4 @@
-"""A unit on a warm Spark Connect server, driven from the task's own process."""
+"""Units on a warm Spark Connect server, driven from the task's own process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_provider_pgtrickle.backends.request import RefreshRequest
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.errors import ConnectionFault
 from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.refresh.unit import refresh_unit
+from airflow_provider_pgtrickle.refresh.sequence import refresh_units
 from airflow_provider_pgtrickle.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ class SparkConnectBackend:
         database = Database(request.dsn, settings)
         self._tag = f"pgtrickle-{request.run_token}"
         try:
-            refresh_unit(
+            refresh_units(
                 database,
-                [QualifiedName.parse(name) for name in request.tables],
+                [[QualifiedName.parse(name) for name in unit] for unit in request.units],
                 executor=lambda: self._executor(database, settings),
                 settings=settings,
                 force_full=request.force_full,

@@ -1,4 +1,4 @@
-"""A unit through spark-submit: local, standalone, YARN or Kubernetes, as the connection says."""
+"""Units through spark-submit: local, standalone, YARN or Kubernetes, as the connection says."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SECRET_KEY_REF = "spark.kubernetes.driver.secretKeyRef.PGTRICKLE_DSN"
 
 
 class SparkSubmitBackend:
-    """One application for each unit. The database's address and credentials travel in the environment only."""
+    """One application for all units of a request. The database's address and credentials travel in its environment."""
 
     def __init__(self, conn_id: str, spark_args: Mapping[str, Any]) -> None:
         self._conn_id = conn_id
@@ -63,7 +63,7 @@ class SparkSubmitBackend:
         try:
             hook = SparkSubmitHook(
                 conn_id=self._conn_id,
-                name=args.pop("name", f"pgtrickle {','.join(request.tables)}"[:200]),
+                name=args.pop("name", f"pgtrickle {' '.join(map(','.join, request.units))}"[:200]),
                 application_args=_application_args(request),
                 py_files=_joined(args.pop("py_files", None), str(compute_zip())),
                 jars=_joined(args.pop("jars", None), str(jdbc_jar(settings))),
@@ -108,8 +108,8 @@ class SparkSubmitBackend:
 
 
 def _application_args(request: RefreshRequest) -> list[str]:
-    args = ["--tables", ",".join(request.tables), "--run-token", request.run_token]
-    args += ["--initiated-by", request.initiated_by]
+    args = [arg for unit in request.units for arg in ("--tables", ",".join(unit))]
+    args += ["--run-token", request.run_token, "--initiated-by", request.initiated_by]
     return [*args, "--full"] if request.force_full else args
 
 

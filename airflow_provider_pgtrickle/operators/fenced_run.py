@@ -50,11 +50,11 @@ class FencedRun:
 
         self._backend = backend_for(spark_conn_id, spark_args)
 
-    def refresh(self, tables: Sequence[str], *, force_full: bool = False) -> None:
-        """One unit, on Spark."""
+    def refresh(self, units: Sequence[Sequence[str]], *, force_full: bool = False) -> None:
+        """The units, upstream first, on Spark."""
         assert self._backend is not None, "open() comes first"
         self._backend.refresh(
-            RefreshRequest(tuple(tables), self._turn, self._dsn, force_full, self._initiator, self._settings)
+            RefreshRequest(tuple(map(tuple, units)), self._turn, self._dsn, force_full, self._initiator, self._settings)
         )
 
     def confirm(self, tables: Sequence[QualifiedName]) -> bool:

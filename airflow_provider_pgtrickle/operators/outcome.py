@@ -33,6 +33,8 @@ class Outcome:
     result: RefreshResult
     """The rows are those of all attempts together."""
     error: str | None = None
+    refresh_id: int = 0
+    """Of the last attempt, in the history."""
 
     @property
     def idle(self) -> bool:
@@ -120,7 +122,7 @@ def _after(before: Outcome | None, row: Mapping[str, Any]) -> Outcome:
             rows_updated=earlier.rows_updated + result.rows_updated,
             rows_deleted=earlier.rows_deleted + result.rows_deleted,
         )
-    return Outcome(result, row["error_message"])
+    return Outcome(result, row["error_message"], row["refresh_id"])
 
 
 def emit(context: Context, alias: Any, assets: Mapping[str, Asset], outcomes: Mapping[str, Outcome]) -> list[str]:

@@ -123,16 +123,16 @@ class StreamTablePlanOperator(BaseOperator):
 
     def _compare_with_postgres(self, states: Mapping[str, TableState]) -> None:
         """PostgreSQL sees through views; the DAG's edges were drawn from the queries' text."""
-        position = {name: (unit.task_id, unit.upstream) for unit in self.units for name in unit.names}
-        above = {unit.task_id: set(unit.upstream) for unit in self.units}
+        if not self.skips:
+            return  # One task refreshes all, in PostgreSQL's order.
+        above: dict[str, set[str]] = {}
         for unit in self.units:
-            for upstream in unit.upstream:
-                above[unit.task_id] |= above[upstream]
+            above[unit.task_id] = set(unit.upstream).union(*(above[upstream] for upstream in unit.upstream))
+        home = {name: unit.task_id for unit in self.units for name in unit.names}
         for state in states.values():
-            mine = position[state.name][0]
+            mine = home[state.name]
             for source in state.stream_tables:
-                theirs = position.get(source, (mine, ()))[0]
-                if theirs != mine and theirs not in above[mine]:
+                if home.get(source, mine) not in {mine, *above[mine]}:
                     self.log.warning(
                         "%s reads %s through a view, which its query doesn't show: they may be refreshed in any order. "
                         "Declare it: StreamTable(%r, depends_on=[%r], ...).",

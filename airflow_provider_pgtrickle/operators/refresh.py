@@ -100,7 +100,7 @@ class StreamTableRefreshOperator(BaseOperator):
     def _refresh(self, run: FencedRun) -> None:
         run.open(self.spark_conn_id, self.spark_args)
         try:
-            run.refresh(self.tables, force_full=self.force_full)
+            run.refresh([self.tables], force_full=self.force_full)
         except PgTrickleError as error:
             raise self._explained(run, error) from error
         finally:

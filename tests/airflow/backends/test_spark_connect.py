@@ -32,5 +32,5 @@ def test_a_server_that_is_not_there_is_told_at_once_and_without_its_token(
         client.create_stream_table("t", "SELECT id FROM orders", initialize=False)
     backend = backend_for("warm")
     with pytest.raises(ConnectionFault, match="'warm' can't be reached") as caught:
-        backend.refresh(RefreshRequest(("t",), "token", dsn))
+        backend.refresh(RefreshRequest((("t",),), "token", dsn))
     assert "hunter2" not in str(caught.value)

@@ -16,7 +16,7 @@ from airflow_provider_pgtrickle.errors import UsageError
 from airflow_provider_pgtrickle.spark.package import application
 
 DSN = "postgresql://bob:hunter2@db.internal:5432/shop"
-REQUEST = RefreshRequest(("a", "b"), "token", DSN, settings={"lock_timeout_seconds": 7})
+REQUEST = RefreshRequest((("a", "b"), ("c",)), "token", DSN, settings={"lock_timeout_seconds": 7})
 
 
 @pytest.fixture(params=["local%5B2%5D", "spark%3A%2F%2Fhost:7077", "yarn"])
@@ -28,7 +28,7 @@ def connection(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 def test_the_dsn_stands_in_the_environment_only(connection: str) -> None:
     hook = SparkSubmitBackend(connection, {"conf": {"spark.executor.cores": 1}})._prepared(REQUEST)
     command = " ".join(hook._build_spark_submit_command(str(application("refresh.py"))))
-    assert "--tables a,b --run-token token" in command
+    assert "--tables a,b --tables c --run-token token" in command
     assert "spark.executor.cores=1" in command
     for word in ("hunter2", "db.internal", "PGTRICKLE_DSN"):
         assert word not in command

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,30 @@ def test_a_unit_is_refreshed_told_and_announced(
     assert (third.state, third.events) == ("skipped", {})
 
 
+def test_at_granularity_graph_all_units_are_one_application(
+    shop: psycopg.Connection,
+    shop_connection: str,
+    local_spark_connection: str,
+    spark_alone: None,
+    execute: Callable[..., Any],
+) -> None:
+    chain = [
+        StreamTable(TOTALS.name, TOTALS.query),
+        StreamTable("ratio", "SELECT customer_id, 1000 / (total - 460) AS share FROM totals"),
+        StreamTable("shares", "SELECT count(*) AS n FROM ratio"),
+        StreamTable("big", "SELECT customer_id FROM totals WHERE total > 500"),
+    ]
+    (dag,) = StreamTableGraph("g", chain, shop_connection, local_spark_connection, granularity="graph").dags()
+    execute(dag.get_task("plan"))
+    with watched_arguments() as seen:
+        done = execute(dag.get_task("refresh"), "r1")
+    # One group's total is 460: a division by zero, which stops what reads the table and nothing else.
+    assert done.value["failed"] == ["ratio", "shares"]
+    assert differences(shop, chain[3], "customer_id") == []
+    assert len({line.split("refresh.py ")[1] for line in seen}) == 1
+    assert "--tables totals --tables big --tables ratio --tables shares" in seen[0]
+
+
 def test_no_credential_is_seen_in_arguments_or_logs(
     diamond: Callable[[], StreamTableRefreshOperator],
     dsn: str,
@@ -91,21 +116,26 @@ def test_no_credential_is_seen_in_arguments_or_logs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     secret = conninfo_to_dict(dsn)["password"]
-    seen: list[str] = []
-    stop = threading.Event()
-    watcher = threading.Thread(target=watch_arguments, args=(seen, stop))
-    watcher.start()
-    try:
-        with caplog.at_level("DEBUG"):
-            run = execute(diamond())
-    finally:
-        stop.set()
-        watcher.join()
+    with watched_arguments() as seen, caplog.at_level("DEBUG"):
+        run = execute(diamond())
     assert run.state == "success"
     assert any("refresh.py" in line for line in seen)
     assert not [line for line in seen if secret in line]
     captured = capfd.readouterr()
     assert secret not in captured.out + captured.err + caplog.text + str(run)
+
+
+@contextmanager
+def watched_arguments() -> Iterator[list[str]]:
+    seen: list[str] = []
+    stop = threading.Event()
+    watcher = threading.Thread(target=watch_arguments, args=(seen, stop))
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        watcher.join()
 
 
 def watch_arguments(seen: list[str], stop: threading.Event) -> None:

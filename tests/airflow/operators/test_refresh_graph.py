@@ -15,10 +15,11 @@ from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
 from airflow_provider_pgtrickle.backends import selection
 from airflow_provider_pgtrickle.backends.request import RefreshRequest
 from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.errors import TransientFault
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.operators import outcome
 from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
-from airflow_provider_pgtrickle.refresh.unit import refresh_unit
+from airflow_provider_pgtrickle.refresh.sequence import refresh_units
 from airflow_provider_pgtrickle.settings import Settings
 
 
@@ -26,20 +27,23 @@ class PostgresBackend:
     """Computes in PostgreSQL, so that these tests are about the order of things and not about Spark."""
 
     def __init__(self) -> None:
-        self.refreshed: list[tuple[str, ...]] = []
+        self.refreshed: list[tuple[tuple[str, ...], ...]] = []
+        self.dies_after: int | None = None
         self.closed = threading.Event()
 
     def refresh(self, request: RefreshRequest) -> None:
-        self.refreshed.append(request.tables)
+        self.refreshed.append(request.units)
         database = Database(request.dsn, Settings.load())
-        refresh_unit(
+        refresh_units(
             database,
-            [QualifiedName.parse(name) for name in request.tables],
+            [[QualifiedName.parse(name) for name in unit] for unit in request.units[: self.dies_after]],
             executor=lambda: PostgresExecutor(database),
             settings=Settings.load(),
             run_token=request.run_token,
             initiated_by=request.initiated_by,
         )
+        if self.dies_after is not None:
+            raise TransientFault("The Spark application ended with exit code 137")
 
     def kill(self) -> None:
         raise AssertionError("nobody killed it")
@@ -85,7 +89,7 @@ def test_one_task_refreshes_all_and_each_table_shows_its_own(
     execute(dag.get_task("plan"))
     done = execute(dag.get_task("refresh"), "r1").value
     assert done["failed"] == []
-    assert backend.refreshed == [("totals",), ("ratio",), ("regions",), ("shares",)]
+    assert backend.refreshed == [(("totals",), ("ratio",), ("regions",), ("shares",))]
     assert backend.closed.is_set()
     events: dict[str, Any] = {}
     assert show(dag, "totals", done, events)["public.totals"]["rows_inserted"] == 10
@@ -101,7 +105,7 @@ def test_only_what_changed_reaches_the_back_end(
     shop.execute("UPDATE customers SET region = 'west' WHERE id = 1")
     run = execute(dag.get_task("refresh"), "r2")
     done = run.value
-    assert backend.refreshed == [("regions",)]
+    assert backend.refreshed == [(("regions",),)]
     assert run.skipped == ["ratio", "shares", "totals"]
     events: dict[str, Any] = {}
     with pytest.raises(AirflowSkipException):
@@ -121,6 +125,43 @@ def test_a_failure_stops_what_reads_the_table_and_nothing_else(
     with pytest.raises(AirflowException, match="log of task 'refresh'"):
         show(dag, "ratio", done, {})
     assert show(dag, "regions", done, {})["public.regions"]["rows_updated"] == 1
+
+
+def test_what_a_view_hides_is_refreshed_in_postgres_order_and_nobody_is_warned(
+    backend: PostgresBackend,
+    shop: psycopg.Connection,
+    shop_connection: str,
+    execute: Callable[..., Any],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def declared(*more: StreamTable) -> Any:
+        totals = StreamTable("totals", "SELECT customer_id, sum(amount) AS total FROM orders GROUP BY customer_id")
+        (dag,) = StreamTableGraph("g", [totals, *more], shop_connection, granularity="graph").dags()
+        execute(dag.get_task("plan"))
+        return dag
+
+    declared()
+    shop.execute("CREATE VIEW large AS SELECT customer_id FROM totals WHERE total > 500")
+    # By its name it comes first, and by its text it reads no stream table.
+    first = StreamTable("a_count", "SELECT count(*) AS n FROM large")
+    both = StreamTable("both_of_them", "SELECT t.customer_id, a.n FROM totals t CROSS JOIN a_count a")
+    execute(declared(first, both).get_task("refresh"), "r1")
+    assert backend.refreshed == [(("totals",), ("a_count",), ("both_of_them",))]
+    assert shop.execute("SELECT n FROM a_count").fetchall() == shop.execute("SELECT count(*) FROM large").fetchall()
+    assert "through a view" not in caplog.text
+
+
+def test_a_back_end_that_dies_midway_fails_the_task_and_its_retry_does_the_rest(
+    dag: Any, backend: PostgresBackend, shop: psycopg.Connection, execute: Callable[..., Any]
+) -> None:
+    execute(dag.get_task("plan"))
+    backend.dies_after = 2
+    with pytest.raises(AirflowException, match="exit code 137"):
+        execute(dag.get_task("refresh"), "r1", try_number=1, max_tries=0)
+    backend.dies_after = None
+    done = execute(dag.get_task("refresh"), "r1", try_number=2, max_tries=0).value
+    assert backend.refreshed[1:] == [(("regions",), ("shares",))]
+    assert (done["failed"], done["refreshed"]) == ([], 4)
 
 
 def test_retries_share_a_token_and_a_cleared_task_gets_another() -> None:

@@ -1,0 +1,67 @@
+"""`refresh_units`: several units, one after the other, so that what is slow to start is started once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.declare import dependencies
+from airflow_provider_pgtrickle.errors import SURROUNDINGS, PgTrickleError
+from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.refresh.executor import Executor
+from airflow_provider_pgtrickle.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.refresh.unit import refresh_unit
+from airflow_provider_pgtrickle.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+
+def refresh_units(
+    database: Database,
+    units: Sequence[Sequence[QualifiedName]],
+    *,
+    executor: Callable[[], Executor],
+    settings: Settings,
+    force_full: bool = False,
+    run_token: str | None = None,
+    initiated_by: str = "manual",
+) -> dict[str, RefreshResult]:
+    """Refresh each unit, upstream first, with a snapshot and a commit of its own.
+
+    One that fails stops what reads it and nothing else; the first error is raised when all others are done. What
+    is wrong with the surroundings stops everything.
+    """
+    results: dict[str, RefreshResult] = {}
+    faults: list[PgTrickleError] = []
+    halted: set[str] = set()
+    for unit in units:
+        if halted.intersection(map(str, unit)):
+            continue
+        try:
+            results |= refresh_unit(
+                database,
+                unit,
+                executor=executor,
+                settings=settings,
+                force_full=force_full,
+                run_token=run_token,
+                initiated_by=initiated_by,
+            )
+        except SURROUNDINGS:
+            raise
+        except PgTrickleError as error:
+            faults.append(error)
+            if len(units) > 1:
+                _log.error("%s", error)
+                halted |= _readers(database, unit)
+    if faults:
+        raise faults[0]
+    return results
+
+
+def _readers(database: Database, unit: Sequence[QualifiedName]) -> set[str]:
+    """Every stream table that a member feeds, as PostgreSQL knows it."""
+    with database.transaction() as conn:
+        graph = dependencies.graph(conn)
+    return {reader for name in unit for reader in graph.downstream(str(name))}
