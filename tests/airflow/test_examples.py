@@ -27,7 +27,12 @@ def test_they_make_these_dags(bag: DagBag) -> None:
         "shop_consumer",
         "sql_shop__daily_sales",
         "sql_shop__product_sales",
+        "tpch",
     } <= set(bag.dags)
+
+
+def test_all_of_tpch_is_one_dag_of_one_task_and_what_it_shows(bag: DagBag) -> None:
+    assert set(bag.dags["tpch"].task_dict) == {"plan", "refresh", *(f"q{n:02}" for n in range(1, 23)), "answers"}
 
 
 def test_the_diamond_of_the_shop_is_one_task(bag: DagBag) -> None:

@@ -1,4 +1,4 @@
-"""The example shop under `airflow dags test`, on real PostgreSQL and a warm Spark Connect server."""
+"""The examples under `airflow dags test`, on real PostgreSQL and a warm Spark Connect server."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ import psycopg
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
+from airflow_provider_pgtrickle.embedded import PostgresServer
 from airflow_provider_pgtrickle.settings import Settings
 from airflow_provider_pgtrickle.spark.servers import ConnectServer
+from benchmarks import tpch
+from tests import servers
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -145,6 +148,31 @@ def test_every_other_example_runs(
         assert differences(shop, table.name, table.query) == [], table.name
 
 
+@pytest.fixture
+def tpch_database(postgres18: PostgresServer, environment: dict[str, str]) -> Iterator[psycopg.Connection]:
+    """TPC-H, small, in a database of its own: some of its tables are called like the shop's."""
+    with servers.fresh_database(postgres18) as name:
+        dsn = servers.ordinary_dsn(postgres18, name)
+        environment["AIRFLOW_CONN_TPCH_PG"] = f"pgtrickle://{dsn.split('://', 1)[1]}"
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            tpch.load(connection, 0.01)
+            yield connection
+
+
+def test_tpch_is_filled_then_follows_its_changes(
+    run_dag: Callable[[str], subprocess.CompletedProcess[str]], tpch_database: psycopg.Connection
+) -> None:
+    bag = DagBag(str(ROOT / "dags" / "tpch.py"), bundle_path=ROOT / "dags", bundle_name="examples")
+    declared = bag.dags["tpch"].get_task("plan").tables
+    for wanted in ("FULL", "DIFFERENTIAL"):
+        done = run_dag("tpch")
+        assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+        assert {actions(tpch_database)[query.name] for query in declared if query.name != "answers"} == {wanted}
+        for table in declared:
+            assert differences(tpch_database, table.name, table.query) == [], table.name
+        tpch.change(tpch_database, 0, 0.005)
+
+
 #: `airflow tasks test` for one task after the other; a process each would spend its time on Airflow's imports.
 TASKS_TEST = """
 import sys
@@ -156,7 +184,9 @@ for task_id in task_ids:
 """
 
 
-def test_every_task_of_every_example_under_tasks_test(environment: dict[str, str], shop: psycopg.Connection) -> None:
+def test_every_task_of_every_example_under_tasks_test(
+    environment: dict[str, str], shop: psycopg.Connection, tpch_database: psycopg.Connection
+) -> None:
     """It exits with 0 even where the task failed, so the database is asked."""
     bag = DagBag(str(ROOT / "dags"), bundle_path=ROOT / "dags", bundle_name="examples")
     for dag_id, dag in sorted(bag.dags.items()):
@@ -165,5 +195,6 @@ def test_every_task_of_every_example_under_tasks_test(environment: dict[str, str
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=ROOT)
         assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
         for table in getattr(dag.task_dict.get("plan"), "tables", ()):
-            assert actions(shop)[table.name] == "FULL", done.stdout[-5000:] + done.stderr[-5000:]
-            assert differences(shop, table.name, table.query) == [], table.name
+            database = tpch_database if dag_id == "tpch" else shop
+            assert actions(database)[table.name] == "FULL", done.stdout[-5000:] + done.stderr[-5000:]
+            assert differences(database, table.name, table.query) == [], table.name
