@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import sys
 import traceback
@@ -35,6 +36,9 @@ DONE, FAILED, MISUSED = 0, 1, 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    # Ours alone: what Spark and its gateway have to say is theirs to configure.
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("airflow_provider_pgtrickle").setLevel(logging.INFO)
     try:
         return _refresh(options)
     except UsageError as error:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
+from airflow_provider_pgtrickle.backends.progress import LoggedProgress
 from airflow_provider_pgtrickle.backends.request import RefreshRequest
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.errors import ConnectionFault
@@ -72,8 +73,9 @@ class SparkConnectBackend:
             place = urlsplit(url)
             socket.create_connection((place.hostname or "localhost", place.port or _PORT), _REACH_SECONDS).close()
             # create, not getOrCreate: a session of another task in this process has other tags.
-            session = SparkSession.builder.remote(url).create()
+            session: Any = SparkSession.builder.remote(url).create()
             _ = session.version
+            session.registerProgressHandler(LoggedProgress())
         except (PySparkException, OSError) as error:
             raise ConnectionFault(
                 f"The Spark Connect server of connection {self._conn_id!r} can't be reached: {type(error).__name__}",

@@ -35,11 +35,11 @@ def refresh_units(
     results: dict[str, RefreshResult] = {}
     faults: list[PgTrickleError] = []
     halted: set[str] = set()
-    for unit in units:
+    for number, unit in enumerate(units, 1):
         if halted.intersection(map(str, unit)):
             continue
         try:
-            results |= refresh_unit(
+            refreshed = refresh_unit(
                 database,
                 unit,
                 executor=executor,
@@ -48,6 +48,11 @@ def refresh_units(
                 run_token=run_token,
                 initiated_by=initiated_by,
             )
+            results |= refreshed
+            for name, result in refreshed.items():
+                _log.info(
+                    "Unit %d of %d: %s %s in %.0f ms", number, len(units), name, result.action, result.duration_ms
+                )
         except SURROUNDINGS:
             raise
         except PgTrickleError as error:
