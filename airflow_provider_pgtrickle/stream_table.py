@@ -34,6 +34,14 @@ class StreamTable:
     :param query: one SELECT in PostgreSQL's SQL
     :param schedule: `5m`, a cron expression in UTC, `@daily`; None: calculated from the tables that read it
     :param refresh_mode: AUTO, DIFFERENTIAL or FULL
+    :param append_only: kept with the declaration; it has no effect yet
+    :param diamond_consistency: `atomic`: a diamond that closes here is one unit; `none`: its tables stand alone
+    :param diamond_schedule_policy: `fastest`: such a unit is due when one of its tables is; `slowest`: when all are
+    :param cdc_mode: how changes of its sources are captured: `auto` or `trigger`, which are the same today
+    :param partition_by: `RANGE(column)`, `LIST(column)` or `HASH(column)`, to partition its storage
+    :param tier: `hot`: on schedule; `warm`: in twice its time; `cold`: on demand, once filled; `frozen`: never
+    :param differential_max_change_ratio: the part of a source from which on a change makes AUTO recompute
+    :param description: for the documentation of its DAG and task
     :param depends_on: stream tables that the query reads through a view, which its text doesn't show
     """
 

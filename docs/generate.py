@@ -76,7 +76,7 @@ def operators() -> str:
     from airflow_provider_pgtrickle.provider_info import get_provider_info
 
     info = get_provider_info()
-    parts = []
+    parts = ["## Declarations\n\n" + "\n\n".join(_class(_named(path)) for path in _DECLARATIONS)]
     for title, kind in (("Operators", "operators"), ("Sensors", "sensors"), ("Triggers", "triggers")):
         modules = [name for group in info[kind] for name in group["python-modules"]]
         described = [_class(cls) for module in modules for cls in _public_classes(module)]
@@ -85,7 +85,7 @@ def operators() -> str:
     decorated = [_named(entry["class-name"]) for entry in info["task-decorators"]]
     parts.append("## Decorators\n\n" + "\n\n".join(inspect.getdoc(function) or "" for function in decorated))
     return _page(
-        "Operators, sensors, triggers",
+        "Declarations, operators, sensors, triggers",
         "Parameters of Airflow's own base classes (`task_id`, `retries`, `poke_interval`, …) are left out.",
         *parts,
     )
@@ -150,6 +150,11 @@ FROM pg_proc
 WHERE pronamespace = 'pgtrickle'::regnamespace AND prorettype <> 'trigger'::regtype
 ORDER BY proname, 2
 """
+
+_DECLARATIONS = (
+    "airflow_provider_pgtrickle.stream_table.StreamTable",
+    "airflow_provider_pgtrickle.factory.stream_table_graph.StreamTableGraph",
+)
 
 #: Parameters that mean the same wherever they stand.
 _EVERYWHERE = {
@@ -278,7 +283,7 @@ def _parameters(cls: type) -> list[tuple[str, str]]:
         if not base.__module__.startswith("airflow_provider_pgtrickle") or "__init__" not in base.__dict__:
             continue
         for name, given in inspect.signature(inspect.unwrap(base.__dict__["__init__"])).parameters.items():
-            if name != "self" and given.kind is given.KEYWORD_ONLY:
+            if name != "self" and given.kind in (given.POSITIONAL_OR_KEYWORD, given.KEYWORD_ONLY):
                 default = "" if given.default is given.empty else f"`{given.default!r}`"
                 found.setdefault(name, default)
     return list(found.items())

@@ -33,6 +33,7 @@ class StreamTableGraph:
     :param granularity: `unit`: one task for each refresh unit; `graph`: one task refreshes all that is due in one
         session, and light tasks show each table's state
     :param default_args: as for any DAG; `retries` is 2 unless it says otherwise
+    :param tags: of its DAGs, beside `pgtrickle`
     :param pool: the pool of the tasks that run Spark
     :param dag_args: further arguments of `DAG(...)`; a `schedule` among them replaces the one of the tables
     :param spark_args: further arguments of the back end, such as `conf` and `executor_memory` for spark-submit
