@@ -53,19 +53,18 @@ class SparkConnectBackend:
 
     def _executor(self, database: Database, settings: Settings) -> Executor:
         from airflow_provider_pgtrickle.spark.execute import SparkExecutor
-        from airflow_provider_pgtrickle.spark.session import sql_conf
 
         if self._session is None:
-            self._session = self._open()
-            for name, value in sql_conf(settings).items():
-                self._session.conf.set(name, value)
+            self._session = self._open(settings)
         self._session.clearTags()
         self._session.addTag(self._tag)
         return SparkExecutor(self._session, database)
 
-    def _open(self) -> Any:
+    def _open(self, settings: Settings) -> Any:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
+
+        from airflow_provider_pgtrickle.spark.session import limit_patience, sql_conf
 
         url = SparkConnectHook(self._conn_id).get_connection_url()
         try:
@@ -73,8 +72,9 @@ class SparkConnectBackend:
             place = urlsplit(url)
             socket.create_connection((place.hostname or "localhost", place.port or _PORT), _REACH_SECONDS).close()
             # create, not getOrCreate: a session of another task in this process has other tags.
-            session: Any = SparkSession.builder.remote(url).create()
-            _ = session.version
+            builder: Any = SparkSession.builder.remote(url)
+            session = builder.config(map=sql_conf(settings)).create()
+            limit_patience(session)
             session.registerProgressHandler(LoggedProgress())
         except (PySparkException, OSError) as error:
             raise ConnectionFault(
