@@ -1,13 +1,10 @@
-"""The Airflow DAGs that `benchmarks.orchestration` measures."""
+"""The Airflow DAG of 501 tables that `benchmarks.orchestration` measures."""
 
 from __future__ import annotations
 
-from airflow.sdk import Asset, AssetWatcher
 from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
-from airflow_provider_pgtrickle.triggers.pending import ChangesPendingTrigger
 
 CHAINS, LENGTH = 50, 10
-BY_HAND = {"schedule": None}
 
 
 def link(chain: int, place: int) -> StreamTable:
@@ -27,29 +24,5 @@ StreamTableGraph(
     "bench_pg",
     "bench_connect",
     granularity="graph",
-    dag_args=BY_HAND,
-).register(globals())
-
-StreamTableGraph(
-    "one_unit",
-    [StreamTable("unit_totals", "SELECT g, sum(v) AS v FROM unit_rows GROUP BY g", schedule="1h")],
-    "bench_pg",
-    "bench_connect",
-    dag_args=BY_HAND,
-).register(globals())
-
-changed = Asset(
-    "watched_rows_changed",
-    watchers=[
-        AssetWatcher(
-            name="pending", trigger=ChangesPendingTrigger(stream_table="watched_totals", postgres_conn_id="bench_pg")
-        )
-    ],
-)
-StreamTableGraph(
-    "watched",
-    [StreamTable("watched_totals", "SELECT g, sum(v) AS v FROM watched_rows GROUP BY g", schedule="1h")],
-    "bench_pg",
-    "bench_connect",
-    dag_args={"schedule": [changed]},
+    dag_args={"schedule": None},
 ).register(globals())
