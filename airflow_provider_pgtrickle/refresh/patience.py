@@ -23,8 +23,8 @@ _log = logging.getLogger(__name__)
 
 # Fewer changed rows can't be looped over long enough to matter.
 _MANY = 2_000
-# Above what the slowest of TPC-H's differences needs.
-_LEAST_MS, _ROWS_A_MS = 5_000, 20
+# What the slowest of TPC-H's other differences needs, and the same for as many changes more.
+_LEAST_MS, _ROWS_A_MS = 4_000, 50
 
 
 def patience_ms(changes: int) -> int | None:

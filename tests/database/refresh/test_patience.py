@@ -33,4 +33,4 @@ def test_what_fails_in_time_fails(dsn: str) -> None:
 
 def test_few_changes_may_take_their_time() -> None:
     assert patience_ms(1_999) is None
-    assert patience_ms(200_000) == 15_000
+    assert patience_ms(200_000) == 8_000
