@@ -40,6 +40,20 @@ def test_the_groups_of_a_stream_table_are_indexed(pt, conn):
     assert indexes(conn) == [["__pgt_row_id"], ["b", "a"]]
 
 
+def test_the_index_holds_each_group_to_one_row_and_null_is_a_group(pt, conn):
+    conn.execute("CREATE TABLE u (k int, v int)")
+    conn.execute("INSERT INTO u VALUES (NULL, 1), (1, 2)")
+    pt.create_stream_table("st", "SELECT k, sum(v) AS s FROM u GROUP BY k")
+    conn.execute("SET pgtrickle.refreshing = on")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        conn.execute("INSERT INTO st SELECT * FROM st WHERE k IS NULL")
+
+
+def test_partitions_without_the_key_are_indexed_all_the_same(pt, conn):
+    pt.create_stream_table("st", "SELECT id, a FROM t", partition_by="LIST (a)")
+    assert indexes(conn) == [["__pgt_row_id"], ["id"]]
+
+
 def test_a_bag_of_rows_has_no_identity_to_index(pt, conn):
     pt.create_stream_table("st", "SELECT a, b FROM t")
     assert indexes(conn) == [["__pgt_row_id"]]
