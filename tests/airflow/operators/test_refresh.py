@@ -147,7 +147,7 @@ def watch_arguments(seen: list[str], stop: threading.Event) -> None:
                     line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                 except OSError:
                     continue
-                if "refresh.py" in line and line not in seen:
+                if "spark_apps/refresh.py" in line and line not in seen:
                     seen.append(line)
 
 
