@@ -15,6 +15,7 @@ from airflow_provider_pgtrickle.dvm.emit import SOURCE_META, Emitter
 from airflow_provider_pgtrickle.dvm.explain import Explanation, explain, looked_up
 from airflow_provider_pgtrickle.dvm.expressions import render
 from airflow_provider_pgtrickle.dvm.frontend import PASSES
+from airflow_provider_pgtrickle.dvm.frontend.bounds import bounds
 from airflow_provider_pgtrickle.dvm.frontend.build import Builder
 from airflow_provider_pgtrickle.dvm.frontend.covered import covered
 from airflow_provider_pgtrickle.dvm.frontend.drop_limit import drop_limit, is_bounded, number_of
@@ -138,7 +139,7 @@ class View:
         self, binding: Binding, *, whole: bool, describe: Describe, slices: Slices, prefix: str
     ) -> SparkPlan | None:
         """The content or the change as a plan for Spark; None where it is empty, or PostgreSQL's alone."""
-        if self._sink is None:
+        if self._sink is None or self.topk is not None:
             return None
         sink, late = self._sink.without_late()
         root = sink.storage if whole else sink.delta(Differ(binding.changed, narrow_all=True))
@@ -204,6 +205,7 @@ def round_trip(canonical: str) -> str | None:
 
 def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], schema: Schema) -> View:
     topk = _topk(query)
+    bounded = bounds(query, schema, outputs) if topk is not None else None
     for rewrite_pass in PASSES if topk is None else (inline_views, whole_rows, drop_limit, refuse):
         query = rewrite_pass(query, schema)
     builder = Builder(schema)
@@ -214,12 +216,12 @@ def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], 
     else:
         built, _ = builder.query(query, Scope())
         root = prune(covered(built))
-    described = Query(root, outputs, builder.name)
+    described = Query(root, outputs, builder.name, bounded)
     sink = next(s for s in (kind.take(described) for kind in SINKS) if s is not None)
     for tree in (sink.storage, sink.delta(Differ(builder.sources))):
         if tree is not None:
             check_size(tree)
-    used = _used(sink.storage, builder)
+    used = _used([sink.storage] + ([bounded.body] if bounded else []), builder)
     sources = {key: builder.sources[key] for key in sorted(used)}
     return View(canonical, outputs, sources, used, sink, None, topk)
 
@@ -232,9 +234,9 @@ def _topk(query: exp.Query) -> TopK | None:
     return TopK(number_of(limit) if limit else None, (number_of(offset) or 0) if offset else 0, terms)
 
 
-def _used(root: Node, builder: Builder) -> dict[str, tuple[str, ...]]:
+def _used(roots: Iterable[Node], builder: Builder) -> dict[str, tuple[str, ...]]:
     wanted: dict[str, set[str]] = {key: set(names) for key, names in builder.inside.items()}
-    for node in walk(root):
+    for node in (n for root in roots for n in walk(root)):
         if isinstance(node, Scan):
             wanted.setdefault(node.source.key, set()).update(o for o, _ in node.mapping)
         for key in node.own_sources:

@@ -24,8 +24,6 @@ from airflow_provider_pgtrickle.refresh.slices import ctid_slices
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.settings import Settings
 
-_WHOLE = (Action.FULL, Action.REINITIALIZE, Action.TOPK)
-
 
 def plan(
     coordinator: Connection,
@@ -56,7 +54,7 @@ def plan(
         },
         stored=(member.stored.schema, member.stored.name),
     )
-    whole = decision.action in _WHOLE
+    whole = decision.whole
     rows = _rows_sql(member, decision, binding)
     if rows is None:
         return MemberPlan(member.name, decision, known.source_changes)
@@ -178,7 +176,7 @@ def _rows_sql(member: Member, decision: Decision, binding: Binding) -> str | Non
     """`__pgt_w` and the storage columns, as the query yields them."""
     if decision.action in (Action.NO_DATA, Action.SKIP):
         return None
-    if decision.action is Action.DIFFERENTIAL:
+    if not decision.whole:
         return member.query.delta(binding)
     whole = sql.SQL(member.query.full(binding))
     return sql.SQL("SELECT 1 AS {}, f.* FROM ({}) AS f").format(sql.Identifier(WEIGHT), whole).as_string(None)

@@ -77,6 +77,13 @@ class MemberFacts:
 class Decision:
     action: Action
     fallback_reason: str | None = None
+    anew: bool = False
+    """TOPK computes its window without asking first whether a change reaches it."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the whole content is computed, and the stored rows subtracted from it."""
+        return self.anew or self.action in (Action.FULL, Action.REINITIALIZE)
 
 
 def decide(facts: MemberFacts) -> Decision:
@@ -117,10 +124,11 @@ def decide(facts: MemberFacts) -> Decision:
         return Decision(Action.FULL, Fallback.BUFFER_LOST)
     if any(source.truncated for source in facts.sources):
         return Decision(Action.FULL, Fallback.TRUNCATE_DETECTED)
-    if facts.topk:
-        return Decision(Action.TOPK)
     limit = facts.max_change_ratio
-    if limit > 0 and any(source.ratio > limit for source in facts.sources):
+    exceeded = limit > 0 and any(source.ratio > limit for source in facts.sources)
+    if facts.topk:
+        return Decision(Action.TOPK, anew=exceeded)
+    if exceeded:
         return Decision(Action.FULL, Fallback.CHANGE_RATIO_EXCEEDED)
     return Decision(Action.DIFFERENTIAL)
 

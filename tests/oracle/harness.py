@@ -91,11 +91,11 @@ class Maintained:
         if full or truncated:
             action, text = "FULL", self.view.full(binding)
         elif self.view.topk is not None:
-            action, text = "TOPK", self.view.full(binding)
+            action, text = "TOPK", self.view.delta(binding)
         else:
             action, text = "DIFFERENTIAL", self.view.delta(binding)
         self.frontier = self.case.xid
-        if action != "DIFFERENTIAL":
+        if action == "FULL":
             self.case.conn.execute(sql.SQL("DELETE FROM {}").format(self._table))
             text = f"SELECT 1 AS __pgt_w, full_content.* FROM ({text}) AS full_content"
         self.last_delta = text

@@ -7,44 +7,29 @@ Where it doesn't hold the item stays as it is, and says why.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.exact_types import exact_type
 from airflow_provider_pgtrickle.dvm.expressions import returns_set
-from airflow_provider_pgtrickle.dvm.frontend.aggregates import call_name
 from airflow_provider_pgtrickle.dvm.frontend.covered import covered
 from airflow_provider_pgtrickle.dvm.frontend.scope import CommonTable
-from airflow_provider_pgtrickle.dvm.node import Column, Node
-from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
-from airflow_provider_pgtrickle.dvm.operators.constant import Constant
-from airflow_provider_pgtrickle.dvm.operators.distinct import Distinct
+from airflow_provider_pgtrickle.dvm.frontend.settled import GROUPING, ROW_WISE, is_image, open_column
+from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.operators.filter import Filter
 from airflow_provider_pgtrickle.dvm.operators.inner_join import InnerJoin
 from airflow_provider_pgtrickle.dvm.operators.native import Native
 from airflow_provider_pgtrickle.dvm.operators.outer_join import OuterJoin
 from airflow_provider_pgtrickle.dvm.operators.project import Project
 from airflow_provider_pgtrickle.dvm.operators.recursion import Itself, Recursion, path, settle
-from airflow_provider_pgtrickle.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.dvm.operators.semi_join import SemiJoin
-from airflow_provider_pgtrickle.dvm.operators.set_operation import SetOperation
-from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
-from airflow_provider_pgtrickle.dvm.types import is_its_image
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.frontend.build import Builder
-
-_ROW_WISE = (Scan, Constant, Project, Filter, InnerJoin, SemiJoin, OuterJoin, UnionAll)
-_GROUPING = (Distinct, SetOperation, Aggregate)
-_SETTLED = {"count", "bool_and", "bool_or", "every"}
-"""Aggregates whose value looks the same whenever it is computed."""
-_OVER_NUMBERS = {"sum", "avg", "min", "max"}
-"""Those of which that is true over exact numbers."""
 
 
 class _Unfit(Exception):
@@ -82,7 +67,7 @@ def _apart(builder: Builder, name: str, cte: CommonTable, native: Native) -> Rec
     itself, step = settle(base, step, itself)
     if not is_all:
         for held, output in zip(itself.columns, named, strict=True):
-            if not _is_image(held):
+            if not is_image(held):
                 raise _Unfit(f"under UNION, values of {output} may be equal and look different, or may not be known to")
     kept = {f.name: getattr(native, f.name) for f in fields(Native)}
     return Recursion(**kept, base=base, step=step, itself=itself, is_all=is_all)
@@ -102,36 +87,14 @@ def _require_linear(base: Node, step: Node, itself: Itself) -> None:
     for node in (*_below(base), *_below(step)):
         if isinstance(node, Itself):
             continue
-        if not isinstance(node, (*_ROW_WISE, *_GROUPING)):
+        if not isinstance(node, (*ROW_WISE, *GROUPING)):
             raise _Unfit(f"it holds {node.label()}")
         if getattr(node, "parts", ()):
             raise _Unfit(f"it holds a subquery that is no join: {node.label()}")
         if isinstance(node, Project) and any(returns_set(x) for _, x in node.items) and node in along:
             raise _Unfit(f"its step makes several rows of one: {node.label()}")
-        if isinstance(node, _GROUPING):
-            _require_settled(node)
-
-
-def _require_settled(node: Node) -> None:
-    """A group must look the same whichever of its equal rows is met first, and in whichever order they come."""
-    settled = set()
-    if isinstance(node, Aggregate):
-        below = {c.name: c for c in node.child.columns}
-        settled = {n for n, call in node.aggregates if _is_settled(call, below)}
-    for held in node.columns:
-        if held.name not in settled and not _is_image(held):
+        if isinstance(node, GROUPING) and (held := open_column(node)) is not None:
             raise _Unfit(f"it groups {held.name}, whose equal values may look different")
-
-
-def _is_settled(call: exp.Expr, below: Mapping[str, Column]) -> bool:
-    bare = call.this if isinstance(call, exp.Filter) else call
-    if call_name(bare) in _SETTLED:
-        return True
-    return call_name(bare) in _OVER_NUMBERS and exact_type(bare.this, below) is not None
-
-
-def _is_image(held: Column) -> bool:
-    return held.type is not None and is_its_image(held.type)
 
 
 def _below(root: Node) -> Iterator[Node]:

@@ -1,10 +1,15 @@
-"""Δstored = query¹ − stored, when a source changed at all."""
+"""Δstored = query¹ − stored, when a source changed at all; TopK only when a row of its change can reach the window.
+
+The window is full and every changed row sorts after it: then nothing is computed (operator `reached`).
+"""
 
 from __future__ import annotations
 
 from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.operators.dependent import Touched
 from airflow_provider_pgtrickle.dvm.operators.native import Native
+from airflow_provider_pgtrickle.dvm.operators.reached import Reached
 from airflow_provider_pgtrickle.dvm.operators.recursion import Recursion
 from airflow_provider_pgtrickle.dvm.operators.weigh import difference
 from airflow_provider_pgtrickle.dvm.sinks.sink import Query, Sink, descend, visible
@@ -29,4 +34,12 @@ class Recompute(Sink):
         return core.why or None if isinstance(core, Native) else None
 
     def delta(self, d: Differ) -> Node | None:
-        return difference(self.storage, self.stored) if d.is_changed(self.storage) else None
+        if not d.is_changed(self.storage):
+            return None
+        anew, bounds = difference(self.storage, self.stored), self.query.bounds
+        if bounds is None:
+            return anew
+        change = d.delta(bounds.body)
+        if change is None:
+            return None
+        return Touched(anew, ((Reached(change, self.stored, bounds.order, bounds.limit), ()),))

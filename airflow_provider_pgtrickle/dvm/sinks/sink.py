@@ -15,6 +15,7 @@ from airflow_provider_pgtrickle.dvm.operators.dependent import Touched
 from airflow_provider_pgtrickle.dvm.operators.filter import Filter
 from airflow_provider_pgtrickle.dvm.operators.keys import DistinctKeys
 from airflow_provider_pgtrickle.dvm.operators.project import Project
+from airflow_provider_pgtrickle.dvm.operators.reached import Bounds
 from airflow_provider_pgtrickle.dvm.operators.stored import Stored
 
 
@@ -25,6 +26,8 @@ class Query:
     root: Node
     outputs: tuple[str, ...]
     name: Namer
+    bounds: Bounds | None = None
+    """Of a TopK query, where its change can be told from them."""
 
 
 class Sink:
