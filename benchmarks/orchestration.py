@@ -127,6 +127,12 @@ def _unit(airflow: RunningAirflow, conn: psycopg.Connection, how: str = "") -> I
         yield Measured("airflow", f"unit{how}: queued to process started", _seconds(queued, started))
         yield Measured("airflow", f"unit{how}: started to refresh begun", _seconds(started, begun))
         yield Measured("airflow", f"unit{how}: refresh", _seconds(begun, ended))
+        (phases,) = _scalars(
+            conn,
+            "SELECT phases FROM pgtrickle.pgt_refresh_history JOIN pgtrickle.pgt_stream_tables USING (pgt_id)"
+            " WHERE pgt_name = 'unit_totals' ORDER BY refresh_id DESC LIMIT 1",
+        )
+        yield Measured("airflow", f"unit{how}: of it Spark and its client", phases["compute"] / 1000)
 
 
 def _watched(airflow: RunningAirflow, conn: psycopg.Connection, how: str = "") -> Iterator[Measured]:
@@ -143,6 +149,7 @@ def _watched(airflow: RunningAirflow, conn: psycopg.Connection, how: str = "") -
 
 def _graph(airflow: RunningAirflow, conn: psycopg.Connection) -> Iterator[Measured]:
     first = _filled(airflow, "graph_of_500")
+    yield Measured("airflow", "graph: declared at first", _length(airflow, "graph_of_500", first, "plan"))
     yield Measured("airflow", "graph: first fill", _length(airflow, "graph_of_500", first, "refresh"))
     for chain in range(CHANGED_CHAINS):
         conn.execute(f"UPDATE rows_{chain:02} SET v = v + 1 WHERE id <= 10")
