@@ -78,7 +78,7 @@ class Decision:
     action: Action
     fallback_reason: str | None = None
     anew: bool = False
-    """TOPK computes its window without asking first whether a change reaches it."""
+    """TOPK computes its window without asking first whether a change reaches it: too much has changed."""
 
     @property
     def whole(self) -> bool:

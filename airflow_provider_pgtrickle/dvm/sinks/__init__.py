@@ -3,7 +3,7 @@
 The first sink in SINKS that takes a query maintains it:
 
     recursive     a recursion at the top: what was lost is deleted and rederived, what is new derived from that alone
-    recompute     TopK, and any other recursion at the top: the query anew, less the stored rows
+    recompute     TopK that a change reaches, and any other recursion at the top: the query anew, less the stored rows
     merge_add     a top aggregate over exact numbers: stored sums plus the delta's
     replace       a top aggregate, window, DISTINCT or set operation: touched keys anew, less the stored rows
     difference    anything else: the algebra's own delta
