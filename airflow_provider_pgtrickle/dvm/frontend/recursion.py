@@ -7,7 +7,6 @@ Where it doesn't hold the item stays as it is, and says why.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from airflow_provider_pgtrickle.dvm.expressions import returns_set
 from airflow_provider_pgtrickle.dvm.frontend.covered import covered
 from airflow_provider_pgtrickle.dvm.frontend.scope import CommonTable
 from airflow_provider_pgtrickle.dvm.frontend.settled import GROUPING, ROW_WISE, is_image, open_column
-from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.node import Node, walk
 from airflow_provider_pgtrickle.dvm.operators.filter import Filter
 from airflow_provider_pgtrickle.dvm.operators.inner_join import InnerJoin
 from airflow_provider_pgtrickle.dvm.operators.native import Native
@@ -84,7 +83,7 @@ def _require_linear(base: Node, step: Node, itself: Itself) -> None:
         preserved = isinstance(node, SemiJoin) or (isinstance(node, OuterJoin) and node.kind == "LEFT")
         if not preserved or node.inputs[0] is not child:
             raise _Unfit(f"its step reaches it through {node.label()}")
-    for node in (*_below(base), *_below(step)):
+    for node in (*walk(base), *walk(step)):
         if isinstance(node, Itself):
             continue
         if not isinstance(node, (*ROW_WISE, *GROUPING)):
@@ -95,14 +94,3 @@ def _require_linear(base: Node, step: Node, itself: Itself) -> None:
             raise _Unfit(f"its step makes several rows of one: {node.label()}")
         if isinstance(node, GROUPING) and (held := open_column(node)) is not None:
             raise _Unfit(f"it groups {held.name}, whose equal values may look different")
-
-
-def _below(root: Node) -> Iterator[Node]:
-    seen: set[int] = set()
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            yield node
-            stack.extend(node.inputs)
