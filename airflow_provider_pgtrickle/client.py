@@ -70,9 +70,10 @@ class PgTrickle:
     def close(self) -> None:
         """Stop the Spark session that was started here; one that was given is left running."""
         if self._started_spark is not None:
-            self._started_spark.stop()
-            self._started_spark = None
-        self.__dict__.pop("_executor", None)
+            from airflow_provider_pgtrickle.spark.session import stop
+
+            stop(self._started_spark)
+        self._forget_spark()
         self.database.close()
 
     # Declaring
@@ -95,7 +96,7 @@ class PgTrickle:
         """Declare a stream table and fill it. Whatever fails, nothing of it stays."""
         checked = Options.checked(self.settings, options | {"schedule": schedule, "refresh_mode": refresh_mode})
         with self._transaction() as conn:
-            created = create(conn, self._name(conn, name), query, checked)
+            created = create(conn, self.settings, self._name(conn, name), query, checked)
         if initialize:
             self._populate(created.stream_table)
         announce(created.notices)
@@ -272,22 +273,33 @@ class PgTrickle:
         return refresh_unit(
             self.database,
             names,
-            executor=lambda: self._executor,
+            executor=self._usable_executor,
             settings=self.settings,
             force_full=force_full,
             initiated_by=initiated_by,
         )
 
+    def _usable_executor(self) -> Executor:
+        """The executor; a new one where the Spark that was started here has ended."""
+        if self._started_spark is not None:
+            from airflow_provider_pgtrickle.spark.session import has_ended
+
+            if has_ended(self._started_spark):
+                self._forget_spark()
+        return self._executor
+
+    def _forget_spark(self) -> None:
+        self._started_spark = None
+        self.__dict__.pop("_executor", None)
+
     @cached_property
     def _executor(self) -> Executor:
         if self._given_executor is not None:
             return self._given_executor()
-        from pyspark.sql import SparkSession
-
         from airflow_provider_pgtrickle.spark.execute import SparkExecutor
-        from airflow_provider_pgtrickle.spark.session import obtain
+        from airflow_provider_pgtrickle.spark.session import active, obtain
 
-        given = self._given_spark or SparkSession.getActiveSession()
+        given = self._given_spark or active()
         session = obtain(given, self.settings)
         if given is None:
             self._started_spark = session

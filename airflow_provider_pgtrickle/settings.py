@@ -13,6 +13,8 @@ from typing import Any
 
 from airflow_provider_pgtrickle.errors import UsageError
 
+_BOOLEANS = {"true": True, "t": True, "1": True, "on": True, "false": False, "f": False, "0": False, "off": False}
+
 
 def _setting(default: Any, description: str) -> Any:
     return field(default=default, metadata={"description": description})
@@ -33,6 +35,7 @@ class Settings:
     refresh_history_days: int = _setting(30, "Days a row of the refresh history is kept.")
     jdbc_jar: str = _setting("", "Path of the PostgreSQL JDBC driver; found by itself when empty.")
     spark_master: str = _setting("local[*]", "Master of the Spark session started when none is given.")
+    spark_driver_memory: str = _setting("1g", "Heap of that session's driver, which with a local master is all of it.")
     spark_shuffle_partitions: int = _setting(2, "Shuffle partitions of a small refresh.")
     pushdown_max_changes: int = _setting(
         5_000_000,
@@ -42,6 +45,11 @@ class Settings:
         100_000,
         "Rows of the largest source up to which a FULL is one statement in PostgreSQL; above it Spark joins and"
         " aggregates.",
+    )
+    keep_parts: bool = _setting(
+        True,
+        "Whether an aggregate that another one, a window, DISTINCT or LIMIT gathers is kept by itself, in a hidden"
+        " stream table.",
     )
     collect_max_rows: int = _setting(
         50_000, "Changed rows up to which a result comes to the driver; above it executors COPY it themselves."
@@ -85,6 +93,10 @@ def _from_airflow(name: str) -> str | None:
 
 
 def _convert(name: str, raw: Any, kind: type) -> Any:
+    if kind is bool and not isinstance(raw, bool):
+        if str(raw).strip().lower() not in _BOOLEANS:
+            raise UsageError(f"Setting {name} must be true or false, not {raw!r}")
+        return _BOOLEANS[str(raw).strip().lower()]
     try:
         return kind(raw)
     except (TypeError, ValueError):

@@ -70,17 +70,21 @@ _FUNCTIONS = """
 """
 
 
-def fingerprint(conn: Connection, subject: Probe | Iterable[Dependency]) -> str:
-    """The present state of everything behind a query: one just probed, or a stream table's, by its dependencies.
+def fingerprint(conn: Connection, subject: Probe | Iterable[Dependency], *others: Probe) -> str:
+    """The present state of everything behind queries just probed, or behind a stream table, by its dependencies.
 
     Of dependencies it equals the stream table's stored fingerprint as long as nothing changed.
     """
     if isinstance(subject, Probe):
-        tables = {
-            str(source.relid): None if subject.open_ended else sorted(subject.columns_used[source.relid])
-            for source in subject.sources
-        }
-        return _dump(_taken(conn, tables, subject.views, subject.function_oids))
+        tables: dict[str, list[str] | None] = {}
+        for probe in (subject, *others):
+            for source in probe.sources:
+                named = None if probe.open_ended else probe.columns_used[source.relid]
+                before = tables.get(str(source.relid), [])
+                tables[str(source.relid)] = None if named is None or before is None else sorted({*before, *named})
+        views = {view for probe in (subject, *others) for view in probe.views}
+        functions = {function for probe in (subject, *others) for function in probe.function_oids}
+        return _dump(_taken(conn, tables, views, functions))
     ids = sorted({dependency.pgt_id for dependency in subject})
     row = conn.execute(
         "SELECT fingerprint FROM pgtrickle.pgt_stream_tables WHERE pgt_id = ANY(%s) LIMIT 1", [ids]

@@ -54,6 +54,10 @@ class StreamTable:
     is_gated: bool
     gated_reason: str | None
     is_hidden: bool
+    """It keeps a part of another one, `part_of`, and is nobody's to name."""
+    part_of: int | None
+    split_query: str | None
+    """The canonical text over its parts, where it has any."""
     topk_limit: int | None
     topk_offset: int | None
     topk_order_by: str | None
@@ -72,6 +76,11 @@ class StreamTable:
     def key(self) -> str:
         """Its key in other tables' frontiers."""
         return f"pgt_{self.id}"
+
+    @property
+    def maintained_query(self) -> str:
+        """What a refresh computes: the defining query, or what says the same over its parts."""
+        return self.split_query or self.defining_query
 
     @property
     def visible(self) -> tuple[StorageColumn, ...]:
@@ -162,6 +171,23 @@ def get_all(conn: Connection) -> list[StreamTable]:
 
 def by_ids(conn: Connection, ids: Iterable[int]) -> dict[int, StreamTable]:
     return {table.id: table for table in _select(conn, sql.SQL("WHERE pgt_id = ANY(%s)"), [list(ids)])}
+
+
+def with_parts(conn: Connection, ids: Iterable[int]) -> list[int]:
+    """These, and the hidden ones that they are computed from."""
+    rows = conn.execute(
+        "WITH RECURSIVE unit (pgt_id) AS (SELECT unnest(%s::bigint[]) UNION"
+        " SELECT h.pgt_id FROM unit JOIN pgtrickle.pgt_dependencies d USING (pgt_id)"
+        " JOIN pgtrickle.pgt_stream_tables h ON h.pgt_id = d.source_pgt_id AND h.is_hidden)"
+        " SELECT pgt_id FROM unit ORDER BY 1",
+        [list(ids)],
+    ).fetchall()
+    return [pgt_id for (pgt_id,) in rows]
+
+
+def parts(conn: Connection, pgt_id: int) -> list[StreamTable]:
+    """The hidden ones that were made for a stream table, each after those it reads."""
+    return _select(conn, sql.SQL("WHERE part_of = %s ORDER BY pgt_id"), [pgt_id])
 
 
 def insert(conn: Connection, **columns: Any) -> StreamTable:

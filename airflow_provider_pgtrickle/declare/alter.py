@@ -17,7 +17,7 @@ import psycopg
 
 from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.records import Dependency, StreamTable
-from airflow_provider_pgtrickle.declare import capturing, columns, dependencies, table
+from airflow_provider_pgtrickle.declare import capturing, columns, dependencies, parts, table
 from airflow_provider_pgtrickle.declare.definition import Definition, define
 from airflow_provider_pgtrickle.declare.lock import lock_declarations, lock_rows
 from airflow_provider_pgtrickle.declare.options import check
@@ -47,6 +47,7 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         lock_declarations(conn)
         lock_rows(conn, [records.get(conn, name).id])
         before = records.get(conn, name)
+        parts.refuse_part(conn, before)
         read_before = tuple(records.dependencies(conn, before.id))
         wanted = dict(changes)
         query, status = wanted.pop("query", None), wanted.pop("status", None)
@@ -59,6 +60,8 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         notices: tuple[str, ...] = ()
         if query is not None:
             definition = define(conn, query, mode)
+            if settings.keep_parts:
+                definition = parts.in_parts(conn, name, definition, mode)
             notices = definition.notices
             update |= _redefine(conn, before, definition)
             notices += _rebuild_notice(conn, before, definition)
@@ -87,6 +90,7 @@ def revert(conn: psycopg.Connection, altered: Altered) -> None:
     records.update(conn, now.id, **{name: getattr(altered.before, name) for name in names})
     records.replace_dependencies(conn, now.id, altered.dependencies_before)
     capturing.stop(conn, now.id, released)
+    parts.erase_unread(conn, now.id)
 
 
 def _redefine(conn: psycopg.Connection, before: StreamTable, definition: Definition) -> dict[str, Any]:
@@ -95,13 +99,14 @@ def _redefine(conn: psycopg.Connection, before: StreamTable, definition: Definit
     capturing.start(conn, before.id, definition.view)
     kept = [
         d
-        for d in records.dependencies(conn, before.id)
+        # Old parts are refreshed no more, and stay until then in case this is taken back.
+        for d in parts.without_parts(conn, records.dependencies(conn, before.id))
         if d.source_relid not in {new.source_relid for new in definition.dependencies}
     ]
     records.replace_dependencies(conn, before.id, (*definition.dependencies, *kept))
+    parts.belong(conn, before)
     return {
-        "original_query": definition.probe.original,
-        "defining_query": definition.probe.canonical,
+        **definition.query_columns(),
         # A refresh that still computes the old query must not commit it as the new one.
         "lease_token": None,
         "needs_reinit": True,

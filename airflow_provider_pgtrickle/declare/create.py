@@ -9,14 +9,16 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.records import StreamTable
-from airflow_provider_pgtrickle.declare import capturing, table
+from airflow_provider_pgtrickle.declare import parts, table
 from airflow_provider_pgtrickle.declare.definition import define
+from airflow_provider_pgtrickle.declare.existence import establish
 from airflow_provider_pgtrickle.declare.lock import lock_declarations
 from airflow_provider_pgtrickle.declare.options import Options
 from airflow_provider_pgtrickle.declare.scalar import scalar
 from airflow_provider_pgtrickle.declare.subject import about
 from airflow_provider_pgtrickle.errors import StreamTableExists, UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Created:
     notices: tuple[str, ...]
 
 
-def create(conn: psycopg.Connection, name: QualifiedName, query: str, options: Options) -> Created:
+def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, query: str, options: Options) -> Created:
     """Storage, catalog, triggers and buffers.
 
     They have to be committed before the first snapshot is taken: a change is then either in the snapshot
@@ -36,20 +38,10 @@ def create(conn: psycopg.Connection, name: QualifiedName, query: str, options: O
     with about(name):
         lock_declarations(conn)
         _refuse_taken(conn, name)
-        definition = define(conn, query, options.refresh_mode)
-        relid = table.create(conn, name, definition.columns, options.partition_by)
-        created = records.insert(
-            conn,
-            relid=relid,
-            schema=name.schema,
-            name=name.name,
-            status="INITIALIZING",
-            is_populated=False,
-            **options.catalog_columns(),
-            **definition.catalog_columns(),
-        )
-        records.replace_dependencies(conn, created.id, definition.dependencies)
-        capturing.start(conn, created.id, definition.view)
+        whole = define(conn, query, options.refresh_mode)
+        definition = parts.in_parts(conn, name, whole, options.refresh_mode) if settings.keep_parts else whole
+        created = establish(conn, name, definition, options)
+        parts.belong(conn, created)
         return Created(created, definition.notices)
 
 

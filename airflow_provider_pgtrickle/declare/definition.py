@@ -27,13 +27,14 @@ class Definition:
     refusal: str | None
     """Why it can't be kept by differences, in words; None where it can."""
     notices: tuple[str, ...]
+    whole: Probe | None = None
+    """What was declared, where `probe` and all else are of the same query over parts."""
 
     def catalog_columns(self) -> dict[str, Any]:
         """As `pgt_stream_tables` names them."""
         topk = self.view.topk
         return {
-            "original_query": self.probe.original,
-            "defining_query": self.probe.canonical,
+            **self.query_columns(),
             "storage": tuple(column.stored for column in self.columns),
             "identity": tuple(self.view.identity),
             "keyed": self.view.keyed,
@@ -43,6 +44,15 @@ class Definition:
             "topk_limit": topk.limit if topk else None,
             "topk_offset": topk.offset if topk else None,
             "topk_order_by": str(topk.order_by) if topk else None,
+        }
+
+    def query_columns(self) -> dict[str, Any]:
+        """The query alone, as `pgt_stream_tables` names its forms."""
+        declared = self.whole or self.probe
+        return {
+            "original_query": declared.original,
+            "defining_query": declared.canonical,
+            "split_query": self.probe.canonical if self.whole else None,
         }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import psycopg
 
 from airflow_provider_pgtrickle.catalog import records
@@ -9,6 +11,8 @@ from airflow_provider_pgtrickle.catalog.probe import Probe
 from airflow_provider_pgtrickle.catalog.records import Dependency, StreamTable
 from airflow_provider_pgtrickle.errors import CycleDetected
 from airflow_provider_pgtrickle.graph import Graph, Node
+
+_READS = "SELECT pgt_id, source_pgt_id, source_schema || '.' || source_name FROM pgtrickle.pgt_reads"
 
 
 def of(conn: psycopg.Connection, probed: Probe) -> tuple[Dependency, ...]:
@@ -37,12 +41,12 @@ def of(conn: psycopg.Connection, probed: Probe) -> tuple[Dependency, ...]:
 def graph(conn: psycopg.Connection) -> Graph:
     """The graph of all stream tables as they are declared now."""
     sources: dict[int, set[str]] = {}
-    tables = records.get_all(conn)
+    tables = [table for table in records.get_all(conn) if not table.is_hidden]
     names = {table.id: str(table.qualified) for table in tables}
-    for dependency in records.dependencies(conn, None):
+    reads: Iterable[tuple[int, int, str]] = conn.execute(_READS)
+    for reader, source_id, name in reads:
         # A stream table by its name of now; it may have been renamed or moved since.
-        source = names.get(dependency.source_pgt_id or 0, str(dependency.qualified))
-        sources.setdefault(dependency.pgt_id, set()).add(source)
+        sources.setdefault(reader, set()).add(names.get(source_id) or name)
     return Graph.build(_node(table, frozenset(sources.get(table.id, ()))) for table in tables)
 
 
@@ -58,8 +62,8 @@ def refuse_circle(conn: psycopg.Connection, table: StreamTable, wanted: tuple[De
 
 
 def readers(conn: psycopg.Connection, table: StreamTable) -> tuple[StreamTable, ...]:
-    """The stream tables that read this one directly."""
-    ids = {d.pgt_id for d in records.dependencies(conn, None) if d.source_pgt_id == table.id and d.pgt_id != table.id}
+    """The stream tables that read this one directly, or a part of theirs does."""
+    ids = {reader for reader, source_id, _ in conn.execute(_READS) if source_id == table.id != reader}
     return tuple(other for other in records.get_all(conn) if other.id in ids)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import psycopg
 
-from airflow_provider_pgtrickle.capture.st_buffer import drop_st_buffer
 from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.records import StreamTable
-from airflow_provider_pgtrickle.declare import capturing, dependencies, table
+from airflow_provider_pgtrickle.declare import dependencies
+from airflow_provider_pgtrickle.declare.existence import erase
 from airflow_provider_pgtrickle.declare.lock import lock_declarations, lock_rows, wait_for_refreshes
+from airflow_provider_pgtrickle.declare.parts import refuse_part
 from airflow_provider_pgtrickle.declare.subject import about
 from airflow_provider_pgtrickle.errors import UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
@@ -19,6 +20,7 @@ def drop(conn: psycopg.Connection, name: QualifiedName, *, cascade: bool = False
     with about(name):
         lock_declarations(conn)
         target = records.get(conn, name)
+        refuse_part(conn, target)
         readers = dependencies.readers(conn, target)
         if readers and not cascade:
             names = ", ".join(str(reader.qualified) for reader in readers)
@@ -31,7 +33,10 @@ def drop(conn: psycopg.Connection, name: QualifiedName, *, cascade: bool = False
         wait_for_refreshes(conn, ids)
         lock_rows(conn, ids)
         for stream_table in doomed:
-            _drop(conn, stream_table, cascade)
+            owned = records.parts(conn, stream_table.id)
+            erase(conn, stream_table, cascade=cascade)
+            for part in reversed(owned):
+                erase(conn, part)
         return tuple(str(stream_table.qualified) for stream_table in doomed)
 
 
@@ -39,11 +44,3 @@ def _with_readers(conn: psycopg.Connection, target: StreamTable) -> list[StreamT
     by_name = {str(stream_table.qualified): stream_table for stream_table in records.get_all(conn)}
     downstream = dependencies.graph(conn).downstream(str(target.qualified))
     return [*(by_name[name] for name in reversed(downstream)), target]
-
-
-def _drop(conn: psycopg.Connection, stream_table: StreamTable, cascade: bool) -> None:
-    read = records.dependencies(conn, stream_table.id)
-    table.drop(conn, stream_table.qualified, cascade=cascade)
-    drop_st_buffer(conn, stream_table.id)
-    records.delete(conn, stream_table.id)
-    capturing.stop(conn, stream_table.id, read)

@@ -7,7 +7,7 @@ import psycopg
 from airflow_provider_pgtrickle.capture.st_buffer import drop_st_buffer, ensure_st_buffer
 from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.records import Dependency, StreamTable
-from airflow_provider_pgtrickle.declare import capturing, dependencies, table
+from airflow_provider_pgtrickle.declare import capturing, dependencies, parts, table
 from airflow_provider_pgtrickle.declare.definition import Definition, define
 from airflow_provider_pgtrickle.declare.subject import about
 from airflow_provider_pgtrickle.errors import PgTrickleError
@@ -20,12 +20,14 @@ def recapture(conn: psycopg.Connection, stream_table: StreamTable, settings: Set
     Afterwards a change of any source is in the snapshot or in a buffer. The table is not touched.
     """
     with about(stream_table.qualified):
-        definition = _define(conn, stream_table)
+        definition = _define(conn, stream_table, settings)
         dependencies.refuse_circle(conn, stream_table, definition.dependencies)
         capturing.start(conn, stream_table.id, definition.view)
-        gone = _released(conn, stream_table, definition)
+        gone = parts.without_parts(conn, _released(conn, stream_table, definition))
         records.replace_dependencies(conn, stream_table.id, (*definition.dependencies, *gone))
-        records.update(conn, stream_table.id, defining_query=definition.probe.canonical)
+        parts.belong(conn, stream_table)
+        query = definition.query_columns() | {"original_query": stream_table.original_query}
+        records.update(conn, stream_table.id, **query)
         return records.get(conn, stream_table.qualified)
 
 
@@ -35,7 +37,7 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
     Rows that are still there are the old ones; the FULL that follows replaces what differs.
     """
     with about(stream_table.qualified):
-        definition = _define(conn, stream_table)
+        definition = _define(conn, stream_table, settings)
         reshaped = table.reshape(conn, stream_table.qualified, definition.columns, stream_table.partition_by)
         identified = (tuple(definition.view.identity), definition.view.keyed)
         if identified != (stream_table.identity, stream_table.keyed):
@@ -54,6 +56,7 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
             reinit_reason=None,
         )
         capturing.stop(conn, stream_table.id, gone)
+        parts.erase_unread(conn, stream_table.id)
         rebuilt = records.get(conn, stream_table.qualified)
         kept = reshaped.change is table.Change.SAME and identified == (stream_table.identity, stream_table.keyed)
         if not kept and dependencies.readers(conn, rebuilt):
@@ -63,10 +66,18 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
         return rebuilt
 
 
-def _define(conn: psycopg.Connection, stream_table: StreamTable) -> Definition:
+def _define(conn: psycopg.Connection, stream_table: StreamTable, settings: Settings) -> Definition:
+    whole = _declared(conn, stream_table)
+    if stream_table.is_hidden or not settings.keep_parts:
+        return whole
+    return parts.in_parts(conn, stream_table.qualified, whole, stream_table.refresh_mode)
+
+
+def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition:
     """From the user's own text where that still means the same relations, so that a `*` is expanded anew;
     else from the canonical one, in which every name is settled."""
-    stored = {(d.source_schema, d.source_name) for d in records.dependencies(conn, stream_table.id)}
+    read = [d for part in records.with_parts(conn, [stream_table.id]) for d in records.dependencies(conn, part)]
+    stored = {(d.source_schema, d.source_name) for d in read}
     try:
         with conn.transaction():
             fresh = define(conn, stream_table.original_query, stream_table.refresh_mode)

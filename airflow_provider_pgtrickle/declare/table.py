@@ -247,11 +247,11 @@ def _create_partitions(conn: psycopg.Connection, name: QualifiedName, partition_
     else:
         bounds = {"default": sql.SQL("DEFAULT")}
     for suffix, bound in bounds.items():
-        part = QualifiedName(name.schema, _fitting(f"{name.name}_{suffix}"))
+        part = QualifiedName(name.schema, fitting(f"{name.name}_{suffix}"))
         conn.execute(sql.SQL("CREATE TABLE {} PARTITION OF {} {}").format(part.sql, name.sql, bound))
 
 
-def _fitting(name: str) -> str:
+def fitting(name: str) -> str:
     """A name of at most 63 bytes, kept apart from its like by a digest where it had to be cut."""
     if len(name.encode()) <= 63:
         return name

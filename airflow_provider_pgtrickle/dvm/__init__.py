@@ -8,6 +8,7 @@ from airflow_provider_pgtrickle.dvm.explain import Explanation
 from airflow_provider_pgtrickle.dvm.lower import LeafPlan, SparkPlan
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refusal
 from airflow_provider_pgtrickle.dvm.schema import Schema, Source, SourceColumn
+from airflow_provider_pgtrickle.dvm.split import Split, splits
 from airflow_provider_pgtrickle.dvm.view import TopK, View, analyze, refuse_round_trip, round_trip
 
 __all__ = [
@@ -22,10 +23,12 @@ __all__ = [
     "SourceBinding",
     "SourceColumn",
     "SparkPlan",
+    "Split",
     "TopK",
     "View",
     "Window",
     "analyze",
     "refuse_round_trip",
     "round_trip",
+    "splits",
 ]

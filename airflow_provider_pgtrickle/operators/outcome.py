@@ -19,7 +19,7 @@ SELECT h.refresh_id, st.pgt_schema || '.' || st.pgt_name AS name, h.status, h.ac
        h.rows_inserted, h.rows_updated, h.rows_deleted, h.source_changes, h.rows_read, h.reads, h.spark_jobs,
        h.duration_ms, h.data_timestamp, h.run_token, h.error_message
   FROM pgtrickle.pgt_refresh_history h JOIN pgtrickle.pgt_stream_tables st USING (pgt_id)
- WHERE h.run_token = %s OR starts_with(h.run_token, %s)
+ WHERE NOT st.is_hidden AND (h.run_token = %s OR starts_with(h.run_token, %s))
  ORDER BY h.refresh_id
 """
 

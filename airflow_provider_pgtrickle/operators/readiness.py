@@ -30,7 +30,7 @@ SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedu
   LEFT JOIN (SELECT pgt_id, bool_or(cdc_mode = 'NONE' AND source_type <> 'VIEW') AS uncaptured,
                     array_agg(source_schema || '.' || source_name) FILTER (WHERE source_type = 'STREAM_TABLE')
                         AS stream_tables
-               FROM pgtrickle.pgt_dependencies GROUP BY pgt_id) d
+               FROM pgtrickle.pgt_reads GROUP BY pgt_id) d
     ON d.pgt_id = st.pgt_id
  WHERE NOT st.is_hidden AND (%(names)s::text[] IS NULL OR st.pgt_schema || '.' || st.pgt_name = ANY(%(names)s))
 """

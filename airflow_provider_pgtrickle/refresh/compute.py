@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 
 from psycopg import sql
 
@@ -40,7 +41,10 @@ def plan(
     `read_here`: a later member reads this one's change, so it has to come to the coordinator's session.
     """
     upstream = {key: unit[key].pending for key in member.states if key in unit}
-    known = _facts(member, {key: change.rows for key, change in upstream.items() if change}, sizes, settings, forced)
+    # A part that was kept by its difference has had its ratio judged.
+    judged = frozenset(key for key in upstream if unit[key].st.is_hidden and not unit[key].plan_is_whole)
+    pending_rows = {key: change.rows for key, change in upstream.items() if change}
+    known = _facts(member, pending_rows, sizes, settings, forced, judged)
     decision = decide(known)
     binding = Binding(
         sources={
@@ -147,7 +151,12 @@ def _shared_stage(database: Database, member: Member, computation: Computation, 
 
 
 def _facts(
-    member: Member, pending_rows: Mapping[str, int], sizes: Mapping[str, float], settings: Settings, forced: bool
+    member: Member,
+    pending_rows: Mapping[str, int],
+    sizes: Mapping[str, float],
+    settings: Settings,
+    forced: bool,
+    judged: frozenset[str],
 ) -> MemberFacts:
     st = member.st
     ratio = st.differential_max_change_ratio
@@ -157,7 +166,8 @@ def _facts(
         populated=st.is_populated,
         max_change_ratio=settings.differential_max_change_ratio if ratio is None else ratio,
         sources=tuple(
-            state.facts(sizes.get(key, 0.0), pending_rows.get(key, 0)) for key, state in member.states.items()
+            replace(state.facts(sizes.get(key, 0.0), pending_rows.get(key, 0)), judged=key in judged)
+            for key, state in member.states.items()
         ),
         forced=forced,
         reinit_reason=member.reinit_reason,

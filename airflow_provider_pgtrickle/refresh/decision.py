@@ -44,10 +44,12 @@ class SourceFacts:
     truncated: bool = False
     rows: float = 0.0
     """Its estimated size, never unknown where rows are pending."""
+    judged: bool = False
+    """Its ratio was found low where it is computed: a part may have few rows, of which most change."""
 
     @property
     def ratio(self) -> float:
-        return self.pending_rows / max(self.rows, 1.0)
+        return 0.0 if self.judged else self.pending_rows / max(self.rows, 1.0)
 
 
 @dataclass(frozen=True)

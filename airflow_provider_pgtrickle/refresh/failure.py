@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from enum import Enum
 
+from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.errors import (
     EnvironmentFault,
@@ -76,7 +77,9 @@ def record(
             " ORDER BY pgt_id FOR UPDATE OF t",
             ([name.schema for name in names], [name.name for name in names]),
         ).fetchall()
-        ids = [row[0] for row in rows]
+        ids = records.with_parts(conn, [row[0] for row in rows])
+        if guilty not in {f"{schema}.{name}" for _, schema, name, _ in rows}:
+            guilty = None
         kept = not trace.rows or all(holder == str(token) for *_, holder in rows)
         if isinstance(error, NoExecutor):
             history.withdraw(conn, trace)

@@ -55,6 +55,10 @@ class Member:
         assert self.plan is not None  # asked of decided members only
         return self.plan.decision.action
 
+    @property
+    def plan_is_whole(self) -> bool:
+        return self.plan is not None and self.plan.whole
+
     def sink(self, conn: Connection) -> Sink:
         """The table as it stands in `conn`'s transaction."""
         names = tuple(column.name for column in self.st.storage)

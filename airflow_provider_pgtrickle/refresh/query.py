@@ -100,11 +100,11 @@ def analysed(conn: Connection, st: StreamTable) -> QuerySource:
     sources' fingerprint is another. The frontier keys in it are oids, hence of one database.
     """
     place = (conn.info.host, conn.info.port, conn.info.dbname)
-    key = (*place, st.id, st.relid, st.defining_query, st.fingerprint)
+    key = (*place, st.id, st.relid, st.maintained_query, st.fingerprint)
     if key not in _analysed:
-        schema = probe(conn, st.defining_query).schema
+        schema = probe(conn, st.maintained_query).schema
         steady = all(volatility == "i" for volatility in schema.functions.values())
         if len(_analysed) >= _KEPT:
             _analysed.pop(next(iter(_analysed)))
-        _analysed[key] = ViewQuery(dvm.analyze(st.defining_query, schema), steady)
+        _analysed[key] = ViewQuery(dvm.analyze(st.maintained_query, schema), steady)
     return _analysed[key]

@@ -41,25 +41,20 @@ def refresh_unit(
     """
     run = RunToken.of(run_token)
     request = Request(database, tuple(dict.fromkeys(names)), executor, queries, settings, force_full, run, initiated_by)
+    results = _refreshed(request)
+    # Its parts' own results are in the history.
+    return {name: results[name] for name in results if name in request.unit}
+
+
+def _refreshed(request: Request) -> dict[str, RefreshResult]:
     try:
         return _persistently(request)
-    except Separately as parts:
-        first = replace(request, names=parts.first)
-        rest = replace(request, names=tuple(name for name in request.names if name not in parts.first))
-        return {**_again(first), **_again(rest)}
-
-
-def _again(request: Request) -> dict[str, RefreshResult]:
-    return refresh_unit(
-        request.database,
-        request.names,
-        executor=request.executor,
-        settings=request.settings,
-        force_full=request.force_full,
-        run_token=request.token.given,
-        initiated_by=request.initiated_by,
-        queries=request.queries,
-    )
+    except Separately as apart:
+        again = replace(request, token=RunToken.of(request.token.given))
+        first = _refreshed(replace(again, names=apart.first))
+        rest = tuple(name for name in request.names if name not in apart.first)
+        done = (*request.done, *apart.first)
+        return {**first, **_refreshed(replace(again, names=rest, done=done))}
 
 
 def _persistently(request: Request) -> dict[str, RefreshResult]:

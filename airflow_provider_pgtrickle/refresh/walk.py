@@ -46,6 +46,8 @@ class Request:
     force_full: bool
     token: RunToken
     initiated_by: str
+    done: tuple[QualifiedName, ...] = ()
+    """What was refreshed on its own before these."""
     takes_over: bool = True
     """False for what tries again by itself: it may be the orphan whose tables a newer attempt has just taken."""
 
@@ -70,7 +72,7 @@ def attempt(request: Request, trace: history.Trace) -> dict[str, RefreshResult]:
         # A lost trace of a refresh does no harm, a lost refresh would: the commit switches this on again.
         conn.execute("SET synchronous_commit = off")
         with trace.phase("lock"):
-            ids = [records.get(conn, name).id for name in request.names]
+            ids = records.with_parts(conn, [records.get(conn, name).id for name in request.names])
             held = _hold(conn, ids, request)
             tables = upstream_first(conn, [*records.by_ids(conn, ids).values()])
             reason = "locked" if not held else _unavailable(tables, request.force_full)
@@ -82,6 +84,7 @@ def attempt(request: Request, trace: history.Trace) -> dict[str, RefreshResult]:
         with trace.phase("schema"):
             unit = {st.key: _member(conn, st, request) for st in tables}
             try:
+                _parts_first(conn, unit, request)
                 _refuse_to_mix(unit)
             except Separately:
                 history.withdraw(conn, trace)
@@ -179,6 +182,18 @@ def _was_altered(conn: Connection, st: StreamTable) -> bool:
     return not {ROW_ID, *(column.name for column in st.storage)} <= {name for (name,) in there}
 
 
+def _parts_first(conn: Connection, unit: Mapping[str, Member], request: Request) -> None:
+    """Parts that have no content yet get it alone: as a change for others it would be all of it."""
+    readers = [member for member in unit.values() if member.st.split_query or member.st.is_hidden]
+    if not readers:
+        return
+    read = {s.pgt_id for member in readers for s in member.query.sources.values() if s.pgt_id is not None}
+    parts = [part for part in records.by_ids(conn, read).values() if part.is_hidden and not part.is_populated]
+    empty = [part.qualified for part in parts if part.qualified not in request.done]
+    if empty:
+        raise Separately(empty)
+
+
 def _refuse_to_mix(unit: Mapping[str, Member]) -> None:
     """A member that gets other columns can't be read in its new shape by others of the unit before it commits."""
     members = list(unit.values())
@@ -234,7 +249,13 @@ def _compute(conn: Connection, unit: Mapping[str, Member], request: Request, tra
         read_here = any(key in later.query.sources for later in unit.values())
         with trace.phase("decide"):
             member.plan = compute.plan(
-                conn, member, before, sizes, request.settings, forced=request.force_full, read_here=read_here
+                conn,
+                member,
+                before,
+                sizes,
+                request.settings,
+                forced=request.force_full and member.stored.qualified not in request.done,
+                read_here=read_here,
             )
         if member.plan.computation is not None and not member.plan.here and executor is None:
             executor, snapshot_id = request.executor(), snapshot.export(conn)

@@ -40,9 +40,8 @@ WHERE pgt_schema = %s AND pgt_name = %s
 """
 
 _SOURCES = """
-SELECT source_schema || '.' || source_name AS name, source_type, cdc_mode, columns_used
-FROM pgtrickle.pgt_dependencies
-WHERE pgt_id = %s
+SELECT source_table AS name, source_type, cdc_mode, columns_used
+FROM pgtrickle.list_sources(%s)
 ORDER BY 1
 """
 
@@ -69,7 +68,7 @@ def stream_table(connection_id: str, name: str, limit: int) -> dict[str, Any]:
         if table is None:
             raise UnknownStreamTable(f"There is no stream table named {qualified}")
         pgt_id = table.pop("pgt_id")
-        sources = session.execute(_SOURCES, [pgt_id]).fetchall()
+        sources = session.execute(_SOURCES, [qualified.quoted]).fetchall()
         history = session.execute(_HISTORY, [pgt_id, limit]).fetchall()
     return {**table, "sources": sources, "history": history}
 

@@ -1,0 +1,133 @@
+"""Parts: what a query can't be kept without computing anew is kept by itself, as hidden stream tables.
+
+    SELECT n, count(*) FROM (SELECT customer, count(*) AS n FROM orders GROUP BY customer) AS c GROUP BY n
+    →   part:  SELECT customer AS k1, count(*) AS a1 FROM orders GROUP BY customer
+        kept:  SELECT n, count(*) FROM (SELECT a1 AS n FROM part) AS c GROUP BY n
+
+A part belongs to one stream table, is named after it and its own query, refreshed in its unit and gone with it.
+`dvm.split` says which aggregates are worth it; here it is seen whether PostgreSQL takes both halves for what the
+whole was, and whether the part can be kept by adding its changes. Where not, the query stays in one piece.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
+
+import psycopg
+
+from airflow_provider_pgtrickle import dvm
+from airflow_provider_pgtrickle.catalog import records
+from airflow_provider_pgtrickle.catalog.fingerprint import fingerprint
+from airflow_provider_pgtrickle.catalog.records import Dependency, StreamTable
+from airflow_provider_pgtrickle.declare.definition import Definition, define
+from airflow_provider_pgtrickle.declare.existence import erase, establish
+from airflow_provider_pgtrickle.declare.options import Options
+from airflow_provider_pgtrickle.declare.table import fitting
+from airflow_provider_pgtrickle.errors import PgTrickleError, UsageError
+from airflow_provider_pgtrickle.names import QualifiedName
+
+_KEPT_BY = "merge by adding"
+
+
+def in_parts(conn: psycopg.Connection, owner: QualifiedName, whole: Definition, refresh_mode: str) -> Definition:
+    """The definition over parts, which are made where they are not there; the same one where there is none to make.
+
+    `belong` has to be told whose they are.
+    """
+    if refresh_mode == "FULL" or whole.refusal is not None:
+        return whole
+    current = whole
+    while True:
+        found = next(filter(None, (_over(conn, owner, current, s, refresh_mode) for s in _splits(current))), None)
+        if found is None:
+            break
+        current = found
+    if current is whole:
+        return whole
+    return replace(
+        current,
+        whole=whole.probe,
+        # Of both: `*` in what was declared may mean other columns by now, and the parts may be made anew.
+        fingerprint=fingerprint(conn, current.probe, whole.probe),
+        notices=whole.notices,
+    )
+
+
+def belong(conn: psycopg.Connection, owner: StreamTable) -> None:
+    """The parts that a stream table reads are its own."""
+    for pgt_id in records.with_parts(conn, [owner.id]):
+        if pgt_id != owner.id:
+            records.update(conn, pgt_id, part_of=owner.id)
+
+
+def erase_unread(conn: psycopg.Connection, owner: int) -> None:
+    """Drop the parts that a stream table doesn't read, or not any more."""
+    read = set(records.with_parts(conn, [owner]))
+    for part in reversed(records.parts(conn, owner)):
+        if part.id not in read:
+            erase(conn, part)
+
+
+def refuse_part(conn: psycopg.Connection, table: StreamTable) -> None:
+    """A part is declared, altered and dropped with what it is a part of."""
+    if table.is_hidden:
+        owner = records.by_ids(conn, [table.part_of or 0]).get(table.part_of or 0)
+        raise UsageError(
+            f"It is a part of {owner.qualified if owner else 'another stream table'}", remedy="Change or drop that one."
+        )
+
+
+def without_parts(conn: psycopg.Connection, dependencies: Iterable[Dependency]) -> tuple[Dependency, ...]:
+    """What of these is not a part."""
+    found = list(dependencies)
+    sources = records.by_ids(conn, [d.source_pgt_id for d in found if d.source_pgt_id is not None])
+    hidden = {pgt_id for pgt_id, source in sources.items() if source.is_hidden}
+    return tuple(d for d in found if d.source_pgt_id not in hidden)
+
+
+def _splits(definition: Definition) -> Iterable[dvm.Split]:
+    return dvm.splits(definition.probe.canonical, definition.probe.schema)
+
+
+def _over(
+    conn: psycopg.Connection, owner: QualifiedName, current: Definition, split: dvm.Split, refresh_mode: str
+) -> Definition | None:
+    """The definition over one more part; None, and nothing done, where that doesn't work."""
+    try:
+        with conn.transaction():
+            part = define(conn, split.part, "AUTO")
+            if not _is_worth_keeping(part):
+                raise _InOnePiece
+            name = _name(owner, part)
+            _make(conn, name, part)
+            rest = define(conn, split.outer(name.schema, name.name), refresh_mode)
+            if rest.refusal is not None or rest.probe.columns != current.probe.columns:
+                raise _InOnePiece
+            return rest
+    except (PgTrickleError, _InOnePiece):
+        return None
+
+
+class _InOnePiece(Exception):
+    """This split is none."""
+
+
+def _is_worth_keeping(part: Definition) -> bool:
+    functions = part.probe.schema.functions.values()
+    return part.refusal is None and part.view.sink == _KEPT_BY and all(volatility == "i" for volatility in functions)
+
+
+def _make(conn: psycopg.Connection, name: QualifiedName, part: Definition) -> None:
+    there = records.find(conn, name)
+    if there is None:
+        establish(conn, name, part, Options(), is_hidden=True)
+    elif not there.is_hidden or there.defining_query != part.probe.canonical:
+        raise _InOnePiece
+
+
+def _name(owner: QualifiedName, part: Definition) -> QualifiedName:
+    """Named by what it says, so that the same part is found again."""
+    digest = hashlib.sha256(part.probe.canonical.encode()).hexdigest()[:8]
+    return QualifiedName(owner.schema, fitting(f"{owner.name}__part_{digest}"))
