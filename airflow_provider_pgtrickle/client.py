@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -199,7 +200,12 @@ class PgTrickle:
     def explain_st(self, name: str) -> dvm.Explanation:
         """Operator tree, delta SQL, leaves, sink, and why it is (not) differentiable; `str()` of it is readable."""
         with self._transaction() as conn:
-            return self._explain(conn, records.get(conn, self._name(conn, name)).defining_query)
+            table = records.get(conn, self._name(conn, name))
+            parts = tuple(
+                (str(part.qualified), part.defining_query, self._explain(conn, part.maintained_query))
+                for part in records.parts(conn, table.id)
+            )
+            return replace(self._explain(conn, table.maintained_query), parts=parts)
 
     def validate_query(self, query: str) -> dvm.Explanation:
         """The same for a query, before anything is created."""

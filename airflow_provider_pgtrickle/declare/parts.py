@@ -6,7 +6,7 @@
 
 A part belongs to one stream table, is named after it and its own query, refreshed in its unit and gone with it.
 `dvm.split` says which aggregates are worth it; here it is seen whether PostgreSQL takes both halves for what the
-whole was, and whether the part can be kept by adding its changes. Where not, the query stays in one piece.
+whole was, and whether the part follows its changes. Where not, the query stays in one piece.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import psycopg
 from airflow_provider_pgtrickle import dvm
 from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.fingerprint import fingerprint
-from airflow_provider_pgtrickle.catalog.records import Dependency, StreamTable
+from airflow_provider_pgtrickle.catalog.records import Dependency, StorageColumn, StreamTable
 from airflow_provider_pgtrickle.declare.definition import Definition, define
 from airflow_provider_pgtrickle.declare.existence import erase, establish
 from airflow_provider_pgtrickle.declare.options import Options
@@ -28,7 +28,8 @@ from airflow_provider_pgtrickle.declare.table import fitting
 from airflow_provider_pgtrickle.errors import PgTrickleError, UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
 
-_KEPT_BY = "merge by adding"
+#: How a part may be kept: its change is added to it, or its touched groups alone are computed anew.
+_ADDED, _REPLACED = "merge by adding", "replace by key"
 
 
 def in_parts(conn: psycopg.Connection, owner: QualifiedName, whole: Definition, refresh_mode: str) -> Definition:
@@ -115,19 +116,24 @@ class _InOnePiece(Exception):
 
 
 def _is_worth_keeping(part: Definition) -> bool:
-    functions = part.probe.schema.functions.values()
-    return part.refusal is None and part.view.sink == _KEPT_BY and all(volatility == "i" for volatility in functions)
+    if part.refusal is not None or any(volatility != "i" for volatility in part.probe.schema.functions.values()):
+        return False
+    return part.view.sink == _ADDED or (part.view.sink == _REPLACED and bool(part.view.identity))
 
 
 def _make(conn: psycopg.Connection, name: QualifiedName, part: Definition) -> None:
     there = records.find(conn, name)
     if there is None:
         establish(conn, name, part, Options(), is_hidden=True)
-    elif not there.is_hidden or there.defining_query != part.probe.canonical:
+    elif not there.is_hidden or there.defining_query != part.probe.canonical or there.storage != _stored(part):
         raise _InOnePiece
 
 
 def _name(owner: QualifiedName, part: Definition) -> QualifiedName:
-    """Named by what it says, so that the same part is found again."""
-    digest = hashlib.sha256(part.probe.canonical.encode()).hexdigest()[:8]
+    """Named by what it says and holds, so that the same part is found again, and one of other types is another."""
+    digest = hashlib.sha256(repr((part.probe.canonical, part.columns)).encode()).hexdigest()[:8]
     return QualifiedName(owner.schema, fitting(f"{owner.name}__part_{digest}"))
+
+
+def _stored(part: Definition) -> tuple[StorageColumn, ...]:
+    return tuple(column.stored for column in part.columns)

@@ -38,6 +38,8 @@ class Explanation:
     """CREATE INDEX statements that would let the delta look its rows up."""
     leaves: tuple[tuple[str, str], ...]
     """(what is read, PostgreSQL SQL of it) of each leaf of the delta, when every source has changed."""
+    parts: tuple[tuple[str, str, Explanation], ...] = ()
+    """(name, query, its own explanation) of each aggregate that is kept by itself, in a hidden stream table."""
 
     def __str__(self) -> str:
         identity = ", ".join(self.identity) or "the one row"
@@ -57,6 +59,8 @@ class Explanation:
             lines += ["", f"leaf {what}:", readable(text)]
         if self.delta_sql is not None:
             lines += ["", "delta:", readable(self.delta_sql)]
+        for name, query, explanation in self.parts:
+            lines += ["", f"kept by itself as {name}:", readable(query), "", *indented(str(explanation))]
         return "\n".join(lines)
 
 
@@ -85,6 +89,11 @@ def looked_up(plan: Node) -> Iterator[tuple[str, tuple[str, ...]]]:
         if isinstance(node, Restrict) and isinstance(node.child, Scan):
             origin = {column.name: name for name, column in node.child.mapping}
             yield node.child.source.key, tuple(origin[target] for target, _ in node.keys.pairs)
+
+
+def indented(text: str) -> Iterator[str]:
+    """Its lines, two places to the right."""
+    return (f"  {line}".rstrip() for line in text.splitlines())
 
 
 def readable(text: str) -> str:

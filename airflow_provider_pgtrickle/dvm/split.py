@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.expressions import has_subquery, render, rewrite
-from airflow_provider_pgtrickle.dvm.frontend.aggregates import aggregate_calls
+from airflow_provider_pgtrickle.dvm.frontend.aggregates import aggregate_calls, is_windowed
 from airflow_provider_pgtrickle.dvm.frontend.drop_limit import is_bounded
 from airflow_provider_pgtrickle.dvm.frontend.parse import parse
 from airflow_provider_pgtrickle.dvm.reasons import Refused
@@ -179,21 +179,13 @@ class _Over:
         return exp.alias_(value, item.alias_or_name, quoted=True) if item.alias_or_name else value
 
     def _change(self, node: exp.Expr) -> exp.Expr | None:
-        if node in self._names and not _is_windowed(node):
+        if node in self._names and not is_windowed(node):
             return exp.column(self._names[node], table=self._alias, quoted=True)
         if isinstance(node, (exp.Select, exp.SetOperation)):
             # What it says of the block's rows beyond the keys PostgreSQL will not find.
             return node.copy()
         self.lost = self.lost or isinstance(node, exp.Column)
         return None
-
-
-def _is_windowed(call: exp.Expr) -> bool:
-    """Whether a call is one of a window over the groups, though it reads like one of theirs."""
-    node = call
-    while isinstance(node.parent, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.Dot)):
-        node = node.parent
-    return isinstance(node.parent, exp.Window) and node.arg_key == "this"
 
 
 def _unused(name: str, query: exp.Query) -> str:

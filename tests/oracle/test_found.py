@@ -283,3 +283,9 @@ def test_what_a_grouping_groups_is_the_same_each_time(new_case: NewCase) -> None
         numbered = "SELECT t, row_number() OVER (ORDER BY g) AS r FROM k"
         st = maintain(case, f"SELECT r, array_agg(t) AS ts FROM ({numbered}) s GROUP BY r", *SHOP_CYCLES[:0])
         assert re.search(r'OVER \(ORDER BY \S+"g", \S+"t"', st.view.storage_query())
+
+
+@pytest.mark.parametrize("over", ["OVER ()", "OVER (ORDER BY v)", "FILTER (WHERE v > 1) OVER ()"])
+def test_a_window_over_the_groups_that_reads_like_their_aggregate(new_case: NewCase, over: str) -> None:
+    with new_case(*SHOP) as case:
+        maintain(case, f"SELECT v, sum(v) AS s, sum(v) {over} AS w FROM k GROUP BY v", *SHOP_CYCLES)

@@ -84,6 +84,14 @@ def belongs(found: exp.Expr) -> bool:
     return found.find_ancestor(exp.Select, exp.SetOperation) is None or _is_over_row(found)
 
 
+def is_windowed(call: exp.Expr) -> bool:
+    """Whether a call is what a window computes, though it may read like one of the block's aggregates."""
+    node = call
+    while isinstance(node.parent, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.Dot)):
+        node = node.parent
+    return isinstance(node.parent, exp.Window) and node.arg_key == "this"
+
+
 def _window_parts(window: exp.Window) -> list[exp.Expr]:
     """What stands inside a window call: its arguments, PARTITION BY and ORDER BY may hold plain aggregates."""
     call = window.this

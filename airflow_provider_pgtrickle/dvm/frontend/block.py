@@ -19,7 +19,7 @@ from airflow_provider_pgtrickle.dvm.expressions import (
     unparen,
 )
 from airflow_provider_pgtrickle.dvm.frontend import from_items
-from airflow_provider_pgtrickle.dvm.frontend.aggregates import aggregate_calls, belongs
+from airflow_provider_pgtrickle.dvm.frontend.aggregates import aggregate_calls, belongs, is_windowed
 from airflow_provider_pgtrickle.dvm.frontend.bind import bind
 from airflow_provider_pgtrickle.dvm.frontend.decorrelate import join_scalars, semi_join
 from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
@@ -165,7 +165,7 @@ def _hoisted(builder: Builder, call: exp.Expr, computed: list[tuple[str, exp.Exp
 
 def _over_groups(expression: exp.Expr, keys: list[tuple[exp.Expr, str]], calls: dict[exp.Expr, str]) -> exp.Expr:
     def change(node: exp.Expr) -> exp.Expr | None:
-        if node in calls and belongs(node):
+        if node in calls and belongs(node) and not is_windowed(node):
             return column(calls[node])
         if isinstance(node, exp.Window):
             return None

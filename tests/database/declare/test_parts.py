@@ -1,23 +1,276 @@
-"""Parts: aggregates that are kept by themselves, in hidden stream tables."""
+"""Parts: aggregates that something gathers are kept by themselves, in hidden stream tables."""
 
 from __future__ import annotations
 
+import pytest
+
+from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.errors import PgTrickleError, RefreshError, UsageError
+from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
 from tests.database.declare.conftest import NO_TRACES, difference, traces
 
-DISTRIBUTION = (
+SPREAD = (
     "SELECT n, count(*) AS customers FROM"
     " (SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id) AS c GROUP BY n"
 )
+UNDEFINED = SPREAD.replace("count(*) AS n", "count(('o' || customer_id)::int) AS n")
+CHANGES = (
+    "INSERT INTO orders SELECT i, i % 4 + 1, i, date '2026-03-01', NULL FROM generate_series(101, 106) i",
+    "DELETE FROM orders WHERE customer_id = 7",
+    "UPDATE orders SET customer_id = 2, amount = amount + 1 WHERE id BETWEEN 20 AND 23",
+    "UPDATE orders SET amount = NULL WHERE customer_id = 5",
+    "INSERT INTO customers VALUES (11, 'new', NULL), (12, 'newer', 'north')",
+)
+# What is gathered, and how many parts that makes.
+GATHERED = {
+    "another aggregate": (SPREAD, 1),
+    "two levels": (
+        "SELECT max(t) AS most FROM (SELECT region, sum(s) AS t FROM customers c JOIN (SELECT customer_id,"
+        " count(*) AS s FROM orders GROUP BY customer_id) o ON o.customer_id = c.id GROUP BY region) x",
+        2,
+    ),
+    "groups that are counted again": (
+        "SELECT n, count(*) AS c FROM (SELECT count(DISTINCT placed) AS n, avg(amount::float8) AS mean"
+        " FROM orders GROUP BY customer_id) x GROUP BY n",
+        1,
+    ),
+    "a window over what it groups by": (
+        "SELECT customer_id, sum(customer_id) AS s, sum(customer_id) OVER () AS t FROM orders GROUP BY customer_id",
+        1,
+    ),
+    "a window": (
+        "SELECT customer_id, sum(amount) AS s, rank() OVER (ORDER BY sum(amount) DESC) AS place,"
+        " sum(sum(amount)) OVER () AS total FROM orders GROUP BY customer_id",
+        1,
+    ),
+    "LIMIT": (
+        "SELECT customer_id, sum(amount) AS s FROM orders GROUP BY customer_id"
+        " ORDER BY sum(amount) DESC, customer_id LIMIT 3",
+        1,
+    ),
+    "DISTINCT": ("SELECT DISTINCT count(*) AS n FROM orders GROUP BY customer_id", 1),
+    "a total in HAVING": (
+        "SELECT customer_id, sum(amount) AS s FROM orders GROUP BY customer_id"
+        " HAVING sum(amount) > (SELECT avg(amount) * 5 FROM orders)",
+        2,
+    ),
+    "a total for each row": ("SELECT id, amount FROM orders WHERE amount > (SELECT avg(amount) FROM orders)", 1),
+    "a CTE that is read twice": (
+        "WITH t AS (SELECT customer_id, sum(amount) AS s FROM orders GROUP BY customer_id)"
+        " SELECT c.name, t.s FROM customers c JOIN t ON t.customer_id = c.id WHERE t.s = (SELECT max(s) FROM t)",
+        1,
+    ),
+    "equal ones, kept once, and what gathers them": (
+        "SELECT (SELECT max(n) FROM (SELECT count(*) AS n FROM orders GROUP BY customer_id) a) AS most,"
+        " (SELECT min(n) FROM (SELECT count(*) AS n FROM orders GROUP BY customer_id) b) AS least, region"
+        " FROM customers",
+        3,
+    ),
+}
+# What reads its groups by key, or can't be added to: in one piece.
+WHOLE = {
+    "nothing gathers it": "SELECT customer_id, sum(amount) AS s FROM orders GROUP BY customer_id",
+    "joined by its key": (
+        "SELECT c.name, o.n FROM customers c JOIN (SELECT customer_id, count(*) AS n FROM orders GROUP BY 1) o"
+        " ON o.customer_id = c.id"
+    ),
+    "looked up by its key": (
+        "SELECT name FROM customers WHERE id IN (SELECT customer_id FROM orders GROUP BY customer_id"
+        " HAVING count(*) > 4)"
+    ),
+    "correlated": (
+        "SELECT id FROM orders o WHERE amount > (SELECT avg(amount) FROM orders i WHERE i.customer_id = o.customer_id)"
+    ),
+    "a total that can't be added to": (
+        "SELECT id FROM orders WHERE placed = (SELECT mode() WITHIN GROUP (ORDER BY placed) FROM orders)"
+    ),
+    "over columns beside the keys": (
+        "SELECT id, name, count(*) AS n, rank() OVER (ORDER BY name) AS place FROM customers GROUP BY id"
+    ),
+    "under a collation of its own": (
+        'SELECT count(*) AS n FROM (SELECT note COLLATE "C" AS k FROM orders GROUP BY note COLLATE "C") x'
+    ),
+}
 
 
-def test_an_aggregate_over_an_aggregate_is_kept_in_two(pt, conn):
-    pt.create_stream_table("spread", DISTRIBUTION, schedule="5m")
-    hidden = conn.execute("SELECT defining_query FROM pgtrickle.pgt_stream_tables WHERE is_hidden").fetchall()
-    assert len(hidden) == 1
-    assert difference(conn, "spread", DISTRIBUTION) == 0
-    conn.execute("INSERT INTO orders SELECT i, 3, i, now(), NULL FROM generate_series(100, 105) i")
-    result = pt.refresh_stream_table("spread")
-    assert (result.action, result.name) == ("DIFFERENTIAL", "public.spread")
-    assert difference(conn, "spread", DISTRIBUTION) == 0
-    pt.drop_stream_table("spread")
+def _parts(conn):
+    return [name for (name,) in conn.execute("SELECT pgt_name FROM pgtrickle.pgt_stream_tables WHERE is_hidden")]
+
+
+@pytest.mark.parametrize(("query", "count"), GATHERED.values(), ids=GATHERED)
+def test_what_is_gathered_is_kept_by_itself(pt, conn, query, count):
+    pt.create_stream_table("kept", query, schedule="5m")
+    assert len(_parts(conn)) == count
+    assert difference(conn, "kept", query) == 0
+    for change in CHANGES:
+        conn.execute(change)
+        result = pt.refresh_stream_table("kept")
+        assert result.action in ("DIFFERENTIAL", "TOPK", "NO_DATA")
+        assert difference(conn, "kept", query) == 0
+    actions = conn.execute(
+        "SELECT DISTINCT action FROM pgtrickle.pgt_refresh_history JOIN pgtrickle.pgt_stream_tables USING (pgt_id)"
+        " WHERE is_hidden AND fallback_reason IS NULL"
+    ).fetchall()
+    assert set(actions) <= {("DIFFERENTIAL",), ("NO_DATA",)}
+    pt.drop_stream_table("kept")
     assert traces(conn) == NO_TRACES
+
+
+@pytest.fixture
+def pt(pt: PgTrickle) -> PgTrickle:
+    """Fifty orders are few: any change of them would be a large one."""
+    pt.settings = type(pt.settings).load(differential_max_change_ratio=0.0)
+    return pt
+
+
+@pytest.mark.parametrize("query", WHOLE.values(), ids=WHOLE)
+def test_what_is_read_by_key_or_can_not_be_added_to_stays_whole(pt, conn, query):
+    pt.create_stream_table("whole", query, schedule="5m")
+    assert _parts(conn) == []
+    for change in CHANGES:
+        conn.execute(change)
+    assert pt.refresh_stream_table("whole").action == "DIFFERENTIAL"
+    assert difference(conn, "whole", query) == 0
+
+
+def test_a_setting_keeps_queries_whole(dsn, database, pt, conn):
+    with PgTrickle(dsn, executor=lambda: PostgresExecutor(database), keep_parts=False) as plain:
+        plain.create_stream_table("spread", SPREAD, schedule="5m")
+    assert _parts(conn) == []
+
+
+def test_a_full_table_has_no_parts(pt, conn):
+    pt.create_stream_table("spread", SPREAD, schedule="5m", refresh_mode="FULL")
+    assert _parts(conn) == []
+
+
+def test_parts_are_not_seen(pt, conn):
+    pt.create_stream_table("spread", SPREAD, schedule="5m")
+    pt.create_stream_table("most", "SELECT max(customers) AS m FROM spread", schedule="5m")
+    assert [row["pgt_name"] for row in pt.status()] == ["most", "spread"]
+    assert [row["depends_on"] for row in pt.status()] == [["public.spread"], ["public.orders"]]
+    assert [row["node"] for row in pt.tree()] == ["public.most", "public.spread", "public.orders"]
+    assert [row["source_table"] for row in pt.sources("spread")] == ["public.orders"]
+    conn.execute("INSERT INTO orders VALUES (100, 1, 1, NULL, NULL)")
+    pending = {(row["stream_table"], row["source_table"]): row["pending_rows"] for row in pt.buffers()}
+    assert pending == {("public.most", "public.spread"): 0, ("public.spread", "public.orders"): 1}
+
+
+def test_they_are_explained(pt):
+    pt.create_stream_table("spread", SPREAD, schedule="5m")
+    text = str(pt.explain_st("spread"))
+    assert "kept by itself" in text
+    assert "GROUP BY" in text.partition("kept by itself")[2]
+
+
+def test_a_part_is_changed_with_its_owner_alone(pt, conn):
+    pt.create_stream_table("spread", SPREAD, schedule="5m")
+    (part,) = _parts(conn)
+    for change in (
+        lambda: pt.alter_stream_table(part, schedule="1h"),
+        lambda: pt.drop_stream_table(part),
+        lambda: pt.drop_stream_table(part, cascade=True),
+    ):
+        with pytest.raises(UsageError, match=r"part of public\.spread"):
+            change()
+
+
+def test_a_new_query_has_new_parts(pt, conn):
+    pt.create_stream_table("spread", SPREAD, schedule="5m")
+    before = _parts(conn)
+    other = SPREAD.replace("count(*) AS n", "sum(amount) AS n")
+    pt.alter_stream_table("spread", query=other)
+    after = _parts(conn)
+    assert len(after) == 1
+    assert after != before
+    assert difference(conn, "spread", other) == 0
+    conn.execute(CHANGES[0])
+    assert pt.refresh_stream_table("spread").action == "DIFFERENTIAL"
+    assert difference(conn, "spread", other) == 0
+    pt.alter_stream_table("spread", query="SELECT customer_id AS n, count(*) AS customers FROM orders GROUP BY 1")
+    assert _parts(conn) == []
+
+
+def test_a_new_query_that_fails_leaves_the_old_parts(pt, conn):
+    pt.create_stream_table("spread", SPREAD, schedule="5m")
+    before = traces(conn)
+    with pytest.raises(PgTrickleError):
+        pt.alter_stream_table("spread", query=UNDEFINED)
+    assert traces(conn) == before
+    conn.execute(CHANGES[0])
+    assert pt.refresh_stream_table("spread").action == "DIFFERENTIAL"
+    assert difference(conn, "spread", SPREAD) == 0
+
+
+def test_a_table_that_can_not_be_filled_leaves_no_parts(pt, conn):
+    with pytest.raises(PgTrickleError):
+        pt.create_stream_table("spread", UNDEFINED, schedule="5m")
+    assert traces(conn) == NO_TRACES
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE orders ALTER COLUMN customer_id TYPE bigint",
+        "ALTER TABLE orders ALTER COLUMN amount TYPE numeric(14, 4)",
+        "ALTER TABLE orders ADD COLUMN more int DEFAULT 3",
+        "TRUNCATE orders",
+    ],
+)
+@pytest.mark.parametrize("name", ["another aggregate", "a window", "a CTE that is read twice", "two levels"])
+def test_a_source_that_changes_its_shape_is_followed(pt, conn, name, change):
+    query, count = GATHERED[name]
+    pt.create_stream_table("kept", query, schedule="5m")
+    conn.execute(change)
+    pt.refresh_stream_table("kept")
+    assert difference(conn, "kept", query) == 0
+    assert len(_parts(conn)) == count
+    conn.execute(CHANGES[0])
+    assert pt.refresh_stream_table("kept").action == "DIFFERENTIAL"
+    assert difference(conn, "kept", query) == 0
+    pt.drop_stream_table("kept")
+    assert traces(conn) == NO_TRACES
+
+
+def test_a_part_whose_table_is_gone_is_made_again(pt, conn):
+    pt.create_stream_table("spread", SPREAD, schedule="5m")
+    conn.execute(f"DROP TABLE {_parts(conn)[0]}")
+    pt.refresh_stream_table("spread")
+    assert difference(conn, "spread", SPREAD) == 0
+    conn.execute(CHANGES[1])
+    assert pt.refresh_stream_table("spread").action == "DIFFERENTIAL"
+    assert difference(conn, "spread", SPREAD) == 0
+
+
+def test_forced_it_computes_its_parts_anew_too(pt, conn):
+    pt.create_stream_table("spread", SPREAD, schedule="5m")
+    with conn.transaction():
+        conn.execute("SET LOCAL pgtrickle.refreshing = 'on'")
+        conn.execute(f"UPDATE {_parts(conn)[0]} SET a1 = 77")
+    assert pt.refresh_stream_table("spread", force_full=True).action == "FULL"
+    assert difference(conn, "spread", SPREAD) == 0
+
+
+def test_a_part_that_fails_is_its_owners_failure(pt, conn):
+    query = SPREAD.replace("count(*) AS n", "count(note::int) AS n")
+    pt.create_stream_table("spread", query, schedule="5m")
+    conn.execute("INSERT INTO orders VALUES (0, 1, 1, NULL, 'one')")
+    for _ in range(pt.settings.max_consecutive_errors):
+        with pytest.raises(RefreshError):
+            pt.refresh_stream_table("spread")
+    states = dict(conn.execute("SELECT is_hidden, status FROM pgtrickle.pgt_stream_tables").fetchall())
+    assert states == {False: "SUSPENDED", True: "ACTIVE"}
+    conn.execute("DELETE FROM orders WHERE id = 0")
+    pt.alter_stream_table("spread", status="ACTIVE")
+    assert pt.refresh_stream_table("spread", force_full=True).status == "COMPLETED"
+    assert difference(conn, "spread", query) == 0
+
+
+def test_several_in_one_unit_keep_theirs(pt, conn):
+    names = {"spread": SPREAD, "most": GATHERED["LIMIT"][0], "above": GATHERED["a total for each row"][0]}
+    for name, query in names.items():
+        pt.create_stream_table(name, query, schedule="5m")
+    for change in CHANGES:
+        conn.execute(change)
+        assert set(pt.refresh(list(names))) == set(names)
+        assert [difference(conn, name, query) for name, query in names.items()] == [0, 0, 0]
