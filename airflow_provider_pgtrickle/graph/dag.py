@@ -142,8 +142,8 @@ class Graph:
 
     @cached_property
     def _units(self) -> list[tuple[str, ...]]:
-        atomic = (d.members for d in self.diamonds() if self.nodes[d.convergence].diamond_consistency == "atomic")
-        return units(self._tables, self._order, atomic)
+        atomic = (d.bits for d in self.diamonds() if self.nodes[d.convergence].diamond_consistency == "atomic")
+        return units(self._tables, self._order, [self._closures.names(bits) for bits in _joined(atomic)])
 
     def _sorted(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(names, key=self._position.__getitem__))
@@ -172,6 +172,20 @@ def _rewire(tables: nx.DiGraph, nodes: Mapping[str, Node], node: Node) -> None:
     if is_new:
         readers = sorted(other.name for other in nodes.values() if node.name in other.sources)
         tables.add_edges_from((node.name, reader) for reader in readers)
+
+
+def _joined(groups: Iterable[int]) -> list[int]:
+    """Bit sets that overlap as one."""
+    joined: list[int] = []
+    for group in groups:
+        apart = []
+        for other in joined:
+            if other & group:
+                group |= other
+            else:
+                apart.append(other)
+        joined = [*apart, group]
+    return joined
 
 
 def _order(tables: nx.DiGraph) -> list[str]:

@@ -7,7 +7,7 @@ joining a dimension again further down a chain would otherwise tie the whole cha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 from airflow_provider_pgtrickle.graph.closures import Closures
@@ -21,6 +21,8 @@ class Diamond:
     convergence: str
     branches: tuple[str, ...]
     shared: tuple[str, ...]
+    bits: int = field(default=0, repr=False, compare=False)
+    """Its members as their bit set."""
 
     @property
     def members(self) -> frozenset[str]:
@@ -30,8 +32,7 @@ class Diamond:
 
 def diamond_at(name: str, nodes: Mapping[str, Node], closures: Closures) -> Diamond | None:
     """The diamond that closes in this table, over every pair of its sources."""
-    branches: set[str] = set()
-    shared_mask = 0
+    branches = parting = 0
     for left, right in combinations(sorted(nodes[name].sources), 2):
         shared = closures.of(left) & closures.of(right)
         if not shared:
@@ -39,10 +40,16 @@ def diamond_at(name: str, nodes: Mapping[str, Node], closures: Closures) -> Diam
         one, other = (closures.tables_between(shared, tip) for tip in (left, right))
         if one and other:
             branches |= one | other
-            shared_mask |= _parting(one | other, shared, nodes, closures)
+            # The two paths part at the shared sources that a branch reads itself.
+            parting |= closures.read_by(one | other) & shared
     if not branches:
         return None
-    return Diamond(name, tuple(sorted(branches)), tuple(sorted(closures.names(shared_mask))))
+    return Diamond(
+        name,
+        tuple(sorted(closures.names(branches))),
+        tuple(sorted(closures.names(parting))),
+        branches | closures.bit(name),
+    )
 
 
 def may_differ(node: Node, closures: Closures, moved: int) -> bool:
@@ -53,12 +60,3 @@ def may_differ(node: Node, closures: Closures, moved: int) -> bool:
     """
     masks = [closures.of(source) for source in node.sources]
     return any((left ^ right) & moved for left, right in combinations(masks, 2))
-
-
-def _parting(branches: set[str], shared: int, nodes: Mapping[str, Node], closures: Closures) -> int:
-    """The shared sources at which the two paths part: those that a branch reads directly."""
-    mask = 0
-    for name in branches:
-        for source in nodes[name].sources:
-            mask |= closures.bit(source)
-    return mask & shared

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 import networkx as nx
 
@@ -43,9 +44,11 @@ def _from_downstream(
     resolved: dict[str, Effective],
 ) -> None:
     for name in downstream_first:
+        if name in resolved:
+            continue
         readers = [resolved[reader] for reader in tables.succ[name] if reader in resolved]
         schedule = explicit[name] or (min(readers, key=_impatience) if readers else None)
-        if schedule is not None and name not in resolved:
+        if schedule is not None:
             resolved[name] = schedule
 
 
@@ -57,5 +60,6 @@ def _from_upstream(tables: nx.DiGraph, node: Node, resolved: Mapping[str, Effect
     return choose(known, key=_impatience)
 
 
+@cache
 def _impatience(schedule: Effective) -> tuple[int, str]:
     return schedule.seconds, str(schedule)

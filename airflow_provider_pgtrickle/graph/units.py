@@ -8,7 +8,7 @@ import networkx as nx
 from networkx.utils import UnionFind
 
 
-def units(tables: nx.DiGraph, order: Sequence[str], groups: Iterable[frozenset[str]]) -> list[tuple[str, ...]]:
+def units(tables: nx.DiGraph, order: Sequence[str], groups: Iterable[Iterable[str]]) -> list[tuple[str, ...]]:
     """Groups that overlap are one unit; so are groups that would wait for each other.
 
     Members stand in refresh order, units in an order that depends on nothing but the graph.

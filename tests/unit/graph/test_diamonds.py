@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import random
+from itertools import combinations
+
+import networkx as nx
+import pytest
+
 from airflow_provider_pgtrickle.graph import Diamond, Graph, Node
 
 
@@ -9,6 +15,41 @@ def build(options: dict[str, dict[str, str]] | None = None, **sources: str) -> G
     return Graph.build(
         Node(name, frozenset(text.split()), **(options or {}).get(name, {})) for name, text in sources.items()
     )
+
+
+def by_definition(name: str, reads: dict[str, set[str]]) -> Diamond | None:
+    """Name for name, without bit sets: what feeds both of two sources, and the tables that lead from there to them."""
+    edges = nx.DiGraph([(source, reader) for reader, sources in reads.items() for source in sources])
+    edges.add_nodes_from(reads)
+    above = {known: {known, *nx.ancestors(edges, known)} for known in edges}
+    branches: set[str] = set()
+    parting: set[str] = set()
+    for left, right in combinations(reads[name], 2):
+        shared = above[left] & above[right]
+        one, other = (
+            {n for n in above[tip] - shared if n in reads and above[n] & shared} for tip in (left, right)
+        )  # fmt: skip
+        if one and other:
+            branches |= one | other
+            parting |= {source for n in one | other for source in reads[n]} & shared
+    return Diamond(name, tuple(sorted(branches)), tuple(sorted(parting))) if branches else None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bit_sets_find_what_the_definition_says(seed: int) -> None:
+    rng = random.Random(seed)
+    names = [f"t{i:02}" for i in range(25)]
+    bases = ["orders", "items", "customers"]
+    reads: dict[str, set[str]] = {}
+    for i, name in enumerate(names):
+        # Tables of constants, tables on one base table alone, and dense ones.
+        reads[name] = set(rng.sample([*names[max(0, i - 8) : i], *bases], rng.choice((0, 1, 2, 2, 3))))
+    g = Graph.build(Node(name, frozenset(sources)) for name, sources in reads.items())
+    expected = [diamond for name in g.order() if (diamond := by_definition(name, reads))]
+    assert g.diamonds() == expected
+    # Overlapping groups are one unit; a circle of units may make it larger still.
+    unit = {member: u for u in g.units() for member in u}
+    assert all(len({unit[member] for member in diamond.members}) == 1 for diamond in expected)
 
 
 def test_two_tables_on_one_source_that_meet_again_are_a_diamond() -> None:
