@@ -34,7 +34,7 @@ class StreamTable:
     :param query: one SELECT in PostgreSQL's SQL
     :param schedule: `5m`, a cron expression in UTC, `@daily`; None: calculated from the tables that read it
     :param refresh_mode: AUTO, DIFFERENTIAL or FULL
-    :param append_only: kept with the declaration; it has no effect yet
+    :param append_only: kept, without effect: a difference that only adds rows is one plain INSERT, declared or not
     :param diamond_consistency: `atomic`: a diamond that closes here is one unit; `none`: its tables stand alone
     :param diamond_schedule_policy: `fastest`: such a unit is due when one of its tables is; `slowest`: when all are
     :param cdc_mode: how changes of its sources are captured: `auto` or `trigger`, which are the same today

@@ -20,7 +20,7 @@ from airflow_provider_pgtrickle.catalog.records import Dependency, StreamTable
 from airflow_provider_pgtrickle.declare import capturing, columns, dependencies, parts, table
 from airflow_provider_pgtrickle.declare.definition import Definition, define
 from airflow_provider_pgtrickle.declare.lock import lock_declarations, lock_rows
-from airflow_provider_pgtrickle.declare.options import check
+from airflow_provider_pgtrickle.declare.options import APPEND_ONLY, check
 from airflow_provider_pgtrickle.declare.subject import about
 from airflow_provider_pgtrickle.errors import UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
@@ -67,6 +67,8 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
             notices += _rebuild_notice(conn, before, definition)
         elif mode != before.refresh_mode:
             notices = define(conn, before.defining_query, mode).notices
+        if update.get("append_only") and not before.append_only:
+            notices += (APPEND_ONLY,)
         if status is not None:
             update |= _status(conn, before, status)
         if update:

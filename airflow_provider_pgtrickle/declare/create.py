@@ -42,7 +42,7 @@ def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, qu
         definition = parts.in_parts(conn, name, whole, options.refresh_mode) if settings.keep_parts else whole
         created = establish(conn, name, definition, options)
         parts.belong(conn, created)
-        return Created(created, definition.notices)
+        return Created(created, definition.notices + options.notices)
 
 
 def _refuse_taken(conn: psycopg.Connection, name: QualifiedName) -> None:

@@ -13,6 +13,10 @@ from airflow_provider_pgtrickle.errors import UsageError
 from airflow_provider_pgtrickle.settings import Settings
 
 MODES = ("AUTO", "DIFFERENTIAL", "FULL", "IMMEDIATE")
+APPEND_ONLY = (
+    "append_only changes nothing: a difference that only adds rows is one plain INSERT, declared or not, "
+    "and what is deleted or updated in a source is followed all the same"
+)
 _PARTITION = re.compile(r"(?i)^\s*(?:(?P<method>range|list|hash)\s*\((?P<keys>[^()]+)\)|(?P<bare>[^()]+))\s*$")
 
 
@@ -24,7 +28,7 @@ class Options:
     """`5m`, a cron expression, or None: calculated from the stream tables that read this one."""
     refresh_mode: str = "AUTO"
     append_only: bool = False
-    """The sources only ever see inserts, so that a delta is inserted without looking for rows to remove."""
+    """Kept, and without effect: a difference that only adds rows is one plain INSERT, declared or not."""
     diamond_consistency: str = "atomic"
     diamond_schedule_policy: str = "fastest"
     cdc_mode: str = "auto"
@@ -38,6 +42,11 @@ class Options:
     def checked(cls, settings: Settings, given: Mapping[str, Any]) -> Options:
         """The options a user gave, each checked, the others at their default."""
         return cls(**check(settings, given))
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What their author should know."""
+        return (APPEND_ONLY,) if self.append_only else ()
 
     def catalog_columns(self) -> dict[str, Any]:
         """As `pgt_stream_tables` names them."""

@@ -250,3 +250,9 @@ def test_downstream_tables_follow_a_rebuild(pt: PgTrickle, conn: psycopg.Connect
     conn.execute("DELETE FROM orders WHERE customer_id = 4")
     pt.refresh_stream_table("reader")
     assert difference(conn, "reader", reader) == 0
+
+
+@pytest.mark.usefixtures("totals")
+def test_append_only_declared_later_is_said_to_change_nothing(pt: PgTrickle) -> None:
+    with pytest.warns(PgTrickleWarning, match="append_only changes nothing"):
+        pt.alter_stream_table("order_totals", append_only=True)

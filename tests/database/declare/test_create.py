@@ -227,3 +227,14 @@ def test_the_record_tells_what_was_declared(pt: PgTrickle, conn: psycopg.Connect
     assert "public.orders" in table.defining_query or "FROM orders" in table.defining_query
     assert (table.tier, table.differential_max_change_ratio, table.requested_cdc_mode) == ("warm", 0.5, "auto")
     assert [column.name for column in table.visible] == ["customer_id", "total"]
+
+
+def test_append_only_is_kept_said_to_change_nothing_and_followed_by_deletes(
+    pt: PgTrickle, conn: psycopg.Connection[Any]
+) -> None:
+    with pytest.warns(PgTrickleWarning, match="append_only changes nothing"):
+        table = pt.create_stream_table("large", "SELECT id, amount FROM orders WHERE amount > 1", append_only=True)
+    assert table.append_only
+    conn.execute("DELETE FROM orders WHERE id % 2 = 0")
+    pt.refresh_stream_table("large")
+    assert difference(conn, "large", "SELECT id, amount FROM orders WHERE amount > 1") == 0

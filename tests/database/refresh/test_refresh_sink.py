@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from psycopg import sql
 
-from airflow_provider_pgtrickle.errors import InvariantViolated
+from airflow_provider_pgtrickle.errors import InvariantViolated, RefreshError
 from tests.database.refresh.handwritten import HandWritten, filtered
 from tests.database.refresh.workshop import Workshop
 
@@ -247,3 +247,21 @@ def test_a_large_result_goes_through_the_shared_stage_and_leaves_none(any_worksh
     assert any_workshop.differs("st", "SELECT id, amount FROM orders") == []
     stages = sql.SQL("SELECT relname FROM pg_class WHERE relname LIKE 'stage%'")
     assert any_workshop.conn.execute(stages).fetchall() == []
+
+
+@pytest.mark.parametrize("key", [["a"], None], ids=["keyed", "bag"])
+def test_a_difference_that_only_adds_rows_is_one_plain_insert(
+    any_workshop: Workshop, key: Sequence[str] | None
+) -> None:
+    query = table(any_workshop, "a int", key=key)
+    fill(any_workshop, query, "SELECT 1 AS a")
+    any_workshop.run(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'No plain INSERT'; END $$"
+    )
+    # A statement's trigger fires also where no row is found.
+    any_workshop.run(
+        "CREATE TRIGGER refused BEFORE DELETE OR UPDATE ON st FOR EACH STATEMENT EXECUTE FUNCTION refuse()"
+    )
+    assert change(any_workshop, query, "SELECT 1 AS __pgt_w, a FROM (VALUES (2), (3)) v(a)") == (2, 0, 0)
+    with pytest.raises(RefreshError, match="No plain INSERT"):
+        change(any_workshop, query, "SELECT -1 AS __pgt_w, 2 AS a")
