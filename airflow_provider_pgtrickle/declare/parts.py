@@ -4,7 +4,8 @@
     →   part:  SELECT customer AS k1, count(*) AS a1 FROM orders GROUP BY customer
         kept:  SELECT n, count(*) FROM (SELECT a1 AS n FROM part) AS c GROUP BY n
 
-A part belongs to one stream table, is named after it and its own query, refreshed in its unit and gone with it.
+A part belongs to one stream table, is named after it and its own query, refreshed in its unit and gone with it. Nobody
+else may read it: row-level security on the stream table would not hold for it.
 `dvm.split` says which aggregates are worth it; here it is seen whether PostgreSQL takes both halves for what the
 whole was, and whether the part follows its changes. Where not, the query stays in one piece.
 """
@@ -24,7 +25,7 @@ from airflow_provider_pgtrickle.catalog.records import Dependency, StorageColumn
 from airflow_provider_pgtrickle.declare.definition import Definition, define
 from airflow_provider_pgtrickle.declare.existence import erase, establish
 from airflow_provider_pgtrickle.declare.options import Options
-from airflow_provider_pgtrickle.declare.table import fitting
+from airflow_provider_pgtrickle.declare.table import fitting, keep_private, oid
 from airflow_provider_pgtrickle.errors import PgTrickleError, UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
 
@@ -123,8 +124,12 @@ def _is_worth_keeping(part: Definition) -> bool:
 
 def _make(conn: psycopg.Connection, name: QualifiedName, part: Definition) -> None:
     there = records.find(conn, name)
+    if there is not None and there.is_hidden and there.relid != oid(conn, name):
+        erase(conn, there)  # Its table was dropped, or came out of a dump.
+        there = None
     if there is None:
         establish(conn, name, part, Options(), is_hidden=True)
+        keep_private(conn, name)
     elif not there.is_hidden or there.defining_query != part.probe.canonical or there.storage != _stored(part):
         raise _InOnePiece
 

@@ -39,6 +39,8 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
     with about(stream_table.qualified):
         definition = _define(conn, stream_table, settings)
         reshaped = table.reshape(conn, stream_table.qualified, definition.columns, stream_table.partition_by)
+        if stream_table.is_hidden:
+            table.keep_private(conn, stream_table.qualified)
         identified = (tuple(definition.view.identity), definition.view.keyed)
         if identified != (stream_table.identity, stream_table.keyed):
             # The stored row ids mean something else now, so no row of them can be kept.

@@ -73,6 +73,17 @@ def drop(conn: psycopg.Connection, name: QualifiedName, *, cascade: bool = False
     conn.execute(sql.SQL("DROP TABLE IF EXISTS {}" + (" CASCADE" if cascade else "")).format(name.sql))
 
 
+def keep_private(conn: psycopg.Connection, name: QualifiedName) -> None:
+    """Take away what default privileges gave to others."""
+    _, grants = _access(conn, oid(conn, name))
+    for grantee in {grantee for grantee, _, _ in grants}:
+        conn.execute(
+            sql.SQL("REVOKE ALL ON {} FROM {}").format(
+                name.sql, sql.Identifier(grantee) if grantee else sql.SQL("PUBLIC")
+            )
+        )
+
+
 def empty(conn: psycopg.Connection, name: QualifiedName) -> None:
     """Delete every row; unlike TRUNCATE it leaves them to whoever reads an older snapshot."""
     conn.execute("SELECT pg_catalog.set_config('pgtrickle.refreshing', 'on', true)")
@@ -81,7 +92,7 @@ def empty(conn: psycopg.Connection, name: QualifiedName) -> None:
 
 def exists(conn: psycopg.Connection, name: QualifiedName) -> bool:
     """Whether any relation has that name."""
-    return _oid(conn, name) is not None
+    return oid(conn, name) is not None
 
 
 def compare(current: Iterable[Column], wanted: Iterable[Column]) -> Change:
@@ -100,7 +111,7 @@ def reshape(
     conn: psycopg.Connection, name: QualifiedName, wanted: tuple[Column, ...], partition_by: str | None = None
 ) -> Reshaped:
     """Give the table the wanted columns, keeping it where that can be; make it where it is gone."""
-    relid = _oid(conn, name)
+    relid = oid(conn, name)
     if relid is None:
         return Reshaped(Change.REBUILD, create(conn, name, wanted, partition_by))
     current = columns.of_relation(conn, relid)
@@ -179,7 +190,7 @@ def _refuse_if_read(conn: psycopg.Connection, name: QualifiedName) -> None:
         )
 
 
-def _access(conn: psycopg.Connection, relid: int) -> tuple[str, list[tuple[str | None, str, bool]]]:
+def _access(conn: psycopg.Connection, relid: int | None) -> tuple[str, list[tuple[str | None, str, bool]]]:
     """The owner, and the grants to everyone else."""
     owner = scalar(
         conn, "SELECT pg_catalog.pg_get_userbyid(relowner) FROM pg_catalog.pg_class WHERE oid = %s", (relid,)
@@ -259,6 +270,6 @@ def fitting(name: str) -> str:
     return f"{name.encode()[:54].decode(errors='ignore')}_{digest}"
 
 
-def _oid(conn: psycopg.Connection, name: QualifiedName) -> int | None:
+def oid(conn: psycopg.Connection, name: QualifiedName) -> int | None:
     """None where no relation has that name."""
     return scalar(conn, "SELECT pg_catalog.to_regclass(%s)::oid", (name.quoted,))

@@ -16,6 +16,7 @@ from airflow_provider_pgtrickle.embedded import PostgresServer
 from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
 from tests import servers
 
+RANKS = "SELECT customer, rank() OVER (ORDER BY count(*) DESC) AS place FROM orders GROUP BY customer"
 TOTALS = "SELECT customer, sum(amount) AS total FROM orders GROUP BY customer"
 
 
@@ -62,6 +63,7 @@ def test_a_chain_restored_elsewhere_is_rebuilt_by_its_first_refresh_and_then_goe
         pt.install()
         pt.create_stream_table("totals", TOTALS, differential_max_change_ratio=0.0)
         pt.create_stream_table("big", "SELECT * FROM totals WHERE total > 900", differential_max_change_ratio=0.0)
+        pt.create_stream_table("ranks", RANKS, schedule="5m", differential_max_change_ratio=0.0)
     with psycopg.connect(dsn15, autocommit=True) as conn:
         conn.execute("UPDATE orders SET amount = 5000 WHERE id = 7")  # pending when the dump is taken
 
@@ -70,8 +72,13 @@ def test_a_chain_restored_elsewhere_is_rebuilt_by_its_first_refresh_and_then_goe
     with _client(elsewhere) as pt, psycopg.connect(elsewhere, autocommit=True) as conn:
         pt.refresh_stream_table("big")
         assert {pt.history(name)[0]["action"] for name in ("totals", "big")} == {"REINITIALIZE"}
+        assert pt.refresh_stream_table("ranks").action == "REINITIALIZE"
         conn.execute("DELETE FROM orders WHERE id = 8; INSERT INTO orders VALUES (101, 9, 2000)")
         assert pt.refresh_stream_table("big").action == "DIFFERENTIAL"
+        assert pt.refresh_stream_table("ranks").action == "DIFFERENTIAL"
+        assert conn.execute("SELECT customer, place FROM ranks ORDER BY 1").fetchall() == (
+            conn.execute(f"{RANKS} ORDER BY 1").fetchall()
+        )
         wanted = conn.execute(f"SELECT * FROM ({TOTALS}) t WHERE total > 900 ORDER BY customer").fetchall()
         assert conn.execute("SELECT customer, total FROM big ORDER BY customer").fetchall() == wanted
         assert all(finding.ok for finding in pt.health() if finding.check in ("catalog", "capture", "stream tables"))

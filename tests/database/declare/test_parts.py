@@ -234,8 +234,10 @@ def test_a_source_that_changes_its_shape_is_followed(pt, conn, name, change):
 
 def test_a_part_whose_table_is_gone_is_made_again(pt, conn):
     pt.create_stream_table("spread", SPREAD, schedule="5m")
-    conn.execute(f"DROP TABLE {_parts(conn)[0]}")
+    before = _parts(conn)
+    conn.execute(f"DROP TABLE {before[0]}")
     pt.refresh_stream_table("spread")
+    assert _parts(conn) == before
     assert difference(conn, "spread", SPREAD) == 0
     conn.execute(CHANGES[1])
     assert pt.refresh_stream_table("spread").action == "DIFFERENTIAL"
@@ -274,3 +276,13 @@ def test_several_in_one_unit_keep_theirs(pt, conn):
         conn.execute(change)
         assert set(pt.refresh(list(names))) == set(names)
         assert [difference(conn, name, query) for name, query in names.items()] == [0, 0, 0]
+
+
+def test_nobody_else_may_read_a_part(pt, conn):
+    """Row-level security on the stream table would not hold for it."""
+    conn.execute("ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO PUBLIC")
+    pt.create_stream_table("spread", SPREAD, schedule="5m")
+    conn.execute(f"DROP TABLE {_parts(conn)[0]}")
+    pt.refresh_stream_table("spread")
+    granted = "SELECT count(*) FROM information_schema.table_privileges WHERE grantee = 'PUBLIC' AND table_name = %s"
+    assert [conn.execute(granted, [name]).fetchone()[0] for name in ("spread", _parts(conn)[0])] == [1, 0]
