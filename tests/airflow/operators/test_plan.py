@@ -80,6 +80,21 @@ def test_a_change_upstream_lets_everything_below_run(
     assert (run.value["units"], run.skipped) == (["totals", "big"], [])
 
 
+def test_a_change_that_only_a_part_reads_lets_its_owner_run(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any], refresh: Callable[..., None]
+) -> None:
+    ranks = "SELECT customer_id, rank() OVER (ORDER BY sum(amount)) AS place FROM orders GROUP BY customer_id"
+    declared = [StreamTable("ranks", ranks, schedule="1h")]
+    execute(plan(declared))
+    refresh("ranks")
+    assert shop.execute("SELECT count(*) FROM pgtrickle.pgt_stream_tables WHERE is_hidden").fetchone() == (1,)
+    assert execute(plan(declared)).skipped == ["ranks"]
+    shop.execute("UPDATE orders SET amount = amount + 1 WHERE id = 1")
+    assert execute(plan(declared)).value["units"] == ["ranks"]
+    refresh("ranks")
+    assert execute(plan(declared)).skipped == ["ranks"]
+
+
 def test_on_schedule_a_table_waits_until_it_is_due(
     shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any], refresh: Callable[..., None]
 ) -> None:
