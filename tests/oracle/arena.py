@@ -126,7 +126,10 @@ def tolerated(conn: psycopg.Connection) -> Iterator[None]:
 
 
 _opened = itertools.count(1)
-_CATALOGS = "pg_class, pg_attribute, pg_attrdef, pg_type, pg_depend, pg_proc, pg_rewrite, pg_trigger, pg_index"
+_CATALOGS = (
+    "pg_class, pg_attribute, pg_attrdef, pg_constraint, pg_type, pg_depend, pg_proc, pg_rewrite, pg_trigger, pg_index,"
+    " pg_namespace, pg_sequence"
+)
 
 
 def _sweep(conn: psycopg.Connection) -> None:
