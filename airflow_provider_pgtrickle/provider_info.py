@@ -47,6 +47,7 @@ def get_provider_info() -> dict[str, Any]:
                 "operators.plan",
                 "operators.refresh",
                 "operators.refresh_graph",
+                "operators.unit_state",
             )
         ],
         "sensors": [_modules("sensors.buffer", "sensors.freshness")],

@@ -5,15 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, BaseOperator, TaskGroup, TriggerRule
+from airflow.sdk import DAG, AssetAlias, BaseOperator, TaskGroup, TriggerRule
 
 from airflow_provider_pgtrickle.factory import documentation
 from airflow_provider_pgtrickle.factory.parts import Part
 from airflow_provider_pgtrickle.factory.timetable import timetable
 from airflow_provider_pgtrickle.operators.plan import StreamTablePlanOperator
 from airflow_provider_pgtrickle.operators.refresh import StreamTableRefreshOperator
-from airflow_provider_pgtrickle.operators.refresh_graph import StreamTableGraphRefreshOperator, StreamTableStateOperator
+from airflow_provider_pgtrickle.operators.refresh_graph import StreamTableGraphRefreshOperator
 from airflow_provider_pgtrickle.operators.unit import Unit
+from airflow_provider_pgtrickle.operators.unit_state import StreamTableOutcomeOperator, StreamTableStateOperator
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.factory.stream_table_graph import StreamTableGraph
@@ -76,7 +77,10 @@ def _one_task_each(graph: StreamTableGraph, part: Part, dag: DAG, plan: BaseOper
             assets={str(table.qualified): table.asset for table in unit.tables},
             spark_conn_id=graph.spark_conn_id,
             spark_args=graph.spark_args,
-            **_common(graph, part, unit, dag, groups[unit.level]),
+            postgres_conn_id=graph.postgres_conn_id,
+            # A skipped table upstream is up to date; only a failed one stops what reads it.
+            trigger_rule=TriggerRule.NONE_FAILED,
+            **_common(part, unit, dag, groups[unit.level]),
             **_pool(graph),
         )
     _wire(part, tasks, plan)
@@ -91,29 +95,38 @@ def _one_task_for_all(graph: StreamTableGraph, part: Part, dag: DAG, plan: BaseO
         postgres_conn_id=graph.postgres_conn_id,
         spark_conn_id=graph.spark_conn_id,
         spark_args=graph.spark_args,
+        assets={str(table.qualified): table.asset for table in part.tables},
+        # It is mapped over.
+        do_xcom_push=True,
         doc_md="Refreshes all that is due in one Spark session; the tasks after it show each table's state.",
         **_pool(graph),
     )
     plan >> refresh
+    StreamTableOutcomeOperator.partial(
+        task_id="outcomes",
+        dag=dag,
+        postgres_conn_id=graph.postgres_conn_id,
+        outlets=[AssetAlias(f"pgtrickle {graph.postgres_conn_id} {part.dag_id}")],
+        map_index_template="{{ task.title }}",
+        doc_md="Updates the assets of what changed, and fails by name for what failed or reads what did.",
+    ).expand_kwargs(refresh.output)
     groups = _groups(part, dag)
     tasks: dict[str, BaseOperator] = {}
     for unit in part.units:
         tasks[unit.task_id] = StreamTableStateOperator(
-            tables=[table.name for table in unit.tables],
-            assets={str(table.qualified): table.asset for table in unit.tables},
-            **_common(graph, part, unit, dag, groups[unit.level]),
+            # All at once when the refresh is done: the edges between tables are there to be seen.
+            trigger_rule=TriggerRule.ONE_SUCCESS,
+            **_common(part, unit, dag, groups[unit.level]),
         )
     _wire(part, tasks, refresh)
+    refresh.set_downstream([tasks[unit.task_id] for unit in part.units if unit.upstream])
 
 
-def _common(graph: StreamTableGraph, part: Part, unit: Unit, dag: DAG, group: TaskGroup | None) -> dict[str, Any]:
+def _common(part: Part, unit: Unit, dag: DAG, group: TaskGroup | None) -> dict[str, Any]:
     return {
         "task_id": unit.task_id,
         "dag": dag,
         "task_group": group,
-        "postgres_conn_id": graph.postgres_conn_id,
-        # A skipped table upstream is up to date; only a failed one stops what reads it.
-        "trigger_rule": TriggerRule.NONE_FAILED,
         "doc_md": documentation.of_unit(part, unit),
     }
 

@@ -31,7 +31,7 @@ class StreamTableGraph:
     :param postgres_conn_id: a connection of type `pgtrickle` or `postgres`
     :param spark_conn_id: of type `spark` (spark-submit) or `spark_connect` (a warm session in the task's process)
     :param granularity: `unit`: one task for each refresh unit; `graph`: one task refreshes all that is due in one
-        session, and light tasks show each table's state
+        session, and tasks that cost no process show each table's state
     :param default_args: as for any DAG; `retries` is 2 unless it says otherwise
     :param tags: of its DAGs, beside `pgtrickle`
     :param pool: the pool of the tasks that run Spark

@@ -12,7 +12,7 @@ _NOT_ALLOWED = re.compile(r"[^\w.]", re.ASCII)
 #: Airflow allows 250 characters; the rest is room for a group's or a mapped task's suffix.
 _LONGEST = 200
 #: Tasks of the DAG's own.
-RESERVED = frozenset({"plan", "refresh"})
+RESERVED = frozenset({"plan", "refresh", "outcomes"})
 
 
 def plain(name: QualifiedName, default_schema: str = "public") -> str:

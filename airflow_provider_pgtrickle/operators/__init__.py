@@ -8,7 +8,8 @@ from airflow_provider_pgtrickle.operators.declare import (
 )
 from airflow_provider_pgtrickle.operators.plan import StreamTablePlanOperator
 from airflow_provider_pgtrickle.operators.refresh import StreamTableRefreshOperator
-from airflow_provider_pgtrickle.operators.refresh_graph import StreamTableGraphRefreshOperator, StreamTableStateOperator
+from airflow_provider_pgtrickle.operators.refresh_graph import StreamTableGraphRefreshOperator
+from airflow_provider_pgtrickle.operators.unit_state import StreamTableOutcomeOperator, StreamTableStateOperator
 
 __all__ = [
     "ChangeBufferCleanupOperator",
@@ -16,6 +17,7 @@ __all__ = [
     "StreamTableCreateOperator",
     "StreamTableDropOperator",
     "StreamTableGraphRefreshOperator",
+    "StreamTableOutcomeOperator",
     "StreamTablePlanOperator",
     "StreamTableRefreshOperator",
     "StreamTableStateOperator",

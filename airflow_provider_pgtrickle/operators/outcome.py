@@ -42,6 +42,20 @@ class Outcome:
         return self.error is None and self.result.action in ("SKIP", "NO_DATA")
 
     @property
+    def event(self) -> dict[str, Any]:
+        """What an asset event says of it."""
+        result = self.result
+        return {
+            "action": result.action,
+            "rows": {
+                "inserted": result.rows_inserted,
+                "updated": result.rows_updated,
+                "deleted": result.rows_deleted,
+            },
+            "data_timestamp": result.data_timestamp.isoformat() if result.data_timestamp else None,
+        }
+
+    @property
     def summary(self) -> dict[str, Any]:
         """Small, and without anything secret: it becomes an XCom."""
         result = self.result
@@ -129,19 +143,7 @@ def emit(context: Context, alias: Any, assets: Mapping[str, Asset], outcomes: Ma
     """An asset event for each table whose rows really changed; their names."""
     changed = [name for name in sorted(outcomes) if name in assets and outcomes[name].result.changed]
     for name in changed:
-        result = outcomes[name].result
-        context["outlet_events"][alias].add(
-            assets[name],
-            extra={
-                "action": result.action,
-                "rows": {
-                    "inserted": result.rows_inserted,
-                    "updated": result.rows_updated,
-                    "deleted": result.rows_deleted,
-                },
-                "data_timestamp": result.data_timestamp.isoformat() if result.data_timestamp else None,
-            },
-        )
+        context["outlet_events"][alias].add(assets[name], extra=outcomes[name].event)
     return changed
 
 

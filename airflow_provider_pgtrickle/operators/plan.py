@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_pgtrickle.operators.readiness import TableState, Verdict
 
 #: An XCom is a summary; the log has the rest.
-_MOST_NAMES = 50
+MOST_NAMES = 50
 
 
 class StreamTablePlanOperator(BaseOperator):
@@ -68,7 +68,7 @@ class StreamTablePlanOperator(BaseOperator):
         self.log.info("To refresh: %s", ", ".join(verdict.run) or "nothing")
         summary = {
             "run": len(verdict.run),
-            "units": list(verdict.run[:_MOST_NAMES]),
+            "units": list(verdict.run[:MOST_NAMES]),
             "skipped": dict(sorted(Counter(_kind(reason) for reason in verdict.skip.values()).items())),
             "pending_rows": sum(state.pending_rows for state in states.values()),
         }

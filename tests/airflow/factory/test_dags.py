@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.models.taskinstance import TaskInstance
 from airflow.sdk import DAG, CronTriggerTimetable, DeltaTriggerTimetable, MultipleCronTriggerTimetable
 from airflow.serialization.serialized_objects import DagSerialization
 
@@ -121,8 +122,20 @@ def test_levels_are_task_groups() -> None:
 
 def test_granularity_graph_refreshes_all_in_one_task() -> None:
     (dag,) = dags(table("a", "orders"), table("b", "a"), granularity="graph").values()
-    assert edges(dag) == {"plan": [], "refresh": ["plan"], "a": ["refresh"], "b": ["a"]}
+    assert edges(dag) == {
+        "plan": [],
+        "refresh": ["plan"],
+        "outcomes": ["refresh"],
+        "a": ["refresh"],
+        "b": ["a", "refresh"],
+    }
     assert dag.get_task("b").task_type == "StreamTableStateOperator"
+
+
+def test_the_scheduler_settles_state_tasks_without_a_process() -> None:
+    (dag,) = dags(table("a", "orders"), table("b", "a"), granularity="graph").values()
+    scheduled = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+    assert [task.task_id for task in scheduled.tasks if not TaskInstance.is_task_schedulable(task)] == ["a", "b"]
 
 
 def test_another_granularity_is_refused() -> None:

@@ -19,7 +19,7 @@ from tests.airflow.live.shop import Case
 DAGS = Path(__file__).parent / "dags"
 CASES = (
     "chain", "worker", "driver", "scheduler", "cleared", "suspended", "twice", "late",
-    "no_postgres", "wrong_password", "no_spark", "spark_down", "watched",
+    "no_postgres", "wrong_password", "no_spark", "spark_down", "watched", "whole",
 )  # fmt: skip
 
 

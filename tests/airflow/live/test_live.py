@@ -117,3 +117,37 @@ def test_a_connection_that_is_missing_or_wrong_is_told_in_the_log(
     told = airflow.log(dag_id, run, task_id)
     assert message in told
     assert "not the password" not in told
+
+
+@slow
+def test_at_granularity_graph_each_table_shows_what_came_of_it(
+    airflow: RunningAirflow, case: Callable[[str], Case]
+) -> None:
+    whole = case("whole")
+    tables = ["whole_totals", "whole_ratio", "whole_shares", "whole_groups"]
+
+    def ran() -> tuple[str, list[str], dict[str, str]]:
+        """How a run ended, how its tables did, and the outcomes by name."""
+        run = airflow.trigger("whole")
+        ended = airflow.finished("whole", run)
+        path = f"dags/whole/dagRuns/{run}/taskInstances"
+        outcomes = airflow.call("GET", f"{path}/outcomes/listMapped")["task_instances"]
+        return (
+            ended,
+            [airflow.task("whole", run, table)["state"] for table in tables],
+            {outcome["rendered_map_index"]: outcome["state"] for outcome in outcomes},
+        )
+
+    def updates() -> int:
+        return int(airflow.call("GET", "assets/events?source_dag_id=whole")["total_entries"])
+
+    assert ran() == ("success", ["success"] * 4, {"4 updated": "success"})
+    assert (updates(), whole.differences) == (4, [])
+
+    assert ran() == ("success", ["skipped"] * 4, {})
+
+    whole.run("UPDATE {rows} SET v = 0 WHERE k = 3")
+    failed = {"1 updated": "success", "whole_ratio": "failed", "whole_shares": "failed"}
+    # The groups were counted, and are as many as before.
+    assert ran() == ("failed", ["success", "skipped", "skipped", "success"], failed)
+    assert (updates(), whole.differences) == (5, [])

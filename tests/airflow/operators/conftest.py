@@ -9,7 +9,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from airflow.sdk import BaseOperator
+from airflow.sdk import AssetAlias, BaseOperator
+from airflow.sdk.bases.skipmixin import XCOM_SKIPMIXIN_KEY, XCOM_SKIPMIXIN_SKIPPED
 from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 SHOP = """
@@ -59,7 +60,7 @@ def execute() -> Callable[..., Run]:
                 **values,
             ),
             "dag_run": SimpleNamespace(run_type=run_type),
-            "outlet_events": {getattr(operator, "alias", None): accessor},
+            "outlet_events": {outlet: accessor for outlet in operator.outlets if isinstance(outlet, AssetAlias)},
         }
         try:
             value = operator.execute(context)
@@ -67,6 +68,7 @@ def execute() -> Callable[..., Run]:
             return Run("success", pushed.get("return_value"), skip.tasks, events=events)
         except AirflowSkipException as skip:
             return Run("skipped", pushed.get("return_value"), reason=str(skip), events=events)
-        return Run("success", value, events=events)
+        skipped = pushed.get(XCOM_SKIPMIXIN_KEY, {}).get(XCOM_SKIPMIXIN_SKIPPED, [])
+        return Run("success", value, skipped, events=events)
 
     return run

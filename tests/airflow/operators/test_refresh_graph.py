@@ -1,4 +1,4 @@
-"""Granularity `graph`: one task refreshes, the others show; a failure stops only what reads the table."""
+"""Granularity `graph`: one task refreshes, and says what to show; a failure stops only what reads the table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
 from airflow_provider_pgtrickle.backends import selection
@@ -76,24 +76,26 @@ def dag(shop: psycopg.Connection, shop_connection: str) -> Any:
     return made
 
 
-def show(dag: Any, task_id: str, done: dict[str, Any], events: dict[str, Any]) -> dict[str, Any]:
-    operator = dag.get_task(task_id)
-    accessor = SimpleNamespace(add=lambda asset, extra: events.update({asset.uri.rsplit("/", 1)[1]: extra}))
-    context = {"ti": SimpleNamespace(xcom_pull=lambda task_ids: done), "outlet_events": {operator.alias: accessor}}
-    return operator.execute(context)
+def updated(run: Any) -> dict[str, Any]:
+    """The extra of each asset that is to be updated."""
+    return {event["uri"].rsplit("/", 1)[1]: event["extra"] for told in run.value for event in told.get("events", ())}
+
+
+def failed(run: Any) -> dict[str, list[str]]:
+    """The tables of each unit that failed."""
+    return {told["title"]: told["tables"] for told in run.value if "error" in told}
 
 
 def test_one_task_refreshes_all_and_each_table_shows_its_own(
     dag: Any, backend: PostgresBackend, shop: psycopg.Connection, execute: Callable[..., Any]
 ) -> None:
     execute(dag.get_task("plan"))
-    done = execute(dag.get_task("refresh"), "r1").value
-    assert done["failed"] == []
+    run = execute(dag.get_task("refresh"), "r1")
+    assert (failed(run), run.skipped) == ({}, [])
     assert backend.refreshed == [(("totals",), ("ratio",), ("regions",), ("shares",))]
     assert backend.closed.is_set()
-    events: dict[str, Any] = {}
-    assert show(dag, "totals", done, events)["public.totals"]["rows_inserted"] == 10
-    assert list(events) == ["totals"]
+    assert sorted(updated(run)) == ["ratio", "regions", "shares", "totals"]
+    assert updated(run)["totals"]["rows"] == {"inserted": 10, "updated": 0, "deleted": 0}
 
 
 def test_only_what_changed_reaches_the_back_end(
@@ -104,14 +106,9 @@ def test_only_what_changed_reaches_the_back_end(
     backend.refreshed.clear()
     shop.execute("UPDATE customers SET region = 'west' WHERE id = 1")
     run = execute(dag.get_task("refresh"), "r2")
-    done = run.value
     assert backend.refreshed == [(("regions",),)]
-    assert run.skipped == ["ratio", "shares", "totals"]
-    events: dict[str, Any] = {}
-    with pytest.raises(AirflowSkipException):
-        show(dag, "totals", done, events)
-    assert events == {}
-    assert show(dag, "regions", done, events)["public.regions"]["action"] == "DIFFERENTIAL"
+    assert sorted(run.skipped) == ["ratio", "shares", "totals"]
+    assert [(name, extra["action"]) for name, extra in updated(run).items()] == [("regions", "DIFFERENTIAL")]
 
 
 def test_a_failure_stops_what_reads_the_table_and_nothing_else(
@@ -120,11 +117,31 @@ def test_a_failure_stops_what_reads_the_table_and_nothing_else(
     execute(dag.get_task("plan"))
     execute(dag.get_task("refresh"), "r1")
     shop.execute("UPDATE orders SET amount = 0 WHERE customer_id = 3")  # 1000 / 0
-    done = execute(dag.get_task("refresh"), "r2").value
-    assert done["failed"] == ["ratio", "shares"]
-    with pytest.raises(AirflowException, match="log of task 'refresh'"):
-        show(dag, "ratio", done, {})
-    assert show(dag, "regions", done, {})["public.regions"]["rows_updated"] == 1
+    run = execute(dag.get_task("refresh"), "r2")
+    assert failed(run) == {"ratio": ["public.ratio"], "shares": ["public.shares"]}
+    assert sorted(run.skipped) == ["ratio", "shares"]
+    # What was done beside it is told all the same.
+    assert sorted(updated(run)) == ["regions", "totals"]
+    done, ratio, shares = (dag.get_task("outcomes").unmap(told) for told in run.value)
+    events = execute(done).events
+    assert {uri.rsplit("/", 1)[1]: extra for uri, extra in events.items()} == updated(run)
+    with pytest.raises(AirflowFailException, match=r"public\.ratio: Division by zero"):
+        execute(ratio)
+    with pytest.raises(AirflowFailException, match="shares was not refreshed: it reads ratio, which failed"):
+        execute(shares)
+
+
+def test_many_assets_are_updated_by_a_few_at_once(
+    backend: PostgresBackend, shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any]
+) -> None:
+    tables = [StreamTable(f"t{n:02}", f"SELECT id + {n} AS id FROM orders") for n in range(60)]
+    both = StreamTable("both", "SELECT t00.id FROM t00 JOIN t59 USING (id)")
+    whole = StreamTable("whole", " UNION ALL ".join(f"SELECT id FROM t{n:02}" for n in range(60)))
+    (dag,) = StreamTableGraph("g", [*tables, both, whole], shop_connection, granularity="graph").dags()
+    execute(dag.get_task("plan"))
+    run = execute(dag.get_task("refresh"), "r1")
+    assert [told["title"] for told in run.value] == ["50 updated", "12 updated"]
+    assert len(updated(run)) == 62
 
 
 def test_what_a_view_hides_is_refreshed_in_postgres_order_and_nobody_is_warned(
@@ -159,9 +176,11 @@ def test_a_back_end_that_dies_midway_fails_the_task_and_its_retry_does_the_rest(
     with pytest.raises(AirflowException, match="exit code 137"):
         execute(dag.get_task("refresh"), "r1", try_number=1, max_tries=0)
     backend.dies_after = None
-    done = execute(dag.get_task("refresh"), "r1", try_number=2, max_tries=0).value
+    run = execute(dag.get_task("refresh"), "r1", try_number=2, max_tries=0)
     assert backend.refreshed[1:] == [(("regions",), ("shares",))]
-    assert (done["failed"], done["refreshed"]) == ([], 4)
+    # The retry tells what the attempt before it committed, too.
+    assert (failed(run), run.skipped) == ({}, [])
+    assert sorted(updated(run)) == ["ratio", "regions", "shares", "totals"]
 
 
 def test_retries_share_a_token_and_a_cleared_task_gets_another() -> None:

@@ -1,4 +1,4 @@
-"""One Airflow DAG for each case of the live tests: one source table, one stream table on it."""
+"""One Airflow DAG for each case of the live tests: one source table, mostly one stream table on it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,14 @@ def totals(case: str, **options: str) -> StreamTable:
 
 def graph(
     case: str,
-    table: StreamTable | None = None,
-    *,
+    *tables: StreamTable,
     postgres: str = "live_pg",
     spark: str = "live_connect",
     **args: object,
 ) -> None:
     """A DAG named like the case, started by hand."""
-    tables = [table or totals(case)]
     options = {"default_args": RETRIED, "dag_args": {"schedule": None}, **args}
-    StreamTableGraph(case, tables, postgres, spark, **options).register(globals())
+    StreamTableGraph(case, tables or [totals(case)], postgres, spark, **options).register(globals())
 
 
 followed = totals("chain", schedule="5s")
@@ -52,6 +50,14 @@ graph("scheduler")
 graph("cleared")
 graph("suspended")
 graph("twice")
+graph(
+    "whole",
+    totals("whole"),
+    StreamTable("whole_ratio", "SELECT k, 1000 / total AS share FROM whole_totals"),
+    StreamTable("whole_shares", "SELECT count(*) AS n FROM whole_ratio"),
+    StreamTable("whole_groups", "SELECT count(*) AS n FROM whole_totals"),
+    granularity="graph",
+)
 graph("late", deadline=timedelta(seconds=1))
 graph("no_postgres", postgres="live_missing", default_args=ONCE)
 graph("wrong_password", postgres="live_wrong", default_args=ONCE)
