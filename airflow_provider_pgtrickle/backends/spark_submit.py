@@ -17,6 +17,7 @@ from airflow_provider_pgtrickle.backends.package import compute_zip
 from airflow_provider_pgtrickle.backends.request import RefreshRequest
 from airflow_provider_pgtrickle.errors import EnvironmentFault, PgTrickleError, TransientFault, UsageError
 from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.spark.footprint import AT_START
 from airflow_provider_pgtrickle.spark.jars import jdbc_jar
 from airflow_provider_pgtrickle.spark.package import application
 
@@ -79,6 +80,7 @@ class SparkSubmitBackend:
 
     def _conf(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
         return {
+            **AT_START,
             "spark.ui.showConsoleProgress": "false",
             "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{application(_QUIET)}",
             **(given or {}),

@@ -7,14 +7,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from airflow_provider_pgtrickle.dvm import LeafPlan, SparkPlan
+from airflow_provider_pgtrickle.spark.footprint import ON_SESSION
 from airflow_provider_pgtrickle.spark.leaf import Leaf, Snapshot
 from airflow_provider_pgtrickle.spark.meter import Meter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: What PostgreSQL's semantics need of any session, the caller's own too.
-_CONF = {
+#: What PostgreSQL's semantics, and plans of this size, need of any session, the caller's own too.
+_CONF = ON_SESSION | {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",

@@ -18,6 +18,7 @@ from airflow_provider_pgtrickle.errors import (
 )
 
 _Remedy = str | None
+_MORE_MEMORY = "raise spark_driver_memory, or spark.driver.memory where Spark is started by you."
 #: Told by the text: what an executor raised reaches the driver as text only, the same through Connect.
 _KNOWN: tuple[tuple[re.Pattern[str], type[PgTrickleError], str, _Remedy], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), kind, message, remedy)
@@ -42,10 +43,22 @@ _KNOWN: tuple[tuple[re.Pattern[str], type[PgTrickleError], str, _Remedy], ...] =
         ),
         (
             r"ExecutorLost|executor .* exited|worker lost|FetchFailed|StatusCode\.UNAVAILABLE|INVALID_HANDLE"
-            r"|SparkContext was shut down|stopped SparkContext|Py4JNetworkError|builtins\.Connection\w*Error",
+            r"|SparkContext was shut down|stopped SparkContext",
             TransientFault,
             "Spark lost an executor or its server during the computation",
             None,
+        ),
+        (
+            r"Py4JNetworkError|builtins\.Connection\w*Error",
+            TransientFault,
+            "Spark's driver has ended, or was ended, during the computation",
+            f"Where its log tells of an OutOfMemoryError, {_MORE_MEMORY}",
+        ),
+        (
+            r"OutOfMemoryError|Not enough memory to build and broadcast",
+            RefreshError,
+            "Spark ran out of memory",
+            f"Give it more: {_MORE_MEMORY}",
         ),
         (r"password authentication failed", ConnectionFault, "PostgreSQL refuses the credentials", None),
         (r"permission denied", PermissionFault, "", None),

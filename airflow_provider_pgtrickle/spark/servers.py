@@ -19,12 +19,15 @@ from typing import Self
 
 from airflow_provider_pgtrickle.errors import EnvironmentFault
 from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.spark.footprint import AT_START, ON_SESSION
 from airflow_provider_pgtrickle.spark.jars import jdbc_jar
 
 LOOPBACK = "127.0.0.1"
+#: Whoever waits for an answer of a server that lacks memory learns at once that there will be none.
+_END_WHEN_EXHAUSTED = "-XX:+ExitOnOutOfMemoryError"
 _START_SECONDS = 120
 _STOP_SECONDS = 10
-_DAEMON, _DRIVER = "256m", "1g"
+_DAEMON = "256m"
 _MASTER_READY = re.compile(r"Starting Spark master at (?P<url>spark://\S+)")
 _WORKER_READY = re.compile(r"Successfully registered with master")
 _CONNECT_READY = re.compile(r"Spark Connect server started at: .*?:(?P<port>\d+)")
@@ -175,15 +178,17 @@ class ConnectServer(_Servers):
             "spark.connect.grpc.binding.address": LOOPBACK,
             "spark.connect.grpc.binding.port": "0",
             "spark.driver.bindAddress": LOOPBACK,
+            "spark.driver.extraJavaOptions": _END_WHEN_EXHAUSTED,
             "spark.driver.host": LOOPBACK,
             "spark.ui.enabled": "false",
-        } | self._conf
+        }
+        conf |= ON_SESSION | AT_START | self._conf
         command = [str(spark_home() / "bin" / "spark-submit"), "--master", self._master]
         for key, value in conf.items():
             command += ["--conf", f"{key}={value}"]
         command += ["--jars", str(jdbc_jar(self._settings)), "--name", "pgtrickle-connect"]
         command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-        server = self._run("connect", command, _CONNECT_READY, _DRIVER)
+        server = self._run("connect", command, _CONNECT_READY, self._settings.spark_driver_memory)
         assert server.match is not None
         self.url = f"sc://{LOOPBACK}:{server.match['port']}"
 

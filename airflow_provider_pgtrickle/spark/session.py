@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 from airflow_provider_pgtrickle.errors import ConnectionFault, EnvironmentFault
 from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.spark import jvm
+from airflow_provider_pgtrickle.spark.footprint import AT_START, ON_SESSION
 from airflow_provider_pgtrickle.spark.jars import jdbc_jar
 from airflow_provider_pgtrickle.spark.package import application
 from airflow_provider_pgtrickle.spark.versions import check_versions
@@ -29,11 +31,8 @@ def obtain(spark: SparkSession | None, settings: Settings) -> SparkSession:
     if spark is not None:
         return spark
     check_versions()
-    from pyspark.sql import SparkSession
-
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
+    if (running := active()) is not None:
+        return running
     if remote := os.environ.get("SPARK_REMOTE"):
         _require_reachable(remote)
         session = _started(sql_conf(settings), f"Spark Connect at {_place(remote)}")
@@ -41,13 +40,35 @@ def obtain(spark: SparkSession | None, settings: Settings) -> SparkSession:
         return session
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         # Under spark-submit the JVM runs already: master, jars and memory are the submitter's.
-        return _started(sql_conf(settings), "the Spark application")
+        return _ending(_started(sql_conf(settings), "the Spark application"))
     _require_java()
     # Workers run the interpreter that has our packages, not whatever `python3` is on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if settings.spark_master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return _started(local_conf(settings), f"Spark on {settings.spark_master}")
+    return _ending(_started(local_conf(settings), f"Spark on {settings.spark_master}"))
+
+
+def active() -> SparkSession | None:
+    """This process' own session, where it has one whose JVM still runs."""
+    from pyspark.sql import SparkSession
+
+    if jvm.has_ended():
+        jvm.let_go()
+    return SparkSession.getActiveSession()
+
+
+def stop(session: SparkSession) -> None:
+    """Stop a session that `obtain` started, also one whose JVM has ended already."""
+    if has_ended(session):
+        jvm.let_go()
+    else:
+        session.stop()
+
+
+def has_ended(session: SparkSession) -> bool:
+    """Whether a session that `obtain` started can't be used any more. A Connect server may be back any time."""
+    return not is_connect(session) and jvm.has_ended()
 
 
 def is_connect(spark: SparkSession) -> bool:
@@ -68,7 +89,7 @@ def limit_patience(session: SparkSession) -> None:
 
 def sql_conf(settings: Settings) -> dict[str, str]:
     """What suits small deltas and PostgreSQL's semantics; each can be set on a running session."""
-    return {
+    return ON_SESSION | {
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.caseSensitive": "true",
@@ -80,8 +101,10 @@ def sql_conf(settings: Settings) -> dict[str, str]:
 
 def local_conf(settings: Settings) -> dict[str, str]:
     """For a session started here: nothing listens beyond loopback, no UI, the driver's jar on the class path."""
-    conf = sql_conf(settings) | {
+    conf = sql_conf(settings) | AT_START
+    conf |= {
         "spark.app.name": "pgtrickle",
+        "spark.driver.memory": settings.spark_driver_memory,
         "spark.jars": str(jdbc_jar(settings)),
         "spark.master": settings.spark_master,
         "spark.ui.enabled": "false",
@@ -104,6 +127,11 @@ def _started(conf: dict[str, str], what: str) -> SparkSession:
         return builder.getOrCreate()
     except (PySparkException, OSError) as exc:
         raise ConnectionFault(f"{what} could not be started or reached", remedy="See Spark's log above.") from exc
+
+
+def _ending(session: SparkSession) -> SparkSession:
+    jvm.end_when_exhausted(session)
+    return session
 
 
 def _require_java() -> None:

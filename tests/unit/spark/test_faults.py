@@ -45,6 +45,18 @@ _JOB = "Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, mo
             TransientFault,
             "Spark lost an executor or its server during the computation.",
         ),
+        (
+            "py4j.protocol.Py4JNetworkError: Answer from Java side is empty",
+            TransientFault,
+            "Spark's driver has ended, or was ended, during the computation. Where its log tells of an"
+            " OutOfMemoryError, raise spark_driver_memory, or spark.driver.memory where Spark is started by you.",
+        ),
+        (
+            "An error occurred while calling o101.persist.\n: java.lang.OutOfMemoryError: Java heap space",
+            RefreshError,
+            "Spark ran out of memory. Give it more: raise spark_driver_memory, or spark.driver.memory where Spark is"
+            " started by you.",
+        ),
         ("[SOMETHING_NEW] all is lost\n\tat org.apache", RefreshError, "Spark reports: [SOMETHING_NEW] all is lost."),
     ],
 )
