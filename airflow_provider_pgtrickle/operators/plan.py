@@ -129,10 +129,12 @@ class StreamTablePlanOperator(BaseOperator):
         for unit in self.units:
             above[unit.task_id] = set(unit.upstream).union(*(above[upstream] for upstream in unit.upstream))
         home = {name: unit.task_id for unit in self.units for name in unit.names}
+        declared = {str(table.qualified): {str(name) for name in table.reads} for table in self.tables}
         for state in states.values():
             mine = home[state.name]
             for source in state.stream_tables:
-                if home.get(source, mine) not in {mine, *above[mine]}:
+                # One of another DAG is hidden, too: declared, the two would be one DAG.
+                if source not in declared[state.name] and home.get(source) not in {mine, *above[mine]}:
                     self.log.warning(
                         "%s reads %s through a view, which its query doesn't show: they may be refreshed in any order. "
                         "Declare it: StreamTable(%r, depends_on=[%r], ...).",

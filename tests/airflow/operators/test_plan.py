@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -167,16 +168,19 @@ def test_an_edge_hidden_in_a_view_is_told(
     execute(plan(tables()[:1]))
     shop.execute("CREATE VIEW totals_view AS SELECT customer_id, total FROM totals")
     declared = [*tables()[:1], StreamTable("big", "SELECT customer_id FROM totals_view WHERE total > 400")]
-    parts = StreamTableGraph("g", declared, "shop_pg").parts
-    operator = StreamTablePlanOperator(
-        task_id="plan",
-        tables=declared,
-        units=[unit for part in parts for unit in part.units],
-        schedules={name: schedule for part in parts for name, schedule in part.schedules.items()},
-        postgres_conn_id="shop_pg",
-    )
-    execute(operator)
-    assert "depends_on=['public.totals']" in caplog.text + capsys.readouterr().out
+
+    def told(*tables: StreamTable) -> bool:
+        for dag in StreamTableGraph("g", tables, "shop_pg").dags():
+            execute(dag.get_task("plan"))
+        logged = caplog.text + capsys.readouterr().out
+        caplog.clear()
+        return "depends_on=['public.totals']" in logged
+
+    # By their texts they are two DAGs; a third that reads both makes them one.
+    assert told(*declared)
+    assert told(*declared, StreamTable("both", "SELECT total FROM totals JOIN big USING (customer_id)"))
+    assert not told(*tables())
+    assert not told(declared[0], replace(declared[1], depends_on=("totals",)))
 
 
 def test_a_query_that_postgres_refuses_fails_at_once_with_its_place(
