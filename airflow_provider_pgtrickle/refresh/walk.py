@@ -240,8 +240,7 @@ def _read(conn: Connection, unit: Mapping[str, Member], trace: history.Trace) ->
 def _compute(conn: Connection, unit: Mapping[str, Member], request: Request, trace: history.Trace) -> None:
     with trace.phase("decide"):
         sizes = facts.sizes(conn, request.database, compute.sized(unit, forced=request.force_full))
-        changes = [state for member in unit.values() for state in member.states.values()]
-        facts.describe_changes(request.database, changes)
+    described: set[int] = set()
     executor: Executor | None = None
     snapshot_id = ""
     before: dict[str, Member] = {}
@@ -257,6 +256,8 @@ def _compute(conn: Connection, unit: Mapping[str, Member], request: Request, tra
                 forced=request.force_full and member.stored.qualified not in request.done,
                 read_here=read_here,
             )
+            if member.plan.computation is not None and not member.plan.whole:
+                facts.describe_changes(request.database, member.states.values(), described)
         if member.plan.computation is not None and not member.plan.here and executor is None:
             executor, snapshot_id = request.executor(), snapshot.export(conn)
         with trace.phase("compute"):

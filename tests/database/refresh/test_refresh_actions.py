@@ -104,6 +104,18 @@ def test_a_source_never_analyzed_is_analyzed_not_guessed(big: Workshop) -> None:
     assert big.one("SELECT reltuples FROM pg_class WHERE relname = 'orders'") == 100
 
 
+@pytest.mark.parametrize(("most", "action", "known"), [(0, "DIFFERENTIAL", 3000), (0.15, "FULL", -1)])
+def test_a_buffer_with_many_rows_is_analyzed_for_a_difference_only(
+    big: Workshop, most: float, action: str, known: int
+) -> None:
+    big.refresh_one("big")
+    big.run("UPDATE pgtrickle.pgt_stream_tables SET differential_max_change_ratio = %s", most)
+    big.run("INSERT INTO orders SELECT n, 1, 60, NULL FROM generate_series(1001, 4000) AS n")
+    assert big.refresh_one("big").action == action
+    buffer = f"changes_{big.source('orders').key}"
+    assert big.one("SELECT reltuples FROM pg_class WHERE relname = %s", buffer) == known
+
+
 def test_truncate_is_noticed(big: Workshop) -> None:
     big.refresh_one("big")
     big.run("TRUNCATE orders")
