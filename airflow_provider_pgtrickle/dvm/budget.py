@@ -62,7 +62,7 @@ def check_size(root: Node) -> None:
     apart = 0
     for node in order:
         size = 1 + sum(sizes[id(child)] for child in node.inputs)
-        if node.shared or (node.weighted and parents[id(node)] > 1):
+        if node.shared or (node.weighted and parents[id(node)] > 1 and not node.in_place):
             apart, size = apart + size, 1
         sizes[id(node)] = size
         depths[id(node)] = 1 + max((depths[id(child)] for child in node.inputs), default=0)

@@ -48,6 +48,8 @@ class Emitter:
     """One statement in the making."""
 
     weight = quote(WEIGHT)
+    has_indexes = True
+    """Whether what a join needs may be looked up instead of read."""
 
     def __init__(
         self,
@@ -133,9 +135,17 @@ class Emitter:
         """The SELECT of a node in place of another's."""
         return node.select(self)
 
+    def apart(self, node: Node) -> Rows:
+        """A node that is computed once, however the SELECT around it is planned."""
+        alias = self.alias()
+        return self._derived(node, f"{self._apart(node)} AS {alias}", alias)
+
     def _shared_name(self, node: Node) -> str | None:
-        if not node.shared and not (node.weighted and self._uses.get(id(node), 0) > 1):
+        if not node.shared and not (node.weighted and self._uses.get(id(node), 0) > 1 and not node.in_place):
             return None
+        return self._apart(node)
+
+    def _apart(self, node: Node) -> str:
         if id(node) not in self._shared:
             definition = node.select(self)
             name = self.shared_name(len(self._shared) + 1, node)
@@ -241,6 +251,10 @@ class Emitter:
         adjustment = self._adjustment(source, is_old)
         return None if adjustment is None else f"({self._sum_of(source, *adjustment, condition)})"
 
+    def is_table(self, source: Source, is_old: bool) -> bool:
+        """Whether a source at one version is its table as it stands."""
+        return self._adjustment(source, is_old) is None
+
     def _adjustment(self, source: Source, is_old: bool) -> tuple[str, str] | None:
         """(changes, sign) by which a source at one version differs from its table; None where it is its table."""
         bound = self._binding.sources.get(source.key)
@@ -340,8 +354,12 @@ class Emitter:
         items = ", ".join(f"u.{quote(c.name)}" for c in columns)
         parts = [f"SELECT {items} FROM ({summed}) AS u{many}"]
         if touch:
-            untouched = _where(f"NOT (({touched}) IN ({keys}))", condition("t"))
-            parts.insert(0, f"SELECT {listed} FROM {plain} AS t{untouched}")
+            wanted, changed = condition("t"), f"(({touched}) IN ({keys}))"
+            if wanted != "true":
+                # As a join: PostgreSQL thinks that it hashes the keys of an IN anew for each row it looks up.
+                same = " AND ".join(f"c.{quote(n)} = t.{quote(n)}" for n in touch)
+                changed = f"EXISTS (SELECT FROM {changes} AS c WHERE {same})"
+            parts.insert(0, f"SELECT {listed} FROM {plain} AS t{_where(f'NOT {changed}', wanted)}")
         return " UNION ALL ".join(parts)
 
 

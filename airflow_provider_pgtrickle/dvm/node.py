@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Key = frozenset[str]
 Condition = Callable[[Callable[[str], str]], str]
 """A condition on a row, as SQL, given how its columns are written."""
-_DERIVED = ("columns", "own_sources", "unique_keys", "weighted", "heavy")
+_DERIVED = ("columns", "own_sources", "unique_keys", "weighted", "heavy", "in_place")
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,12 @@ class Node:
     @property
     def shared(self) -> bool:
         """Whether the node is worth computing once even where it is not weighted."""
+        return False
+
+    @property
+    def in_place(self) -> bool:
+        """Whether a delta is read where it is needed, however often: it costs what the buffer costs, and PostgreSQL
+        knows the buffer's statistics."""
         return False
 
     @cached_property

@@ -159,14 +159,28 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     __pgt_q3."customer"
 ), "__pgt_part_5" AS MATERIALIZED (
   SELECT DISTINCT
-    __pgt_q20."customer" AS "customer"
-  FROM "__pgt_part_4" AS __pgt_q20
+    __pgt_q21."customer" AS "customer"
+  FROM "__pgt_part_4" AS __pgt_q21
   WHERE
     (
       (
         (
           (
-            __pgt_q20."__pgt_sum" - __pgt_q20."__pgt_sum"
+            __pgt_q21."__pgt_sum" - __pgt_q21."__pgt_sum"
+          ) <> 0
+        )
+      )
+    )
+), "__pgt_part_6" AS MATERIALIZED (
+  SELECT DISTINCT
+    TRUE AS "k0"
+  FROM "__pgt_part_4" AS __pgt_q24
+  WHERE
+    (
+      (
+        (
+          (
+            __pgt_q24."__pgt_sum" - __pgt_q24."__pgt_sum"
           ) <> 0
         )
       )
@@ -236,53 +250,68 @@ FROM (
       FROM (
         SELECT
           __pgt_q16."customer",
-          COUNT(*) AS "__pgt_count",
-          CAST(COALESCE(SUM(__pgt_q16."amount"), 0) AS DECIMAL(38, 2)) AS "__pgt_sum",
-          COUNT(__pgt_q16."amount") AS "__pgt_nn"
+          __pgt_q16."__pgt_count",
+          __pgt_q16."__pgt_sum",
+          __pgt_q16."__pgt_nn"
         FROM (
           SELECT
-            __pgt_q17."id",
             __pgt_q17."customer",
-            __pgt_q17."amount"
+            COUNT(*) AS "__pgt_count",
+            CAST(COALESCE(SUM(__pgt_q17."amount"), 0) AS DECIMAL(38, 2)) AS "__pgt_sum",
+            COUNT(__pgt_q17."amount") AS "__pgt_nn"
           FROM (
             SELECT
-              __pgt_q18."id" AS "id",
-              __pgt_q18."customer" AS "customer",
-              __pgt_q18."amount" AS "amount"
-            FROM "shop"."orders" AS __pgt_q18
-          ) AS __pgt_q17
-          WHERE
-            (
-              __pgt_q17."customer"
-            ) IN (
+              __pgt_q18."id",
+              __pgt_q18."customer",
+              __pgt_q18."amount"
+            FROM (
               SELECT
-                __pgt_q19."customer"
-              FROM "__pgt_part_5" AS __pgt_q19
-            )
-          UNION ALL
-          SELECT
-            __pgt_q17."id",
-            __pgt_q17."customer",
-            __pgt_q17."amount"
-          FROM (
+                __pgt_q19."id" AS "id",
+                __pgt_q19."customer" AS "customer",
+                __pgt_q19."amount" AS "amount"
+              FROM "shop"."orders" AS __pgt_q19
+            ) AS __pgt_q18
+            WHERE
+              (
+                __pgt_q18."customer"
+              ) IN (
+                SELECT
+                  __pgt_q20."customer"
+                FROM "__pgt_part_5" AS __pgt_q20
+              )
+            UNION ALL
             SELECT
-              __pgt_q18."id" AS "id",
-              __pgt_q18."customer" AS "customer",
-              __pgt_q18."amount" AS "amount"
-            FROM "shop"."orders" AS __pgt_q18
+              __pgt_q18."id",
+              __pgt_q18."customer",
+              __pgt_q18."amount"
+            FROM (
+              SELECT
+                __pgt_q19."id" AS "id",
+                __pgt_q19."customer" AS "customer",
+                __pgt_q19."amount" AS "amount"
+              FROM "shop"."orders" AS __pgt_q19
+            ) AS __pgt_q18
+            WHERE
+              __pgt_q18."customer" IS NULL
+              AND EXISTS(
+                SELECT
+                  1
+                FROM "__pgt_part_5" AS __pgt_q22
+                WHERE
+                  __pgt_q22."customer" IS NULL
+              )
           ) AS __pgt_q17
-          WHERE
-            __pgt_q17."customer" IS NULL
-            AND EXISTS(
+          GROUP BY
+            __pgt_q17."customer"
+        ) AS __pgt_q16
+        WHERE
+          (
+            EXISTS(
               SELECT
                 1
-              FROM "__pgt_part_5" AS __pgt_q21
-              WHERE
-                __pgt_q21."customer" IS NULL
+              FROM "__pgt_part_6" AS __pgt_q23
             )
-        ) AS __pgt_q16
-        GROUP BY
-          __pgt_q16."customer"
+          )
       ) AS __pgt_q15
       WHERE
         (
@@ -290,8 +319,8 @@ FROM (
             __pgt_q15."customer"
           ) IN (
             SELECT
-              __pgt_q22."customer"
-            FROM "__pgt_part_5" AS __pgt_q22
+              __pgt_q25."customer"
+            FROM "__pgt_part_5" AS __pgt_q25
           )
         )
         OR (
@@ -299,9 +328,9 @@ FROM (
           AND EXISTS(
             SELECT
               1
-            FROM "__pgt_part_5" AS __pgt_q23
+            FROM "__pgt_part_5" AS __pgt_q26
             WHERE
-              __pgt_q23."customer" IS NULL
+              __pgt_q26."customer" IS NULL
           )
         )
     ) AS __pgt_q14
@@ -310,11 +339,11 @@ FROM (
 UNION ALL
 SELECT
   -1 AS "__pgt_w",
-  __pgt_q24."customer",
-  __pgt_q24."n",
-  __pgt_q24."total",
-  __pgt_q24."mean",
-  __pgt_q24."__pgt_count",
-  __pgt_q24."__pgt_sum",
-  __pgt_q24."__pgt_nn"
-FROM "__pgt_part_3" AS __pgt_q24
+  __pgt_q27."customer",
+  __pgt_q27."n",
+  __pgt_q27."total",
+  __pgt_q27."mean",
+  __pgt_q27."__pgt_count",
+  __pgt_q27."__pgt_sum",
+  __pgt_q27."__pgt_nn"
+FROM "__pgt_part_3" AS __pgt_q27

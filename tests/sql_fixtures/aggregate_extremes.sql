@@ -181,20 +181,20 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     __pgt_q2."customer"
 ), "__pgt_part_5" AS MATERIALIZED (
   SELECT DISTINCT
-    __pgt_q20."customer" AS "customer"
-  FROM "__pgt_part_4" AS __pgt_q20
+    __pgt_q21."customer" AS "customer"
+  FROM "__pgt_part_4" AS __pgt_q21
   WHERE
     (
       (
         (
           NOT (
             (
-              __pgt_q20."__pgt_del"
+              __pgt_q21."__pgt_del"
             ) IS NULL
           )
           AND COALESCE(
             (
-              __pgt_q20."__pgt_del" <= LEAST(__pgt_q20."__pgt_ext", __pgt_q20."__pgt_ins")
+              __pgt_q21."__pgt_del" <= LEAST(__pgt_q21."__pgt_ext", __pgt_q21."__pgt_ins")
             ),
             TRUE
           )
@@ -202,12 +202,47 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
         OR (
           NOT (
             (
-              __pgt_q20."__pgt_del_2"
+              __pgt_q21."__pgt_del_2"
             ) IS NULL
           )
           AND COALESCE(
             (
-              __pgt_q20."__pgt_del_2" >= GREATEST(__pgt_q20."__pgt_ext_2", __pgt_q20."__pgt_ins_2")
+              __pgt_q21."__pgt_del_2" >= GREATEST(__pgt_q21."__pgt_ext_2", __pgt_q21."__pgt_ins_2")
+            ),
+            TRUE
+          )
+        )
+      )
+    )
+), "__pgt_part_6" AS MATERIALIZED (
+  SELECT DISTINCT
+    TRUE AS "k0"
+  FROM "__pgt_part_4" AS __pgt_q24
+  WHERE
+    (
+      (
+        (
+          NOT (
+            (
+              __pgt_q24."__pgt_del"
+            ) IS NULL
+          )
+          AND COALESCE(
+            (
+              __pgt_q24."__pgt_del" <= LEAST(__pgt_q24."__pgt_ext", __pgt_q24."__pgt_ins")
+            ),
+            TRUE
+          )
+        )
+        OR (
+          NOT (
+            (
+              __pgt_q24."__pgt_del_2"
+            ) IS NULL
+          )
+          AND COALESCE(
+            (
+              __pgt_q24."__pgt_del_2" >= GREATEST(__pgt_q24."__pgt_ext_2", __pgt_q24."__pgt_ins_2")
             ),
             TRUE
           )
@@ -283,57 +318,72 @@ FROM (
     FROM (
       SELECT
         __pgt_q16."customer",
-        COUNT(*) AS "__pgt_count",
-        MIN(__pgt_q16."amount") AS "__pgt_ext",
-        MAX(__pgt_q16."placed") AS "__pgt_ext_2"
+        __pgt_q16."__pgt_count",
+        __pgt_q16."__pgt_ext",
+        __pgt_q16."__pgt_ext_2"
       FROM (
         SELECT
-          __pgt_q17."id",
           __pgt_q17."customer",
-          __pgt_q17."amount",
-          __pgt_q17."placed"
+          COUNT(*) AS "__pgt_count",
+          MIN(__pgt_q17."amount") AS "__pgt_ext",
+          MAX(__pgt_q17."placed") AS "__pgt_ext_2"
         FROM (
           SELECT
-            __pgt_q18."id" AS "id",
-            __pgt_q18."customer" AS "customer",
-            __pgt_q18."amount" AS "amount",
-            __pgt_q18."placed" AS "placed"
-          FROM "shop"."orders" AS __pgt_q18
-        ) AS __pgt_q17
-        WHERE
-          (
-            __pgt_q17."customer"
-          ) IN (
+            __pgt_q18."id",
+            __pgt_q18."customer",
+            __pgt_q18."amount",
+            __pgt_q18."placed"
+          FROM (
             SELECT
-              __pgt_q19."customer"
-            FROM "__pgt_part_5" AS __pgt_q19
-          )
-        UNION ALL
-        SELECT
-          __pgt_q17."id",
-          __pgt_q17."customer",
-          __pgt_q17."amount",
-          __pgt_q17."placed"
-        FROM (
+              __pgt_q19."id" AS "id",
+              __pgt_q19."customer" AS "customer",
+              __pgt_q19."amount" AS "amount",
+              __pgt_q19."placed" AS "placed"
+            FROM "shop"."orders" AS __pgt_q19
+          ) AS __pgt_q18
+          WHERE
+            (
+              __pgt_q18."customer"
+            ) IN (
+              SELECT
+                __pgt_q20."customer"
+              FROM "__pgt_part_5" AS __pgt_q20
+            )
+          UNION ALL
           SELECT
-            __pgt_q18."id" AS "id",
-            __pgt_q18."customer" AS "customer",
-            __pgt_q18."amount" AS "amount",
-            __pgt_q18."placed" AS "placed"
-          FROM "shop"."orders" AS __pgt_q18
+            __pgt_q18."id",
+            __pgt_q18."customer",
+            __pgt_q18."amount",
+            __pgt_q18."placed"
+          FROM (
+            SELECT
+              __pgt_q19."id" AS "id",
+              __pgt_q19."customer" AS "customer",
+              __pgt_q19."amount" AS "amount",
+              __pgt_q19."placed" AS "placed"
+            FROM "shop"."orders" AS __pgt_q19
+          ) AS __pgt_q18
+          WHERE
+            __pgt_q18."customer" IS NULL
+            AND EXISTS(
+              SELECT
+                1
+              FROM "__pgt_part_5" AS __pgt_q22
+              WHERE
+                __pgt_q22."customer" IS NULL
+            )
         ) AS __pgt_q17
-        WHERE
-          __pgt_q17."customer" IS NULL
-          AND EXISTS(
+        GROUP BY
+          __pgt_q17."customer"
+      ) AS __pgt_q16
+      WHERE
+        (
+          EXISTS(
             SELECT
               1
-            FROM "__pgt_part_5" AS __pgt_q21
-            WHERE
-              __pgt_q21."customer" IS NULL
+            FROM "__pgt_part_6" AS __pgt_q23
           )
-      ) AS __pgt_q16
-      GROUP BY
-        __pgt_q16."customer"
+        )
     ) AS __pgt_q15
     WHERE
       (
@@ -341,8 +391,8 @@ FROM (
           __pgt_q15."customer"
         ) IN (
           SELECT
-            __pgt_q22."customer"
-          FROM "__pgt_part_5" AS __pgt_q22
+            __pgt_q25."customer"
+          FROM "__pgt_part_5" AS __pgt_q25
         )
       )
       OR (
@@ -350,9 +400,9 @@ FROM (
         AND EXISTS(
           SELECT
             1
-          FROM "__pgt_part_5" AS __pgt_q23
+          FROM "__pgt_part_5" AS __pgt_q26
           WHERE
-            __pgt_q23."customer" IS NULL
+            __pgt_q26."customer" IS NULL
         )
       )
   ) AS __pgt_q14
@@ -360,10 +410,10 @@ FROM (
 UNION ALL
 SELECT
   -1 AS "__pgt_w",
-  __pgt_q24."customer",
-  __pgt_q24."lo",
-  __pgt_q24."last",
-  __pgt_q24."__pgt_count",
-  __pgt_q24."__pgt_ext",
-  __pgt_q24."__pgt_ext_2"
-FROM "__pgt_part_3" AS __pgt_q24
+  __pgt_q27."customer",
+  __pgt_q27."lo",
+  __pgt_q27."last",
+  __pgt_q27."__pgt_count",
+  __pgt_q27."__pgt_ext",
+  __pgt_q27."__pgt_ext_2"
+FROM "__pgt_part_3" AS __pgt_q27

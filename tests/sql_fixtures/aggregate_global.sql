@@ -39,13 +39,7 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS MATERIALIZED (
-  SELECT
-    __pgt_q5."__pgt_w",
-    __pgt_q5."id",
-    __pgt_q5."amount"
-  FROM "__pgt_window_orders" AS __pgt_q5
-), "__pgt_part_2" AS MATERIALIZED (
+), "__pgt_part_1" AS MATERIALIZED (
   SELECT
     COALESCE(CAST(SUM(__pgt_q4."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
     COALESCE(SUM(__pgt_q4."__pgt_n" * (
@@ -67,78 +61,78 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
   FROM (
     SELECT
       CAST((
-        __pgt_q6."__pgt_w"
+        __pgt_q5."__pgt_w"
       ) AS BIGINT) AS "__pgt_n",
-      __pgt_q6."id",
-      __pgt_q6."amount"
-    FROM "__pgt_delta_1" AS __pgt_q6
+      __pgt_q5."id",
+      __pgt_q5."amount"
+    FROM "__pgt_window_orders" AS __pgt_q5
   ) AS __pgt_q4
-), "__pgt_part_3" AS MATERIALIZED (
+), "__pgt_part_2" AS MATERIALIZED (
   SELECT
     TRUE AS "k0"
-  FROM "__pgt_delta_1" AS __pgt_q10
-), "__pgt_part_4" AS MATERIALIZED (
+  FROM "__pgt_window_orders" AS __pgt_q9
+), "__pgt_part_3" AS MATERIALIZED (
   SELECT
-    __pgt_q8."n",
-    __pgt_q8."total",
-    __pgt_q8."__pgt_count",
-    __pgt_q8."__pgt_sum",
-    __pgt_q8."__pgt_nn"
-  FROM "shop"."st_0" AS __pgt_q8
+    __pgt_q7."n",
+    __pgt_q7."total",
+    __pgt_q7."__pgt_count",
+    __pgt_q7."__pgt_sum",
+    __pgt_q7."__pgt_nn"
+  FROM "shop"."st_0" AS __pgt_q7
   WHERE
     (
       EXISTS(
         SELECT
           1
-        FROM "__pgt_part_3" AS __pgt_q9
+        FROM "__pgt_part_2" AS __pgt_q8
       )
     )
-), "__pgt_part_5" AS MATERIALIZED (
+), "__pgt_part_4" AS MATERIALIZED (
   SELECT
     CAST(SUM(__pgt_q3."__pgt_count") AS BIGINT) AS "__pgt_count",
     CAST(SUM(__pgt_q3."__pgt_sum") AS DECIMAL(38, 2)) AS "__pgt_sum",
     CAST(SUM(__pgt_q3."__pgt_nn") AS BIGINT) AS "__pgt_nn"
   FROM (
     SELECT
-      __pgt_q7."__pgt_count",
-      __pgt_q7."__pgt_sum",
-      __pgt_q7."__pgt_nn"
-    FROM "__pgt_part_2" AS __pgt_q7
+      __pgt_q6."__pgt_count",
+      __pgt_q6."__pgt_sum",
+      __pgt_q6."__pgt_nn"
+    FROM "__pgt_part_1" AS __pgt_q6
     UNION ALL
     SELECT
-      __pgt_q11."__pgt_count",
-      __pgt_q11."__pgt_sum",
-      __pgt_q11."__pgt_nn"
-    FROM "__pgt_part_4" AS __pgt_q11
+      __pgt_q10."__pgt_count",
+      __pgt_q10."__pgt_sum",
+      __pgt_q10."__pgt_nn"
+    FROM "__pgt_part_3" AS __pgt_q10
   ) AS __pgt_q3
-), "__pgt_part_6" AS MATERIALIZED (
+), "__pgt_part_5" AS MATERIALIZED (
   SELECT
     TRUE AS "k0"
-  FROM "__pgt_delta_1" AS __pgt_q14
-), "__pgt_part_7" AS MATERIALIZED (
+  FROM "__pgt_window_orders" AS __pgt_q13
+), "__pgt_part_6" AS MATERIALIZED (
   SELECT
-    __pgt_q12."__pgt_count",
-    __pgt_q12."__pgt_sum",
-    __pgt_q12."__pgt_nn"
-  FROM "__pgt_part_5" AS __pgt_q12
+    __pgt_q11."__pgt_count",
+    __pgt_q11."__pgt_sum",
+    __pgt_q11."__pgt_nn"
+  FROM "__pgt_part_4" AS __pgt_q11
   WHERE
     (
       EXISTS(
         SELECT
           1
-        FROM "__pgt_part_6" AS __pgt_q13
+        FROM "__pgt_part_5" AS __pgt_q12
       )
     )
-), "__pgt_part_8" AS MATERIALIZED (
+), "__pgt_part_7" AS MATERIALIZED (
   SELECT DISTINCT
     TRUE AS "k0"
-  FROM "__pgt_part_7" AS __pgt_q19
+  FROM "__pgt_part_6" AS __pgt_q18
   WHERE
     (
       (
         (
           (
-            __pgt_q19."__pgt_sum" - __pgt_q19."__pgt_sum"
+            __pgt_q18."__pgt_sum" - __pgt_q18."__pgt_sum"
           ) <> 0
         )
       )
@@ -162,10 +156,10 @@ FROM (
     __pgt_q2."__pgt_nn" AS "__pgt_nn"
   FROM (
     SELECT
-      __pgt_q15."__pgt_count",
-      __pgt_q15."__pgt_sum",
-      __pgt_q15."__pgt_nn"
-    FROM "__pgt_part_7" AS __pgt_q15
+      __pgt_q14."__pgt_count",
+      __pgt_q14."__pgt_sum",
+      __pgt_q14."__pgt_nn"
+    FROM "__pgt_part_6" AS __pgt_q14
     WHERE
       (
         (
@@ -173,7 +167,7 @@ FROM (
             (
               (
                 (
-                  __pgt_q15."__pgt_sum" - __pgt_q15."__pgt_sum"
+                  __pgt_q14."__pgt_sum" - __pgt_q14."__pgt_sum"
                 ) <> 0
               )
             )
@@ -182,22 +176,22 @@ FROM (
       )
     UNION ALL
     SELECT
-      __pgt_q16."__pgt_count",
-      __pgt_q16."__pgt_sum",
-      __pgt_q16."__pgt_nn"
+      __pgt_q15."__pgt_count",
+      __pgt_q15."__pgt_sum",
+      __pgt_q15."__pgt_nn"
     FROM (
       SELECT
         COUNT(*) AS "__pgt_count",
-        CAST(COALESCE(SUM(__pgt_q17."amount"), 0) AS DECIMAL(38, 2)) AS "__pgt_sum",
-        COUNT(__pgt_q17."amount") AS "__pgt_nn"
-      FROM "shop"."orders" AS __pgt_q17
-    ) AS __pgt_q16
+        CAST(COALESCE(SUM(__pgt_q16."amount"), 0) AS DECIMAL(38, 2)) AS "__pgt_sum",
+        COUNT(__pgt_q16."amount") AS "__pgt_nn"
+      FROM "shop"."orders" AS __pgt_q16
+    ) AS __pgt_q15
     WHERE
       (
         EXISTS(
           SELECT
             1
-          FROM "__pgt_part_8" AS __pgt_q18
+          FROM "__pgt_part_7" AS __pgt_q17
         )
       )
   ) AS __pgt_q2
@@ -205,9 +199,9 @@ FROM (
 UNION ALL
 SELECT
   -1 AS "__pgt_w",
-  __pgt_q20."n",
-  __pgt_q20."total",
-  __pgt_q20."__pgt_count",
-  __pgt_q20."__pgt_sum",
-  __pgt_q20."__pgt_nn"
-FROM "__pgt_part_4" AS __pgt_q20
+  __pgt_q19."n",
+  __pgt_q19."total",
+  __pgt_q19."__pgt_count",
+  __pgt_q19."__pgt_sum",
+  __pgt_q19."__pgt_nn"
+FROM "__pgt_part_3" AS __pgt_q19

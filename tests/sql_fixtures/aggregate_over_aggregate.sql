@@ -151,14 +151,11 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
                 "customer"
               FROM "shop"."orders" AS t
               WHERE
-                NOT (
-                  (
-                    t."id"
-                  ) IN (
-                    SELECT
-                      "id"
-                    FROM "__pgt_window_orders"
-                  )
+                NOT EXISTS(
+                  SELECT
+                  FROM "__pgt_window_orders" AS c
+                  WHERE
+                    c."id" = t."id"
                 )
                 AND (
                   t."customer"
@@ -229,14 +226,11 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
                 "customer"
               FROM "shop"."orders" AS t
               WHERE
-                NOT (
-                  (
-                    t."id"
-                  ) IN (
-                    SELECT
-                      "id"
-                    FROM "__pgt_window_orders"
-                  )
+                NOT EXISTS(
+                  SELECT
+                  FROM "__pgt_window_orders" AS c
+                  WHERE
+                    c."id" = t."id"
                 )
                 AND t."customer" IS NULL
                 AND EXISTS(

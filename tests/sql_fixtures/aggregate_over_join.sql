@@ -42,13 +42,6 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS MATERIALIZED (
-  SELECT
-    __pgt_q6."__pgt_w",
-    __pgt_q6."id",
-    __pgt_q6."customer",
-    __pgt_q6."amount"
-  FROM "__pgt_window_orders" AS __pgt_q6
 ), "__pgt_window_customers" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
@@ -69,13 +62,7 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_2" AS MATERIALIZED (
-  SELECT
-    __pgt_q10."__pgt_w",
-    __pgt_q10."id" AS "id_2",
-    __pgt_q10."country"
-  FROM "__pgt_window_customers" AS __pgt_q10
-), "__pgt_part_3" AS MATERIALIZED (
+), "__pgt_part_1" AS MATERIALIZED (
   SELECT
     __pgt_q4."country",
     COALESCE(CAST(SUM(__pgt_q4."__pgt_n") AS BIGINT), 0) AS "__pgt_count",
@@ -107,108 +94,108 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
       __pgt_q5."country"
     FROM (
       SELECT
-        __pgt_q7."__pgt_w",
-        __pgt_q7."id",
-        __pgt_q7."customer",
-        __pgt_q7."amount",
-        __pgt_q8."id" AS "id_2",
-        __pgt_q8."country"
-      FROM "__pgt_delta_1" AS __pgt_q7
-      CROSS JOIN "shop"."customers" AS __pgt_q8
+        __pgt_q6."__pgt_w",
+        __pgt_q6."id",
+        __pgt_q6."customer",
+        __pgt_q6."amount",
+        __pgt_q7."id" AS "id_2",
+        __pgt_q7."country"
+      FROM "__pgt_window_orders" AS __pgt_q6
+      CROSS JOIN "shop"."customers" AS __pgt_q7
       WHERE
         (
-          __pgt_q8."id" = __pgt_q7."customer"
+          __pgt_q7."id" = __pgt_q6."customer"
         )
       UNION ALL
       SELECT
-        __pgt_q11."__pgt_w",
-        __pgt_q9."id",
-        __pgt_q9."customer",
-        __pgt_q9."amount",
-        __pgt_q11."id_2",
+        __pgt_q9."__pgt_w",
+        __pgt_q8."id",
+        __pgt_q8."customer",
+        __pgt_q8."amount",
+        __pgt_q9."id" AS "id_2",
+        __pgt_q9."country"
+      FROM "shop"."orders" AS __pgt_q8
+      CROSS JOIN "__pgt_window_customers" AS __pgt_q9
+      WHERE
+        (
+          __pgt_q9."id" = __pgt_q8."customer"
+        )
+      UNION ALL
+      SELECT
+        -__pgt_q10."__pgt_w" * __pgt_q11."__pgt_w" AS "__pgt_w",
+        __pgt_q10."id",
+        __pgt_q10."customer",
+        __pgt_q10."amount",
+        __pgt_q11."id" AS "id_2",
         __pgt_q11."country"
-      FROM "shop"."orders" AS __pgt_q9
-      CROSS JOIN "__pgt_delta_2" AS __pgt_q11
+      FROM "__pgt_window_orders" AS __pgt_q10
+      CROSS JOIN "__pgt_window_customers" AS __pgt_q11
       WHERE
         (
-          __pgt_q11."id_2" = __pgt_q9."customer"
-        )
-      UNION ALL
-      SELECT
-        -__pgt_q12."__pgt_w" * __pgt_q13."__pgt_w" AS "__pgt_w",
-        __pgt_q12."id",
-        __pgt_q12."customer",
-        __pgt_q12."amount",
-        __pgt_q13."id_2",
-        __pgt_q13."country"
-      FROM "__pgt_delta_1" AS __pgt_q12
-      CROSS JOIN "__pgt_delta_2" AS __pgt_q13
-      WHERE
-        (
-          __pgt_q13."id_2" = __pgt_q12."customer"
+          __pgt_q11."id" = __pgt_q10."customer"
         )
     ) AS __pgt_q5
   ) AS __pgt_q4
   GROUP BY
     __pgt_q4."country"
-), "__pgt_part_4" AS MATERIALIZED (
+), "__pgt_part_2" AS MATERIALIZED (
   SELECT DISTINCT
-    __pgt_q18."country" AS "country"
-  FROM "__pgt_part_3" AS __pgt_q18
-), "__pgt_part_5" AS MATERIALIZED (
+    __pgt_q16."country" AS "country"
+  FROM "__pgt_part_1" AS __pgt_q16
+), "__pgt_part_3" AS MATERIALIZED (
   SELECT
-    __pgt_q15."country",
-    __pgt_q15."total",
-    __pgt_q15."n",
-    __pgt_q15."__pgt_count",
-    __pgt_q15."__pgt_sum",
-    __pgt_q15."__pgt_nn"
+    __pgt_q13."country",
+    __pgt_q13."total",
+    __pgt_q13."n",
+    __pgt_q13."__pgt_count",
+    __pgt_q13."__pgt_sum",
+    __pgt_q13."__pgt_nn"
   FROM (
     SELECT
-      __pgt_q16."country",
-      __pgt_q16."total",
-      __pgt_q16."n",
-      __pgt_q16."__pgt_count",
-      __pgt_q16."__pgt_sum",
-      __pgt_q16."__pgt_nn"
-    FROM "shop"."st_0" AS __pgt_q16
-  ) AS __pgt_q15
+      __pgt_q14."country",
+      __pgt_q14."total",
+      __pgt_q14."n",
+      __pgt_q14."__pgt_count",
+      __pgt_q14."__pgt_sum",
+      __pgt_q14."__pgt_nn"
+    FROM "shop"."st_0" AS __pgt_q14
+  ) AS __pgt_q13
   WHERE
     (
-      __pgt_q15."country"
+      __pgt_q13."country"
     ) IN (
       SELECT
-        __pgt_q17."country"
-      FROM "__pgt_part_4" AS __pgt_q17
+        __pgt_q15."country"
+      FROM "__pgt_part_2" AS __pgt_q15
     )
   UNION ALL
   SELECT
-    __pgt_q15."country",
-    __pgt_q15."total",
-    __pgt_q15."n",
-    __pgt_q15."__pgt_count",
-    __pgt_q15."__pgt_sum",
-    __pgt_q15."__pgt_nn"
+    __pgt_q13."country",
+    __pgt_q13."total",
+    __pgt_q13."n",
+    __pgt_q13."__pgt_count",
+    __pgt_q13."__pgt_sum",
+    __pgt_q13."__pgt_nn"
   FROM (
     SELECT
-      __pgt_q16."country",
-      __pgt_q16."total",
-      __pgt_q16."n",
-      __pgt_q16."__pgt_count",
-      __pgt_q16."__pgt_sum",
-      __pgt_q16."__pgt_nn"
-    FROM "shop"."st_0" AS __pgt_q16
-  ) AS __pgt_q15
+      __pgt_q14."country",
+      __pgt_q14."total",
+      __pgt_q14."n",
+      __pgt_q14."__pgt_count",
+      __pgt_q14."__pgt_sum",
+      __pgt_q14."__pgt_nn"
+    FROM "shop"."st_0" AS __pgt_q14
+  ) AS __pgt_q13
   WHERE
-    __pgt_q15."country" IS NULL
+    __pgt_q13."country" IS NULL
     AND EXISTS(
       SELECT
         1
-      FROM "__pgt_part_4" AS __pgt_q19
+      FROM "__pgt_part_2" AS __pgt_q17
       WHERE
-        __pgt_q19."country" IS NULL
+        __pgt_q17."country" IS NULL
     )
-), "__pgt_part_6" AS MATERIALIZED (
+), "__pgt_part_4" AS MATERIALIZED (
   SELECT
     __pgt_q3."country",
     CAST(SUM(__pgt_q3."__pgt_count") AS BIGINT) AS "__pgt_count",
@@ -216,31 +203,45 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     CAST(SUM(__pgt_q3."__pgt_nn") AS BIGINT) AS "__pgt_nn"
   FROM (
     SELECT
-      __pgt_q14."country",
-      __pgt_q14."__pgt_count",
-      __pgt_q14."__pgt_sum",
-      __pgt_q14."__pgt_nn"
-    FROM "__pgt_part_3" AS __pgt_q14
+      __pgt_q12."country",
+      __pgt_q12."__pgt_count",
+      __pgt_q12."__pgt_sum",
+      __pgt_q12."__pgt_nn"
+    FROM "__pgt_part_1" AS __pgt_q12
     UNION ALL
     SELECT
-      __pgt_q20."country",
-      __pgt_q20."__pgt_count",
-      __pgt_q20."__pgt_sum",
-      __pgt_q20."__pgt_nn"
-    FROM "__pgt_part_5" AS __pgt_q20
+      __pgt_q18."country",
+      __pgt_q18."__pgt_count",
+      __pgt_q18."__pgt_sum",
+      __pgt_q18."__pgt_nn"
+    FROM "__pgt_part_3" AS __pgt_q18
   ) AS __pgt_q3
   GROUP BY
     __pgt_q3."country"
-), "__pgt_part_7" AS MATERIALIZED (
+), "__pgt_part_5" AS MATERIALIZED (
   SELECT DISTINCT
-    __pgt_q29."country" AS "country"
-  FROM "__pgt_part_6" AS __pgt_q29
+    __pgt_q28."country" AS "country"
+  FROM "__pgt_part_4" AS __pgt_q28
   WHERE
     (
       (
         (
           (
-            __pgt_q29."__pgt_sum" - __pgt_q29."__pgt_sum"
+            __pgt_q28."__pgt_sum" - __pgt_q28."__pgt_sum"
+          ) <> 0
+        )
+      )
+    )
+), "__pgt_part_6" AS MATERIALIZED (
+  SELECT DISTINCT
+    TRUE AS "k0"
+  FROM "__pgt_part_4" AS __pgt_q31
+  WHERE
+    (
+      (
+        (
+          (
+            __pgt_q31."__pgt_sum" - __pgt_q31."__pgt_sum"
           ) <> 0
         )
       )
@@ -266,22 +267,22 @@ FROM (
     __pgt_q2."__pgt_nn" AS "__pgt_nn"
   FROM (
     SELECT
-      __pgt_q21."country",
-      __pgt_q21."__pgt_count",
-      __pgt_q21."__pgt_sum",
-      __pgt_q21."__pgt_nn"
-    FROM "__pgt_part_6" AS __pgt_q21
+      __pgt_q19."country",
+      __pgt_q19."__pgt_count",
+      __pgt_q19."__pgt_sum",
+      __pgt_q19."__pgt_nn"
+    FROM "__pgt_part_4" AS __pgt_q19
     WHERE
       (
         (
-          __pgt_q21."__pgt_count" > 0
+          __pgt_q19."__pgt_count" > 0
         )
         AND (
           NOT (
             (
               (
                 (
-                  __pgt_q21."__pgt_sum" - __pgt_q21."__pgt_sum"
+                  __pgt_q19."__pgt_sum" - __pgt_q19."__pgt_sum"
                 ) <> 0
               )
             )
@@ -290,98 +291,113 @@ FROM (
       )
     UNION ALL
     SELECT
-      __pgt_q22."country",
-      __pgt_q22."__pgt_count",
-      __pgt_q22."__pgt_sum",
-      __pgt_q22."__pgt_nn"
+      __pgt_q20."country",
+      __pgt_q20."__pgt_count",
+      __pgt_q20."__pgt_sum",
+      __pgt_q20."__pgt_nn"
     FROM (
       SELECT
-        __pgt_q23."country",
-        __pgt_q23."__pgt_count",
-        __pgt_q23."__pgt_sum",
-        __pgt_q23."__pgt_nn"
+        __pgt_q21."country",
+        __pgt_q21."__pgt_count",
+        __pgt_q21."__pgt_sum",
+        __pgt_q21."__pgt_nn"
       FROM (
         SELECT
-          __pgt_q25."country",
-          COUNT(*) AS "__pgt_count",
-          CAST(COALESCE(SUM(__pgt_q24."amount"), 0) AS DECIMAL(38, 2)) AS "__pgt_sum",
-          COUNT(__pgt_q24."amount") AS "__pgt_nn"
-        FROM "shop"."orders" AS __pgt_q24
-        CROSS JOIN (
+          __pgt_q22."country",
+          __pgt_q22."__pgt_count",
+          __pgt_q22."__pgt_sum",
+          __pgt_q22."__pgt_nn"
+        FROM (
           SELECT
-            __pgt_q26."id_2",
-            __pgt_q26."country"
-          FROM (
+            __pgt_q24."country",
+            COUNT(*) AS "__pgt_count",
+            CAST(COALESCE(SUM(__pgt_q23."amount"), 0) AS DECIMAL(38, 2)) AS "__pgt_sum",
+            COUNT(__pgt_q23."amount") AS "__pgt_nn"
+          FROM "shop"."orders" AS __pgt_q23
+          CROSS JOIN (
             SELECT
-              __pgt_q27."id" AS "id_2",
-              __pgt_q27."country" AS "country"
-            FROM "shop"."customers" AS __pgt_q27
-          ) AS __pgt_q26
+              __pgt_q25."id_2",
+              __pgt_q25."country"
+            FROM (
+              SELECT
+                __pgt_q26."id" AS "id_2",
+                __pgt_q26."country" AS "country"
+              FROM "shop"."customers" AS __pgt_q26
+            ) AS __pgt_q25
+            WHERE
+              (
+                __pgt_q25."country"
+              ) IN (
+                SELECT
+                  __pgt_q27."country"
+                FROM "__pgt_part_5" AS __pgt_q27
+              )
+            UNION ALL
+            SELECT
+              __pgt_q25."id_2",
+              __pgt_q25."country"
+            FROM (
+              SELECT
+                __pgt_q26."id" AS "id_2",
+                __pgt_q26."country" AS "country"
+              FROM "shop"."customers" AS __pgt_q26
+            ) AS __pgt_q25
+            WHERE
+              __pgt_q25."country" IS NULL
+              AND EXISTS(
+                SELECT
+                  1
+                FROM "__pgt_part_5" AS __pgt_q29
+                WHERE
+                  __pgt_q29."country" IS NULL
+              )
+          ) AS __pgt_q24
           WHERE
             (
-              __pgt_q26."country"
-            ) IN (
-              SELECT
-                __pgt_q28."country"
-              FROM "__pgt_part_7" AS __pgt_q28
+              __pgt_q24."id_2" = __pgt_q23."customer"
             )
-          UNION ALL
-          SELECT
-            __pgt_q26."id_2",
-            __pgt_q26."country"
-          FROM (
-            SELECT
-              __pgt_q27."id" AS "id_2",
-              __pgt_q27."country" AS "country"
-            FROM "shop"."customers" AS __pgt_q27
-          ) AS __pgt_q26
-          WHERE
-            __pgt_q26."country" IS NULL
-            AND EXISTS(
-              SELECT
-                1
-              FROM "__pgt_part_7" AS __pgt_q30
-              WHERE
-                __pgt_q30."country" IS NULL
-            )
-        ) AS __pgt_q25
+          GROUP BY
+            __pgt_q24."country"
+        ) AS __pgt_q22
         WHERE
           (
-            __pgt_q25."id_2" = __pgt_q24."customer"
+            EXISTS(
+              SELECT
+                1
+              FROM "__pgt_part_6" AS __pgt_q30
+            )
           )
-        GROUP BY
-          __pgt_q25."country"
-      ) AS __pgt_q23
+      ) AS __pgt_q21
       WHERE
         (
           (
-            __pgt_q23."country"
+            __pgt_q21."country"
           ) IN (
             SELECT
-              __pgt_q31."country"
-            FROM "__pgt_part_7" AS __pgt_q31
+              __pgt_q32."country"
+            FROM "__pgt_part_5" AS __pgt_q32
           )
         )
         OR (
-          __pgt_q23."country" IS NULL
+          __pgt_q21."country" IS NULL
           AND EXISTS(
             SELECT
               1
-            FROM "__pgt_part_7" AS __pgt_q32
+            FROM "__pgt_part_5" AS __pgt_q33
             WHERE
-              __pgt_q32."country" IS NULL
+              __pgt_q33."country" IS NULL
           )
         )
-    ) AS __pgt_q22
+    ) AS __pgt_q20
   ) AS __pgt_q2
 ) AS __pgt_q1
 UNION ALL
 SELECT
   -1 AS "__pgt_w",
-  __pgt_q33."country",
-  __pgt_q33."total",
-  __pgt_q33."n",
-  __pgt_q33."__pgt_count",
-  __pgt_q33."__pgt_sum",
-  __pgt_q33."__pgt_nn"
-FROM "__pgt_part_5" AS __pgt_q33
+  __pgt_q34."country",
+  __pgt_q34."total",
+  __pgt_q34."n",
+  __pgt_q34."__pgt_count",
+  __pgt_q34."__pgt_sum",
+  __pgt_q34."__pgt_nn"
+FROM "__pgt_part_3" AS __pgt_q34

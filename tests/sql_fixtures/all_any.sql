@@ -42,13 +42,6 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS MATERIALIZED (
-  SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id",
-    __pgt_q2."customer",
-    __pgt_q2."amount"
-  FROM "__pgt_window_orders" AS __pgt_q2
 ), "__pgt_window_customers" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
@@ -69,52 +62,52 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_2" AS MATERIALIZED (
+), "__pgt_part_1" AS MATERIALIZED (
   SELECT
     TRUE AS "k0"
-  FROM "__pgt_window_customers" AS __pgt_q8
+  FROM "__pgt_window_customers" AS __pgt_q7
   WHERE
     (
       (
-        __pgt_q8."country" IS NULL
+        __pgt_q7."country" IS NULL
       )
     )
-), "__pgt_part_3" AS MATERIALIZED (
+), "__pgt_part_2" AS MATERIALIZED (
   SELECT
     TRUE AS "k0"
-  FROM "__pgt_window_orders" AS __pgt_q10
-), "__pgt_delta_4" AS MATERIALIZED (
+  FROM "__pgt_window_orders" AS __pgt_q9
+), "__pgt_delta_3" AS MATERIALIZED (
   SELECT
-    __pgt_q4."__pgt_w",
-    __pgt_q4."id",
-    __pgt_q4."customer",
-    __pgt_q4."amount"
+    __pgt_q3."__pgt_w",
+    __pgt_q3."id",
+    __pgt_q3."customer",
+    __pgt_q3."amount"
   FROM (
     SELECT
       1 AS "__pgt_w",
+      __pgt_q4."id",
+      __pgt_q4."customer",
+      __pgt_q4."amount"
+    FROM "shop"."orders" AS __pgt_q4
+    UNION ALL
+    SELECT
+      -__pgt_q5."__pgt_w" AS "__pgt_w",
       __pgt_q5."id",
       __pgt_q5."customer",
       __pgt_q5."amount"
-    FROM "shop"."orders" AS __pgt_q5
-    UNION ALL
-    SELECT
-      -__pgt_q6."__pgt_w" AS "__pgt_w",
-      __pgt_q6."id",
-      __pgt_q6."customer",
-      __pgt_q6."amount"
-    FROM "__pgt_delta_1" AS __pgt_q6
-  ) AS __pgt_q4
+    FROM "__pgt_window_orders" AS __pgt_q5
+  ) AS __pgt_q3
   WHERE
     (
       EXISTS(
         SELECT
           1
-        FROM "__pgt_part_2" AS __pgt_q7
+        FROM "__pgt_part_1" AS __pgt_q6
       )
       OR EXISTS(
         SELECT
           1
-        FROM "__pgt_part_3" AS __pgt_q9
+        FROM "__pgt_part_2" AS __pgt_q8
       )
     )
 ), "__pgt_old_customers" AS NOT MATERIALIZED (
@@ -231,22 +224,22 @@ SELECT
   __pgt_q1."id" AS "id"
 FROM (
   SELECT
-    __pgt_q3."__pgt_w",
-    __pgt_q3."id",
-    __pgt_q3."customer",
-    __pgt_q3."amount"
-  FROM "__pgt_delta_1" AS __pgt_q3
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id",
+    __pgt_q2."customer",
+    __pgt_q2."amount"
+  FROM "__pgt_window_orders" AS __pgt_q2
   WHERE
     (
       (
-        __pgt_q3."amount" >= ALL (
+        __pgt_q2."amount" >= ALL (
           SELECT
             x.amount
           FROM shop.orders AS x
         )
       )
       OR (
-        __pgt_q3."customer" IN (
+        __pgt_q2."customer" IN (
           SELECT
             customers.id
           FROM shop.customers
@@ -259,50 +252,50 @@ FROM (
     )
   UNION ALL
   SELECT
-    __pgt_q11."__pgt_w",
+    __pgt_q10."__pgt_w",
+    __pgt_q10."id",
+    __pgt_q10."customer",
+    __pgt_q10."amount"
+  FROM "__pgt_delta_3" AS __pgt_q10
+  WHERE
+    (
+      (
+        __pgt_q10."amount" >= ALL (
+          SELECT
+            x.amount
+          FROM shop.orders AS x
+        )
+      )
+      OR (
+        __pgt_q10."customer" IN (
+          SELECT
+            customers.id
+          FROM shop.customers
+          WHERE
+            (
+              customers.country IS NULL
+            )
+        )
+      )
+    )
+  UNION ALL
+  SELECT
+    -__pgt_q11."__pgt_w" AS "__pgt_w",
     __pgt_q11."id",
     __pgt_q11."customer",
     __pgt_q11."amount"
-  FROM "__pgt_delta_4" AS __pgt_q11
+  FROM "__pgt_delta_3" AS __pgt_q11
   WHERE
     (
       (
         __pgt_q11."amount" >= ALL (
           SELECT
             x.amount
-          FROM shop.orders AS x
-        )
-      )
-      OR (
-        __pgt_q11."customer" IN (
-          SELECT
-            customers.id
-          FROM shop.customers
-          WHERE
-            (
-              customers.country IS NULL
-            )
-        )
-      )
-    )
-  UNION ALL
-  SELECT
-    -__pgt_q12."__pgt_w" AS "__pgt_w",
-    __pgt_q12."id",
-    __pgt_q12."customer",
-    __pgt_q12."amount"
-  FROM "__pgt_delta_4" AS __pgt_q12
-  WHERE
-    (
-      (
-        __pgt_q12."amount" >= ALL (
-          SELECT
-            x.amount
           FROM "__pgt_old_orders" AS x
         )
       )
       OR (
-        __pgt_q12."customer" IN (
+        __pgt_q11."customer" IN (
           SELECT
             customers.id
           FROM "__pgt_old_customers" AS "customers"

@@ -40,12 +40,6 @@ WITH "__pgt_window_customers" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS MATERIALIZED (
-  SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id",
-    __pgt_q2."name"
-  FROM "__pgt_window_customers" AS __pgt_q2
 ), "__pgt_window_orders" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
@@ -66,58 +60,147 @@ WITH "__pgt_window_customers" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_2" AS MATERIALIZED (
+), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q9."customer" AS "k1"
-  FROM "__pgt_window_orders" AS __pgt_q9
+    __pgt_q8."customer" AS "k1"
+  FROM "__pgt_window_orders" AS __pgt_q8
   WHERE
     (
-      __pgt_q9."customer"
+      __pgt_q8."customer"
     ) IS NOT NULL
-), "__pgt_delta_3" AS MATERIALIZED (
+), "__pgt_delta_2" AS MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
-    __pgt_q5."id",
-    __pgt_q5."name"
+    __pgt_q4."id",
+    __pgt_q4."name"
   FROM (
     SELECT
-      __pgt_q6."id",
-      __pgt_q6."name"
+      __pgt_q5."id",
+      __pgt_q5."name"
     FROM (
       SELECT
-        __pgt_q7."id" AS "id",
-        __pgt_q7."name" AS "name"
-      FROM "shop"."customers" AS __pgt_q7
-    ) AS __pgt_q6
+        __pgt_q6."id" AS "id",
+        __pgt_q6."name" AS "name"
+      FROM "shop"."customers" AS __pgt_q6
+    ) AS __pgt_q5
     WHERE
       (
-        __pgt_q6."id"
+        __pgt_q5."id"
       ) IN (
         SELECT
-          __pgt_q8."k1"
-        FROM "__pgt_part_2" AS __pgt_q8
+          __pgt_q7."k1"
+        FROM "__pgt_part_1" AS __pgt_q7
       )
-  ) AS __pgt_q5
+  ) AS __pgt_q4
   UNION ALL
   SELECT
-    -__pgt_q10."__pgt_w" AS "__pgt_w",
-    __pgt_q10."id",
-    __pgt_q10."name"
+    -__pgt_q9."__pgt_w" AS "__pgt_w",
+    __pgt_q9."id",
+    __pgt_q9."name"
   FROM (
     SELECT
-      __pgt_q11."__pgt_w",
-      __pgt_q11."id",
-      __pgt_q11."name"
-    FROM "__pgt_delta_1" AS __pgt_q11
+      __pgt_q10."__pgt_w",
+      __pgt_q10."id",
+      __pgt_q10."name"
+    FROM (
+      SELECT
+        __pgt_q11."__pgt_w",
+        __pgt_q11."id",
+        __pgt_q11."name"
+      FROM "__pgt_window_customers" AS __pgt_q11
+    ) AS __pgt_q10
     WHERE
       (
-        __pgt_q11."id"
+        __pgt_q10."id"
       ) IN (
         SELECT
           __pgt_q12."k1"
-        FROM "__pgt_part_2" AS __pgt_q12
+        FROM "__pgt_part_1" AS __pgt_q12
       )
-  ) AS __pgt_q10
+  ) AS __pgt_q9
+), "__pgt_part_3" AS MATERIALIZED (
+  SELECT
+    __pgt_q18."id" AS "k1"
+  FROM "__pgt_delta_2" AS __pgt_q18
+  WHERE
+    (
+      __pgt_q18."id"
+    ) IS NOT NULL
+), "__pgt_part_4" AS MATERIALIZED (
+  SELECT
+    __pgt_q21."id" AS "id_2",
+    __pgt_q21."customer" AS "customer"
+  FROM (
+    SELECT
+      "id",
+      "customer"
+    FROM "shop"."orders" AS t
+    WHERE
+      NOT EXISTS(
+        SELECT
+        FROM "__pgt_window_orders" AS c
+        WHERE
+          c."id" = t."id"
+      )
+      AND (
+        t."customer"
+      ) IN (
+        SELECT
+          __pgt_q20."k1"
+        FROM "__pgt_part_3" AS __pgt_q20
+      )
+    UNION ALL
+    SELECT
+      u."id",
+      u."customer"
+    FROM (
+      SELECT
+        s."id" AS "id",
+        s."customer" AS "customer",
+        SUM(s."__pgt_w") AS __pgt_n
+      FROM (
+        SELECT
+          1 AS "__pgt_w",
+          "id",
+          "customer"
+        FROM "shop"."orders" AS t
+        WHERE
+          (
+            t."id"
+          ) IN (
+            SELECT
+              "id"
+            FROM "__pgt_window_orders"
+          )
+          AND (
+            t."customer"
+          ) IN (
+            SELECT
+              __pgt_q17."k1"
+            FROM "__pgt_part_3" AS __pgt_q17
+          )
+        UNION ALL
+        SELECT
+          -"__pgt_w",
+          "id",
+          "customer"
+        FROM "__pgt_window_orders" AS c
+        WHERE
+          (
+            c."customer"
+          ) IN (
+            SELECT
+              __pgt_q19."k1"
+            FROM "__pgt_part_3" AS __pgt_q19
+          )
+      ) AS s
+      GROUP BY
+        s."id",
+        s."customer"
+      HAVING
+        SUM(s."__pgt_w") > 0
+    ) AS u
+  ) AS __pgt_q21
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -125,19 +208,19 @@ SELECT
   __pgt_q1."name" AS "name"
 FROM (
   SELECT
-    __pgt_q3."__pgt_w",
-    __pgt_q3."id",
-    __pgt_q3."name"
-  FROM "__pgt_delta_1" AS __pgt_q3
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id",
+    __pgt_q2."name"
+  FROM "__pgt_window_customers" AS __pgt_q2
   WHERE
     NOT EXISTS(
       SELECT
         1
-      FROM "shop"."orders" AS __pgt_q4
+      FROM "shop"."orders" AS __pgt_q3
       WHERE
         (
           (
-            __pgt_q4."customer" = __pgt_q3."id"
+            __pgt_q3."customer" = __pgt_q2."id"
           )
         )
     )
@@ -146,30 +229,12 @@ FROM (
     __pgt_q13."__pgt_w",
     __pgt_q13."id",
     __pgt_q13."name"
-  FROM "__pgt_delta_3" AS __pgt_q13
+  FROM "__pgt_delta_2" AS __pgt_q13
   WHERE
     NOT EXISTS(
       SELECT
         1
-      FROM (
-        SELECT
-          __pgt_q15."id_2",
-          __pgt_q15."customer"
-        FROM (
-          SELECT
-            __pgt_q16."id" AS "id_2",
-            __pgt_q16."customer" AS "customer"
-          FROM "shop"."orders" AS __pgt_q16
-        ) AS __pgt_q15
-        WHERE
-          (
-            __pgt_q15."customer"
-          ) IN (
-            SELECT
-              __pgt_q17."k1"
-            FROM "__pgt_part_2" AS __pgt_q17
-          )
-      ) AS __pgt_q14
+      FROM "shop"."orders" AS __pgt_q14
       WHERE
         (
           (
@@ -179,97 +244,19 @@ FROM (
     )
   UNION ALL
   SELECT
-    -__pgt_q18."__pgt_w" AS "__pgt_w",
-    __pgt_q18."id",
-    __pgt_q18."name"
-  FROM "__pgt_delta_3" AS __pgt_q18
+    -__pgt_q15."__pgt_w" AS "__pgt_w",
+    __pgt_q15."id",
+    __pgt_q15."name"
+  FROM "__pgt_delta_2" AS __pgt_q15
   WHERE
     NOT EXISTS(
       SELECT
         1
-      FROM (
-        SELECT
-          __pgt_q23."id" AS "id_2",
-          __pgt_q23."customer" AS "customer"
-        FROM (
-          SELECT
-            "id",
-            "customer"
-          FROM "shop"."orders" AS t
-          WHERE
-            NOT (
-              (
-                t."id"
-              ) IN (
-                SELECT
-                  "id"
-                FROM "__pgt_window_orders"
-              )
-            )
-            AND (
-              t."customer"
-            ) IN (
-              SELECT
-                __pgt_q22."k1"
-              FROM "__pgt_part_2" AS __pgt_q22
-            )
-          UNION ALL
-          SELECT
-            u."id",
-            u."customer"
-          FROM (
-            SELECT
-              s."id" AS "id",
-              s."customer" AS "customer",
-              SUM(s."__pgt_w") AS __pgt_n
-            FROM (
-              SELECT
-                1 AS "__pgt_w",
-                "id",
-                "customer"
-              FROM "shop"."orders" AS t
-              WHERE
-                (
-                  t."id"
-                ) IN (
-                  SELECT
-                    "id"
-                  FROM "__pgt_window_orders"
-                )
-                AND (
-                  t."customer"
-                ) IN (
-                  SELECT
-                    __pgt_q20."k1"
-                  FROM "__pgt_part_2" AS __pgt_q20
-                )
-              UNION ALL
-              SELECT
-                -"__pgt_w",
-                "id",
-                "customer"
-              FROM "__pgt_window_orders" AS c
-              WHERE
-                (
-                  c."customer"
-                ) IN (
-                  SELECT
-                    __pgt_q21."k1"
-                  FROM "__pgt_part_2" AS __pgt_q21
-                )
-            ) AS s
-            GROUP BY
-              s."id",
-              s."customer"
-            HAVING
-              SUM(s."__pgt_w") > 0
-          ) AS u
-        ) AS __pgt_q23
-      ) AS __pgt_q19
+      FROM "__pgt_part_4" AS __pgt_q16
       WHERE
         (
           (
-            __pgt_q19."customer" = __pgt_q18."id"
+            __pgt_q16."customer" = __pgt_q15."id"
           )
         )
     )

@@ -38,11 +38,6 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS MATERIALIZED (
-  SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id"
-  FROM "__pgt_window_orders" AS __pgt_q2
 ), "__pgt_window_customers" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
@@ -61,11 +56,6 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_2" AS MATERIALIZED (
-  SELECT
-    __pgt_q6."__pgt_w",
-    __pgt_q6."id" AS "id_2"
-  FROM "__pgt_window_customers" AS __pgt_q6
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -73,23 +63,23 @@ SELECT
   __pgt_q1."id_2" AS "b"
 FROM (
   SELECT
-    __pgt_q3."__pgt_w",
-    __pgt_q3."id",
-    __pgt_q4."id" AS "id_2"
-  FROM "__pgt_delta_1" AS __pgt_q3
-  CROSS JOIN "shop"."customers" AS __pgt_q4
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id",
+    __pgt_q3."id" AS "id_2"
+  FROM "__pgt_window_orders" AS __pgt_q2
+  CROSS JOIN "shop"."customers" AS __pgt_q3
   UNION ALL
   SELECT
-    __pgt_q7."__pgt_w",
-    __pgt_q5."id",
-    __pgt_q7."id_2"
-  FROM "shop"."orders" AS __pgt_q5
-  CROSS JOIN "__pgt_delta_2" AS __pgt_q7
+    __pgt_q5."__pgt_w",
+    __pgt_q4."id",
+    __pgt_q5."id" AS "id_2"
+  FROM "shop"."orders" AS __pgt_q4
+  CROSS JOIN "__pgt_window_customers" AS __pgt_q5
   UNION ALL
   SELECT
-    -__pgt_q8."__pgt_w" * __pgt_q9."__pgt_w" AS "__pgt_w",
-    __pgt_q8."id",
-    __pgt_q9."id_2"
-  FROM "__pgt_delta_1" AS __pgt_q8
-  CROSS JOIN "__pgt_delta_2" AS __pgt_q9
+    -__pgt_q6."__pgt_w" * __pgt_q7."__pgt_w" AS "__pgt_w",
+    __pgt_q6."id",
+    __pgt_q7."id" AS "id_2"
+  FROM "__pgt_window_orders" AS __pgt_q6
+  CROSS JOIN "__pgt_window_customers" AS __pgt_q7
 ) AS __pgt_q1

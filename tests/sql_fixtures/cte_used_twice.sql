@@ -154,14 +154,11 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
               "amount"
             FROM "shop"."orders" AS t
             WHERE
-              NOT (
-                (
-                  t."id"
-                ) IN (
-                  SELECT
-                    "id"
-                  FROM "__pgt_window_orders"
-                )
+              NOT EXISTS(
+                SELECT
+                FROM "__pgt_window_orders" AS c
+                WHERE
+                  c."id" = t."id"
               )
               AND (
                 t."customer"
@@ -239,14 +236,11 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
               "amount"
             FROM "shop"."orders" AS t
             WHERE
-              NOT (
-                (
-                  t."id"
-                ) IN (
-                  SELECT
-                    "id"
-                  FROM "__pgt_window_orders"
-                )
+              NOT EXISTS(
+                SELECT
+                FROM "__pgt_window_orders" AS c
+                WHERE
+                  c."id" = t."id"
               )
               AND t."customer" IS NULL
               AND EXISTS(

@@ -163,14 +163,11 @@ FROM (
         "customer"
       FROM "shop"."orders" AS t
       WHERE
-        NOT (
-          (
-            t."id"
-          ) IN (
-            SELECT
-              "id"
-            FROM "__pgt_window_orders"
-          )
+        NOT EXISTS(
+          SELECT
+          FROM "__pgt_window_orders" AS c
+          WHERE
+            c."id" = t."id"
         )
         AND (
           t."customer"
@@ -241,14 +238,11 @@ FROM (
         "customer"
       FROM "shop"."orders" AS t
       WHERE
-        NOT (
-          (
-            t."id"
-          ) IN (
-            SELECT
-              "id"
-            FROM "__pgt_window_orders"
-          )
+        NOT EXISTS(
+          SELECT
+          FROM "__pgt_window_orders" AS c
+          WHERE
+            c."id" = t."id"
         )
         AND t."customer" IS NULL
         AND EXISTS(
@@ -323,14 +317,11 @@ FROM (
         "name"
       FROM "shop"."customers" AS t
       WHERE
-        NOT (
-          (
-            t."id"
-          ) IN (
-            SELECT
-              "id"
-            FROM "__pgt_window_customers"
-          )
+        NOT EXISTS(
+          SELECT
+          FROM "__pgt_window_customers" AS c
+          WHERE
+            c."id" = t."id"
         )
         AND (
           t."id"

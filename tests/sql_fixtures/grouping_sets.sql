@@ -243,14 +243,11 @@ FROM (
                 "placed"
               FROM "shop"."orders" AS t
               WHERE
-                NOT (
-                  (
-                    t."id"
-                  ) IN (
-                    SELECT
-                      "id"
-                    FROM "__pgt_window_orders"
-                  )
+                NOT EXISTS(
+                  SELECT
+                  FROM "__pgt_window_orders" AS c
+                  WHERE
+                    c."id" = t."id"
                 )
                 AND (
                   t."customer"
@@ -335,14 +332,11 @@ FROM (
                 "placed"
               FROM "shop"."orders" AS t
               WHERE
-                NOT (
-                  (
-                    t."id"
-                  ) IN (
-                    SELECT
-                      "id"
-                    FROM "__pgt_window_orders"
-                  )
+                NOT EXISTS(
+                  SELECT
+                  FROM "__pgt_window_orders" AS c
+                  WHERE
+                    c."id" = t."id"
                 )
                 AND t."customer" IS NULL
                 AND EXISTS(
@@ -572,14 +566,11 @@ FROM (
                 "placed"
               FROM "shop"."orders" AS t
               WHERE
-                NOT (
-                  (
-                    t."id"
-                  ) IN (
-                    SELECT
-                      "id"
-                    FROM "__pgt_window_orders"
-                  )
+                NOT EXISTS(
+                  SELECT
+                  FROM "__pgt_window_orders" AS c
+                  WHERE
+                    c."id" = t."id"
                 )
                 AND (
                   t."customer"
@@ -664,14 +655,11 @@ FROM (
                 "placed"
               FROM "shop"."orders" AS t
               WHERE
-                NOT (
-                  (
-                    t."id"
-                  ) IN (
-                    SELECT
-                      "id"
-                    FROM "__pgt_window_orders"
-                  )
+                NOT EXISTS(
+                  SELECT
+                  FROM "__pgt_window_orders" AS c
+                  WHERE
+                    c."id" = t."id"
                 )
                 AND t."customer" IS NULL
                 AND EXISTS(

@@ -42,13 +42,6 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS MATERIALIZED (
-  SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id",
-    __pgt_q2."customer",
-    __pgt_q2."amount"
-  FROM "__pgt_window_orders" AS __pgt_q2
 ), "__pgt_window_customers" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
@@ -69,12 +62,6 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_2" AS MATERIALIZED (
-  SELECT
-    __pgt_q6."__pgt_w",
-    __pgt_q6."id" AS "id_2",
-    __pgt_q6."name"
-  FROM "__pgt_window_customers" AS __pgt_q6
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -83,44 +70,44 @@ SELECT
   __pgt_q1."amount" AS "amount"
 FROM (
   SELECT
-    __pgt_q3."__pgt_w",
-    __pgt_q3."id",
-    __pgt_q3."customer",
-    __pgt_q3."amount",
-    __pgt_q4."id" AS "id_2",
-    __pgt_q4."name"
-  FROM "__pgt_delta_1" AS __pgt_q3
-  CROSS JOIN "shop"."customers" AS __pgt_q4
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id",
+    __pgt_q2."customer",
+    __pgt_q2."amount",
+    __pgt_q3."id" AS "id_2",
+    __pgt_q3."name"
+  FROM "__pgt_window_orders" AS __pgt_q2
+  CROSS JOIN "shop"."customers" AS __pgt_q3
   WHERE
     (
-      __pgt_q4."id" = __pgt_q3."customer"
+      __pgt_q3."id" = __pgt_q2."customer"
     )
   UNION ALL
   SELECT
-    __pgt_q7."__pgt_w",
-    __pgt_q5."id",
-    __pgt_q5."customer",
-    __pgt_q5."amount",
-    __pgt_q7."id_2",
+    __pgt_q5."__pgt_w",
+    __pgt_q4."id",
+    __pgt_q4."customer",
+    __pgt_q4."amount",
+    __pgt_q5."id" AS "id_2",
+    __pgt_q5."name"
+  FROM "shop"."orders" AS __pgt_q4
+  CROSS JOIN "__pgt_window_customers" AS __pgt_q5
+  WHERE
+    (
+      __pgt_q5."id" = __pgt_q4."customer"
+    )
+  UNION ALL
+  SELECT
+    -__pgt_q6."__pgt_w" * __pgt_q7."__pgt_w" AS "__pgt_w",
+    __pgt_q6."id",
+    __pgt_q6."customer",
+    __pgt_q6."amount",
+    __pgt_q7."id" AS "id_2",
     __pgt_q7."name"
-  FROM "shop"."orders" AS __pgt_q5
-  CROSS JOIN "__pgt_delta_2" AS __pgt_q7
+  FROM "__pgt_window_orders" AS __pgt_q6
+  CROSS JOIN "__pgt_window_customers" AS __pgt_q7
   WHERE
     (
-      __pgt_q7."id_2" = __pgt_q5."customer"
-    )
-  UNION ALL
-  SELECT
-    -__pgt_q8."__pgt_w" * __pgt_q9."__pgt_w" AS "__pgt_w",
-    __pgt_q8."id",
-    __pgt_q8."customer",
-    __pgt_q8."amount",
-    __pgt_q9."id_2",
-    __pgt_q9."name"
-  FROM "__pgt_delta_1" AS __pgt_q8
-  CROSS JOIN "__pgt_delta_2" AS __pgt_q9
-  WHERE
-    (
-      __pgt_q9."id_2" = __pgt_q8."customer"
+      __pgt_q7."id" = __pgt_q6."customer"
     )
 ) AS __pgt_q1

@@ -38,11 +38,6 @@ WITH "__pgt_window_customers" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS MATERIALIZED (
-  SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id"
-  FROM "__pgt_window_customers" AS __pgt_q2
 ), "__pgt_window_orders" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
@@ -63,53 +58,58 @@ WITH "__pgt_window_customers" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_2" AS MATERIALIZED (
+), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q9."customer" AS "k1"
-  FROM "__pgt_window_orders" AS __pgt_q9
+    __pgt_q8."customer" AS "k1"
+  FROM "__pgt_window_orders" AS __pgt_q8
   WHERE
     (
-      __pgt_q9."customer"
+      __pgt_q8."customer"
     ) IS NOT NULL
-), "__pgt_delta_3" AS MATERIALIZED (
+), "__pgt_delta_2" AS MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
-    __pgt_q5."id"
+    __pgt_q4."id"
   FROM (
     SELECT
-      __pgt_q6."id"
+      __pgt_q5."id"
     FROM (
       SELECT
-        __pgt_q7."id" AS "id"
-      FROM "shop"."customers" AS __pgt_q7
-    ) AS __pgt_q6
+        __pgt_q6."id" AS "id"
+      FROM "shop"."customers" AS __pgt_q6
+    ) AS __pgt_q5
     WHERE
       (
-        __pgt_q6."id"
+        __pgt_q5."id"
       ) IN (
         SELECT
-          __pgt_q8."k1"
-        FROM "__pgt_part_2" AS __pgt_q8
+          __pgt_q7."k1"
+        FROM "__pgt_part_1" AS __pgt_q7
       )
-  ) AS __pgt_q5
+  ) AS __pgt_q4
   UNION ALL
   SELECT
-    -__pgt_q10."__pgt_w" AS "__pgt_w",
-    __pgt_q10."id"
+    -__pgt_q9."__pgt_w" AS "__pgt_w",
+    __pgt_q9."id"
   FROM (
     SELECT
-      __pgt_q11."__pgt_w",
-      __pgt_q11."id"
-    FROM "__pgt_delta_1" AS __pgt_q11
+      __pgt_q10."__pgt_w",
+      __pgt_q10."id"
+    FROM (
+      SELECT
+        __pgt_q11."__pgt_w",
+        __pgt_q11."id"
+      FROM "__pgt_window_customers" AS __pgt_q11
+    ) AS __pgt_q10
     WHERE
       (
-        __pgt_q11."id"
+        __pgt_q10."id"
       ) IN (
         SELECT
           __pgt_q12."k1"
-        FROM "__pgt_part_2" AS __pgt_q12
+        FROM "__pgt_part_1" AS __pgt_q12
       )
-  ) AS __pgt_q10
+  ) AS __pgt_q9
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -168,22 +168,22 @@ SELECT
   __pgt_q1."id_3" AS "first_order"
 FROM (
   SELECT
-    __pgt_q3."__pgt_w",
-    __pgt_q3."id",
-    __pgt_q4."id_3"
-  FROM "__pgt_delta_1" AS __pgt_q3
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id",
+    __pgt_q3."id_3"
+  FROM "__pgt_window_customers" AS __pgt_q2
   LEFT JOIN LATERAL (
     SELECT
       o.id
     FROM shop.orders AS o
     WHERE
       (
-        o.customer = __pgt_q3."id"
+        o.customer = __pgt_q2."id"
       )
     ORDER BY
       o.id
     LIMIT 1
-  ) AS __pgt_q4("id_3")
+  ) AS __pgt_q3("id_3")
     ON (
       TRUE
     )
@@ -192,7 +192,7 @@ FROM (
     __pgt_q13."__pgt_w",
     __pgt_q13."id",
     __pgt_q14."id_3"
-  FROM "__pgt_delta_3" AS __pgt_q13
+  FROM "__pgt_delta_2" AS __pgt_q13
   LEFT JOIN LATERAL (
     SELECT
       o.id
@@ -213,7 +213,7 @@ FROM (
     -__pgt_q15."__pgt_w" AS "__pgt_w",
     __pgt_q15."id",
     __pgt_q16."id_3"
-  FROM "__pgt_delta_3" AS __pgt_q15
+  FROM "__pgt_delta_2" AS __pgt_q15
   LEFT JOIN LATERAL (
     SELECT
       o.id

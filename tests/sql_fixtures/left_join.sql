@@ -40,12 +40,6 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS MATERIALIZED (
-  SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id",
-    __pgt_q2."customer"
-  FROM "__pgt_window_orders" AS __pgt_q2
 ), "__pgt_window_customers" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
@@ -66,62 +60,68 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_2" AS MATERIALIZED (
+), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q9."id" AS "k1"
-  FROM "__pgt_window_customers" AS __pgt_q9
+    __pgt_q8."id" AS "k1"
+  FROM "__pgt_window_customers" AS __pgt_q8
   WHERE
     (
-      __pgt_q9."id"
+      __pgt_q8."id"
     ) IS NOT NULL
-), "__pgt_delta_3" AS MATERIALIZED (
+), "__pgt_delta_2" AS MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
-    __pgt_q5."id",
-    __pgt_q5."customer"
+    __pgt_q4."id",
+    __pgt_q4."customer"
   FROM (
     SELECT
-      __pgt_q6."id",
-      __pgt_q6."customer"
+      __pgt_q5."id",
+      __pgt_q5."customer"
     FROM (
       SELECT
-        __pgt_q7."id" AS "id",
-        __pgt_q7."customer" AS "customer"
-      FROM "shop"."orders" AS __pgt_q7
-    ) AS __pgt_q6
+        __pgt_q6."id" AS "id",
+        __pgt_q6."customer" AS "customer"
+      FROM "shop"."orders" AS __pgt_q6
+    ) AS __pgt_q5
     WHERE
       (
-        __pgt_q6."customer"
+        __pgt_q5."customer"
       ) IN (
         SELECT
-          __pgt_q8."k1"
-        FROM "__pgt_part_2" AS __pgt_q8
+          __pgt_q7."k1"
+        FROM "__pgt_part_1" AS __pgt_q7
       )
-  ) AS __pgt_q5
+  ) AS __pgt_q4
   UNION ALL
   SELECT
-    -__pgt_q10."__pgt_w" AS "__pgt_w",
-    __pgt_q10."id",
-    __pgt_q10."customer"
+    -__pgt_q9."__pgt_w" AS "__pgt_w",
+    __pgt_q9."id",
+    __pgt_q9."customer"
   FROM (
     SELECT
-      __pgt_q11."__pgt_w",
-      __pgt_q11."id",
-      __pgt_q11."customer"
-    FROM "__pgt_delta_1" AS __pgt_q11
+      __pgt_q10."__pgt_w",
+      __pgt_q10."id",
+      __pgt_q10."customer"
+    FROM (
+      SELECT
+        __pgt_q11."__pgt_w",
+        __pgt_q11."id",
+        __pgt_q11."customer"
+      FROM "__pgt_window_orders" AS __pgt_q11
+    ) AS __pgt_q10
     WHERE
       (
-        __pgt_q11."customer"
+        __pgt_q10."customer"
       ) IN (
         SELECT
           __pgt_q12."k1"
-        FROM "__pgt_part_2" AS __pgt_q12
+        FROM "__pgt_part_1" AS __pgt_q12
       )
-  ) AS __pgt_q10
-), "__pgt_part_4" AS MATERIALIZED (
+  ) AS __pgt_q9
+), "__pgt_part_3" AS MATERIALIZED (
   SELECT
     __pgt_q18."customer" AS "k1"
-  FROM "__pgt_delta_3" AS __pgt_q18
+  FROM "__pgt_delta_2" AS __pgt_q18
   WHERE
     (
       __pgt_q18."customer"
@@ -133,15 +133,15 @@ SELECT
   __pgt_q1."name" AS "name"
 FROM (
   SELECT
-    __pgt_q3."__pgt_w",
-    __pgt_q3."id",
-    __pgt_q3."customer",
-    __pgt_q4."id" AS "id_2",
-    __pgt_q4."name"
-  FROM "__pgt_delta_1" AS __pgt_q3
-  LEFT JOIN "shop"."customers" AS __pgt_q4
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id",
+    __pgt_q2."customer",
+    __pgt_q3."id" AS "id_2",
+    __pgt_q3."name"
+  FROM "__pgt_window_orders" AS __pgt_q2
+  LEFT JOIN "shop"."customers" AS __pgt_q3
     ON (
-      __pgt_q4."id" = __pgt_q3."customer"
+      __pgt_q3."id" = __pgt_q2."customer"
     )
   UNION ALL
   SELECT
@@ -150,7 +150,7 @@ FROM (
     __pgt_q13."customer",
     __pgt_q14."id_2",
     __pgt_q14."name"
-  FROM "__pgt_delta_3" AS __pgt_q13
+  FROM "__pgt_delta_2" AS __pgt_q13
   LEFT JOIN (
     SELECT
       __pgt_q15."id_2",
@@ -167,7 +167,7 @@ FROM (
       ) IN (
         SELECT
           __pgt_q17."k1"
-        FROM "__pgt_part_4" AS __pgt_q17
+        FROM "__pgt_part_3" AS __pgt_q17
       )
   ) AS __pgt_q14
     ON (
@@ -180,7 +180,7 @@ FROM (
     __pgt_q19."customer",
     __pgt_q20."id_2",
     __pgt_q20."name"
-  FROM "__pgt_delta_3" AS __pgt_q19
+  FROM "__pgt_delta_2" AS __pgt_q19
   LEFT JOIN (
     SELECT
       __pgt_q24."id" AS "id_2",
@@ -191,21 +191,18 @@ FROM (
         "name"
       FROM "shop"."customers" AS t
       WHERE
-        NOT (
-          (
-            t."id"
-          ) IN (
-            SELECT
-              "id"
-            FROM "__pgt_window_customers"
-          )
+        NOT EXISTS(
+          SELECT
+          FROM "__pgt_window_customers" AS c
+          WHERE
+            c."id" = t."id"
         )
         AND (
           t."id"
         ) IN (
           SELECT
             __pgt_q23."k1"
-          FROM "__pgt_part_4" AS __pgt_q23
+          FROM "__pgt_part_3" AS __pgt_q23
         )
       UNION ALL
       SELECT
@@ -235,7 +232,7 @@ FROM (
             ) IN (
               SELECT
                 __pgt_q21."k1"
-              FROM "__pgt_part_4" AS __pgt_q21
+              FROM "__pgt_part_3" AS __pgt_q21
             )
           UNION ALL
           SELECT
@@ -249,7 +246,7 @@ FROM (
             ) IN (
               SELECT
                 __pgt_q22."k1"
-              FROM "__pgt_part_4" AS __pgt_q22
+              FROM "__pgt_part_3" AS __pgt_q22
             )
         ) AS s
         GROUP BY

@@ -41,17 +41,10 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS MATERIALIZED (
+), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q7."__pgt_w",
-    __pgt_q7."id" AS "id_2",
-    __pgt_q7."customer",
-    __pgt_q7."amount"
-  FROM "__pgt_window_orders" AS __pgt_q7
-), "__pgt_part_2" AS MATERIALIZED (
-  SELECT
-    AVG(__pgt_q9."amount") AS "agg"
-  FROM "shop"."orders" AS __pgt_q9
+    AVG(__pgt_q8."amount") AS "agg"
+  FROM "shop"."orders" AS __pgt_q8
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -109,54 +102,54 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     HAVING
       SUM(s."__pgt_w") > 0
   ) AS u
-), "__pgt_delta_3" AS MATERIALIZED (
+), "__pgt_delta_2" AS MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
-    __pgt_q12."agg"
+    __pgt_q11."agg"
   FROM (
     SELECT
-      AVG(__pgt_q13."amount") AS "agg"
-    FROM "shop"."orders" AS __pgt_q13
-  ) AS __pgt_q12
+      AVG(__pgt_q12."amount") AS "agg"
+    FROM "shop"."orders" AS __pgt_q12
+  ) AS __pgt_q11
   UNION ALL
   SELECT
     -1 AS "__pgt_w",
-    __pgt_q14."agg"
+    __pgt_q13."agg"
   FROM (
     SELECT
-      AVG(__pgt_q15."amount") AS "agg"
-    FROM "__pgt_old_orders" AS __pgt_q15
-  ) AS __pgt_q14
-), "__pgt_part_4" AS MATERIALIZED (
+      AVG(__pgt_q14."amount") AS "agg"
+    FROM "__pgt_old_orders" AS __pgt_q14
+  ) AS __pgt_q13
+), "__pgt_part_3" AS MATERIALIZED (
   SELECT
     __pgt_q6."customer" AS "k1"
   FROM (
     SELECT
-      __pgt_q8."__pgt_w",
-      __pgt_q8."id_2",
-      __pgt_q8."customer",
-      __pgt_q8."amount",
-      __pgt_q10."agg"
-    FROM "__pgt_delta_1" AS __pgt_q8
-    CROSS JOIN "__pgt_part_2" AS __pgt_q10
+      __pgt_q7."__pgt_w",
+      __pgt_q7."id" AS "id_2",
+      __pgt_q7."customer",
+      __pgt_q7."amount",
+      __pgt_q9."agg"
+    FROM "__pgt_window_orders" AS __pgt_q7
+    CROSS JOIN "__pgt_part_1" AS __pgt_q9
     UNION ALL
     SELECT
-      __pgt_q16."__pgt_w",
-      __pgt_q11."id" AS "id_2",
-      __pgt_q11."customer",
-      __pgt_q11."amount",
-      __pgt_q16."agg"
-    FROM "shop"."orders" AS __pgt_q11
-    CROSS JOIN "__pgt_delta_3" AS __pgt_q16
+      __pgt_q15."__pgt_w",
+      __pgt_q10."id" AS "id_2",
+      __pgt_q10."customer",
+      __pgt_q10."amount",
+      __pgt_q15."agg"
+    FROM "shop"."orders" AS __pgt_q10
+    CROSS JOIN "__pgt_delta_2" AS __pgt_q15
     UNION ALL
     SELECT
-      -__pgt_q17."__pgt_w" * __pgt_q18."__pgt_w" AS "__pgt_w",
-      __pgt_q17."id_2",
-      __pgt_q17."customer",
-      __pgt_q17."amount",
-      __pgt_q18."agg"
-    FROM "__pgt_delta_1" AS __pgt_q17
-    CROSS JOIN "__pgt_delta_3" AS __pgt_q18
+      -__pgt_q16."__pgt_w" * __pgt_q17."__pgt_w" AS "__pgt_w",
+      __pgt_q16."id" AS "id_2",
+      __pgt_q16."customer",
+      __pgt_q16."amount",
+      __pgt_q17."agg"
+    FROM "__pgt_window_orders" AS __pgt_q16
+    CROSS JOIN "__pgt_delta_2" AS __pgt_q17
   ) AS __pgt_q6
   WHERE
     (
@@ -167,34 +160,34 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     AND (
       __pgt_q6."customer"
     ) IS NOT NULL
-), "__pgt_part_5" AS MATERIALIZED (
+), "__pgt_part_4" AS MATERIALIZED (
   SELECT DISTINCT
-    __pgt_q23."id" AS "k1"
+    __pgt_q22."id" AS "k1"
   FROM (
     SELECT
-      __pgt_q24."id"
+      __pgt_q23."id"
     FROM (
       SELECT
-        __pgt_q25."id" AS "id"
-      FROM "shop"."customers" AS __pgt_q25
-    ) AS __pgt_q24
+        __pgt_q24."id" AS "id"
+      FROM "shop"."customers" AS __pgt_q24
+    ) AS __pgt_q23
     WHERE
       (
-        __pgt_q24."id"
+        __pgt_q23."id"
       ) IN (
         SELECT
-          __pgt_q26."k1"
-        FROM "__pgt_part_4" AS __pgt_q26
+          __pgt_q25."k1"
+        FROM "__pgt_part_3" AS __pgt_q25
       )
-  ) AS __pgt_q23
+  ) AS __pgt_q22
   WHERE
     (
-      __pgt_q23."id"
+      __pgt_q22."id"
     ) IS NOT NULL
-), "__pgt_part_6" AS MATERIALIZED (
+), "__pgt_part_5" AS MATERIALIZED (
   SELECT
-    AVG(__pgt_q38."amount") AS "agg"
-  FROM "__pgt_old_orders" AS __pgt_q38
+    AVG(__pgt_q37."amount") AS "agg"
+  FROM "__pgt_old_orders" AS __pgt_q37
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -204,10 +197,10 @@ FROM (
   SELECT
     1 AS "__pgt_w",
     __pgt_q2."id",
-    __pgt_q28."id_2",
-    __pgt_q28."customer",
-    __pgt_q28."amount",
-    __pgt_q28."agg"
+    __pgt_q27."id_2",
+    __pgt_q27."customer",
+    __pgt_q27."amount",
+    __pgt_q27."agg"
   FROM (
     SELECT
       __pgt_q3."id"
@@ -222,83 +215,83 @@ FROM (
       ) IN (
         SELECT
           __pgt_q5."k1"
-        FROM "__pgt_part_4" AS __pgt_q5
+        FROM "__pgt_part_3" AS __pgt_q5
       )
   ) AS __pgt_q2
   LEFT JOIN (
     SELECT
-      __pgt_q19."id_2",
-      __pgt_q19."customer",
-      __pgt_q19."amount",
-      __pgt_q27."agg"
+      __pgt_q18."id_2",
+      __pgt_q18."customer",
+      __pgt_q18."amount",
+      __pgt_q26."agg"
     FROM (
       SELECT
-        __pgt_q20."id_2",
-        __pgt_q20."customer",
-        __pgt_q20."amount"
+        __pgt_q19."id_2",
+        __pgt_q19."customer",
+        __pgt_q19."amount"
       FROM (
         SELECT
-          __pgt_q21."id" AS "id_2",
-          __pgt_q21."customer" AS "customer",
-          __pgt_q21."amount" AS "amount"
-        FROM "shop"."orders" AS __pgt_q21
-      ) AS __pgt_q20
+          __pgt_q20."id" AS "id_2",
+          __pgt_q20."customer" AS "customer",
+          __pgt_q20."amount" AS "amount"
+        FROM "shop"."orders" AS __pgt_q20
+      ) AS __pgt_q19
       WHERE
         (
-          __pgt_q20."customer"
+          __pgt_q19."customer"
         ) IN (
           SELECT
-            __pgt_q22."k1"
-          FROM "__pgt_part_5" AS __pgt_q22
+            __pgt_q21."k1"
+          FROM "__pgt_part_4" AS __pgt_q21
         )
-    ) AS __pgt_q19
-    CROSS JOIN "__pgt_part_2" AS __pgt_q27
+    ) AS __pgt_q18
+    CROSS JOIN "__pgt_part_1" AS __pgt_q26
     WHERE
       (
-        __pgt_q19."amount" > (
-          __pgt_q27."agg"
+        __pgt_q18."amount" > (
+          __pgt_q26."agg"
         )
       )
-  ) AS __pgt_q28
+  ) AS __pgt_q27
     ON (
-      __pgt_q28."customer" = __pgt_q2."id"
+      __pgt_q27."customer" = __pgt_q2."id"
     )
   UNION ALL
   SELECT
     -1 AS "__pgt_w",
-    __pgt_q29."id",
-    __pgt_q40."id_2",
-    __pgt_q40."customer",
-    __pgt_q40."amount",
-    __pgt_q40."agg"
+    __pgt_q28."id",
+    __pgt_q39."id_2",
+    __pgt_q39."customer",
+    __pgt_q39."amount",
+    __pgt_q39."agg"
   FROM (
     SELECT
-      __pgt_q30."id"
+      __pgt_q29."id"
     FROM (
       SELECT
-        __pgt_q31."id" AS "id"
-      FROM "shop"."customers" AS __pgt_q31
-    ) AS __pgt_q30
+        __pgt_q30."id" AS "id"
+      FROM "shop"."customers" AS __pgt_q30
+    ) AS __pgt_q29
     WHERE
       (
-        __pgt_q30."id"
+        __pgt_q29."id"
       ) IN (
         SELECT
-          __pgt_q32."k1"
-        FROM "__pgt_part_4" AS __pgt_q32
+          __pgt_q31."k1"
+        FROM "__pgt_part_3" AS __pgt_q31
       )
-  ) AS __pgt_q29
+  ) AS __pgt_q28
   LEFT JOIN (
     SELECT
-      __pgt_q33."id_2",
-      __pgt_q33."customer",
-      __pgt_q33."amount",
-      __pgt_q39."agg"
+      __pgt_q32."id_2",
+      __pgt_q32."customer",
+      __pgt_q32."amount",
+      __pgt_q38."agg"
     FROM (
       SELECT
-        __pgt_q37."id" AS "id_2",
-        __pgt_q37."customer" AS "customer",
-        __pgt_q37."amount" AS "amount"
+        __pgt_q36."id" AS "id_2",
+        __pgt_q36."customer" AS "customer",
+        __pgt_q36."amount" AS "amount"
       FROM (
         SELECT
           "id",
@@ -306,21 +299,18 @@ FROM (
           "amount"
         FROM "shop"."orders" AS t
         WHERE
-          NOT (
-            (
-              t."id"
-            ) IN (
-              SELECT
-                "id"
-              FROM "__pgt_window_orders"
-            )
+          NOT EXISTS(
+            SELECT
+            FROM "__pgt_window_orders" AS c
+            WHERE
+              c."id" = t."id"
           )
           AND (
             t."customer"
           ) IN (
             SELECT
-              __pgt_q36."k1"
-            FROM "__pgt_part_5" AS __pgt_q36
+              __pgt_q35."k1"
+            FROM "__pgt_part_4" AS __pgt_q35
           )
         UNION ALL
         SELECT
@@ -352,8 +342,8 @@ FROM (
                 t."customer"
               ) IN (
                 SELECT
-                  __pgt_q34."k1"
-                FROM "__pgt_part_5" AS __pgt_q34
+                  __pgt_q33."k1"
+                FROM "__pgt_part_4" AS __pgt_q33
               )
             UNION ALL
             SELECT
@@ -367,8 +357,8 @@ FROM (
                 c."customer"
               ) IN (
                 SELECT
-                  __pgt_q35."k1"
-                FROM "__pgt_part_5" AS __pgt_q35
+                  __pgt_q34."k1"
+                FROM "__pgt_part_4" AS __pgt_q34
               )
           ) AS s
           GROUP BY
@@ -378,17 +368,17 @@ FROM (
           HAVING
             SUM(s."__pgt_w") > 0
         ) AS u
-      ) AS __pgt_q37
-    ) AS __pgt_q33
-    CROSS JOIN "__pgt_part_6" AS __pgt_q39
+      ) AS __pgt_q36
+    ) AS __pgt_q32
+    CROSS JOIN "__pgt_part_5" AS __pgt_q38
     WHERE
       (
-        __pgt_q33."amount" > (
-          __pgt_q39."agg"
+        __pgt_q32."amount" > (
+          __pgt_q38."agg"
         )
       )
-  ) AS __pgt_q40
+  ) AS __pgt_q39
     ON (
-      __pgt_q40."customer" = __pgt_q29."id"
+      __pgt_q39."customer" = __pgt_q28."id"
     )
 ) AS __pgt_q1

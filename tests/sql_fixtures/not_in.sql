@@ -41,11 +41,6 @@ WITH "__pgt_window_customers" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS MATERIALIZED (
-  SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id"
-  FROM "__pgt_window_customers" AS __pgt_q2
 ), "__pgt_window_orders" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
@@ -66,31 +61,31 @@ WITH "__pgt_window_customers" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_2" AS MATERIALIZED (
+), "__pgt_part_1" AS MATERIALIZED (
   SELECT
     TRUE AS "k0"
-  FROM "__pgt_window_orders" AS __pgt_q8
-), "__pgt_delta_3" AS MATERIALIZED (
+  FROM "__pgt_window_orders" AS __pgt_q7
+), "__pgt_delta_2" AS MATERIALIZED (
   SELECT
-    __pgt_q4."__pgt_w",
-    __pgt_q4."id"
+    __pgt_q3."__pgt_w",
+    __pgt_q3."id"
   FROM (
     SELECT
       1 AS "__pgt_w",
-      __pgt_q5."id"
-    FROM "shop"."customers" AS __pgt_q5
+      __pgt_q4."id"
+    FROM "shop"."customers" AS __pgt_q4
     UNION ALL
     SELECT
-      -__pgt_q6."__pgt_w" AS "__pgt_w",
-      __pgt_q6."id"
-    FROM "__pgt_delta_1" AS __pgt_q6
-  ) AS __pgt_q4
+      -__pgt_q5."__pgt_w" AS "__pgt_w",
+      __pgt_q5."id"
+    FROM "__pgt_window_customers" AS __pgt_q5
+  ) AS __pgt_q3
   WHERE
     (
       EXISTS(
         SELECT
           1
-        FROM "__pgt_part_2" AS __pgt_q7
+        FROM "__pgt_part_1" AS __pgt_q6
       )
     )
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
@@ -150,13 +145,13 @@ SELECT
   __pgt_q1."id" AS "id"
 FROM (
   SELECT
-    __pgt_q3."__pgt_w",
-    __pgt_q3."id"
-  FROM "__pgt_delta_1" AS __pgt_q3
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id"
+  FROM "__pgt_window_customers" AS __pgt_q2
   WHERE
     (
       NOT (
-        __pgt_q3."id" IN (
+        __pgt_q2."id" IN (
           SELECT
             orders.customer
           FROM shop.orders
@@ -165,28 +160,28 @@ FROM (
     )
   UNION ALL
   SELECT
-    __pgt_q9."__pgt_w",
+    __pgt_q8."__pgt_w",
+    __pgt_q8."id"
+  FROM "__pgt_delta_2" AS __pgt_q8
+  WHERE
+    (
+      NOT (
+        __pgt_q8."id" IN (
+          SELECT
+            orders.customer
+          FROM shop.orders
+        )
+      )
+    )
+  UNION ALL
+  SELECT
+    -__pgt_q9."__pgt_w" AS "__pgt_w",
     __pgt_q9."id"
-  FROM "__pgt_delta_3" AS __pgt_q9
+  FROM "__pgt_delta_2" AS __pgt_q9
   WHERE
     (
       NOT (
         __pgt_q9."id" IN (
-          SELECT
-            orders.customer
-          FROM shop.orders
-        )
-      )
-    )
-  UNION ALL
-  SELECT
-    -__pgt_q10."__pgt_w" AS "__pgt_w",
-    __pgt_q10."id"
-  FROM "__pgt_delta_3" AS __pgt_q10
-  WHERE
-    (
-      NOT (
-        __pgt_q10."id" IN (
           SELECT
             orders.customer
           FROM "__pgt_old_orders" AS "orders"

@@ -40,12 +40,6 @@ WITH "__pgt_window_customers" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS MATERIALIZED (
-  SELECT
-    __pgt_q2."__pgt_w",
-    __pgt_q2."id" AS "id_2",
-    __pgt_q2."name"
-  FROM "__pgt_window_customers" AS __pgt_q2
 ), "__pgt_window_orders" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
@@ -66,62 +60,68 @@ WITH "__pgt_window_customers" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_2" AS MATERIALIZED (
+), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q9."customer" AS "k1"
-  FROM "__pgt_window_orders" AS __pgt_q9
+    __pgt_q8."customer" AS "k1"
+  FROM "__pgt_window_orders" AS __pgt_q8
   WHERE
     (
-      __pgt_q9."customer"
+      __pgt_q8."customer"
     ) IS NOT NULL
-), "__pgt_delta_3" AS MATERIALIZED (
+), "__pgt_delta_2" AS MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
-    __pgt_q5."id_2",
-    __pgt_q5."name"
+    __pgt_q4."id_2",
+    __pgt_q4."name"
   FROM (
     SELECT
-      __pgt_q6."id_2",
-      __pgt_q6."name"
+      __pgt_q5."id_2",
+      __pgt_q5."name"
     FROM (
       SELECT
-        __pgt_q7."id" AS "id_2",
-        __pgt_q7."name" AS "name"
-      FROM "shop"."customers" AS __pgt_q7
-    ) AS __pgt_q6
+        __pgt_q6."id" AS "id_2",
+        __pgt_q6."name" AS "name"
+      FROM "shop"."customers" AS __pgt_q6
+    ) AS __pgt_q5
     WHERE
       (
-        __pgt_q6."id_2"
+        __pgt_q5."id_2"
       ) IN (
         SELECT
-          __pgt_q8."k1"
-        FROM "__pgt_part_2" AS __pgt_q8
+          __pgt_q7."k1"
+        FROM "__pgt_part_1" AS __pgt_q7
       )
-  ) AS __pgt_q5
+  ) AS __pgt_q4
   UNION ALL
   SELECT
-    -__pgt_q10."__pgt_w" AS "__pgt_w",
-    __pgt_q10."id_2",
-    __pgt_q10."name"
+    -__pgt_q9."__pgt_w" AS "__pgt_w",
+    __pgt_q9."id_2",
+    __pgt_q9."name"
   FROM (
     SELECT
-      __pgt_q11."__pgt_w",
-      __pgt_q11."id_2",
-      __pgt_q11."name"
-    FROM "__pgt_delta_1" AS __pgt_q11
+      __pgt_q10."__pgt_w",
+      __pgt_q10."id_2",
+      __pgt_q10."name"
+    FROM (
+      SELECT
+        __pgt_q11."__pgt_w",
+        __pgt_q11."id" AS "id_2",
+        __pgt_q11."name"
+      FROM "__pgt_window_customers" AS __pgt_q11
+    ) AS __pgt_q10
     WHERE
       (
-        __pgt_q11."id_2"
+        __pgt_q10."id_2"
       ) IN (
         SELECT
           __pgt_q12."k1"
-        FROM "__pgt_part_2" AS __pgt_q12
+        FROM "__pgt_part_1" AS __pgt_q12
       )
-  ) AS __pgt_q10
-), "__pgt_part_4" AS MATERIALIZED (
+  ) AS __pgt_q9
+), "__pgt_part_3" AS MATERIALIZED (
   SELECT
     __pgt_q18."id_2" AS "k1"
-  FROM "__pgt_delta_3" AS __pgt_q18
+  FROM "__pgt_delta_2" AS __pgt_q18
   WHERE
     (
       __pgt_q18."id_2"
@@ -134,15 +134,15 @@ SELECT
   __pgt_q1."name" AS "name"
 FROM (
   SELECT
-    __pgt_q3."__pgt_w",
-    __pgt_q3."id_2",
-    __pgt_q3."name",
-    __pgt_q4."id",
-    __pgt_q4."customer"
-  FROM "__pgt_delta_1" AS __pgt_q3
-  LEFT JOIN "shop"."orders" AS __pgt_q4
+    __pgt_q2."__pgt_w",
+    __pgt_q2."id" AS "id_2",
+    __pgt_q2."name",
+    __pgt_q3."id",
+    __pgt_q3."customer"
+  FROM "__pgt_window_customers" AS __pgt_q2
+  LEFT JOIN "shop"."orders" AS __pgt_q3
     ON (
-      __pgt_q3."id_2" = __pgt_q4."customer"
+      __pgt_q2."id" = __pgt_q3."customer"
     )
   UNION ALL
   SELECT
@@ -151,7 +151,7 @@ FROM (
     __pgt_q13."name",
     __pgt_q14."id",
     __pgt_q14."customer"
-  FROM "__pgt_delta_3" AS __pgt_q13
+  FROM "__pgt_delta_2" AS __pgt_q13
   LEFT JOIN (
     SELECT
       __pgt_q15."id",
@@ -168,7 +168,7 @@ FROM (
       ) IN (
         SELECT
           __pgt_q17."k1"
-        FROM "__pgt_part_4" AS __pgt_q17
+        FROM "__pgt_part_3" AS __pgt_q17
       )
   ) AS __pgt_q14
     ON (
@@ -181,7 +181,7 @@ FROM (
     __pgt_q19."name",
     __pgt_q20."id",
     __pgt_q20."customer"
-  FROM "__pgt_delta_3" AS __pgt_q19
+  FROM "__pgt_delta_2" AS __pgt_q19
   LEFT JOIN (
     SELECT
       __pgt_q24."id" AS "id",
@@ -192,21 +192,18 @@ FROM (
         "customer"
       FROM "shop"."orders" AS t
       WHERE
-        NOT (
-          (
-            t."id"
-          ) IN (
-            SELECT
-              "id"
-            FROM "__pgt_window_orders"
-          )
+        NOT EXISTS(
+          SELECT
+          FROM "__pgt_window_orders" AS c
+          WHERE
+            c."id" = t."id"
         )
         AND (
           t."customer"
         ) IN (
           SELECT
             __pgt_q23."k1"
-          FROM "__pgt_part_4" AS __pgt_q23
+          FROM "__pgt_part_3" AS __pgt_q23
         )
       UNION ALL
       SELECT
@@ -236,7 +233,7 @@ FROM (
             ) IN (
               SELECT
                 __pgt_q21."k1"
-              FROM "__pgt_part_4" AS __pgt_q21
+              FROM "__pgt_part_3" AS __pgt_q21
             )
           UNION ALL
           SELECT
@@ -250,7 +247,7 @@ FROM (
             ) IN (
               SELECT
                 __pgt_q22."k1"
-              FROM "__pgt_part_4" AS __pgt_q22
+              FROM "__pgt_part_3" AS __pgt_q22
             )
         ) AS s
         GROUP BY

@@ -39,16 +39,10 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS MATERIALIZED (
+), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q3."__pgt_w",
-    __pgt_q3."id",
-    __pgt_q3."amount"
-  FROM "__pgt_window_orders" AS __pgt_q3
-), "__pgt_part_2" AS MATERIALIZED (
-  SELECT
-    AVG(__pgt_q5."amount") AS "agg"
-  FROM "shop"."orders" AS __pgt_q5
+    AVG(__pgt_q4."amount") AS "agg"
+  FROM "shop"."orders" AS __pgt_q4
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -100,24 +94,24 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     HAVING
       SUM(s."__pgt_w") > 0
   ) AS u
-), "__pgt_delta_3" AS MATERIALIZED (
+), "__pgt_delta_2" AS MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
-    __pgt_q8."agg"
+    __pgt_q7."agg"
   FROM (
     SELECT
-      AVG(__pgt_q9."amount") AS "agg"
-    FROM "shop"."orders" AS __pgt_q9
-  ) AS __pgt_q8
+      AVG(__pgt_q8."amount") AS "agg"
+    FROM "shop"."orders" AS __pgt_q8
+  ) AS __pgt_q7
   UNION ALL
   SELECT
     -1 AS "__pgt_w",
-    __pgt_q10."agg"
+    __pgt_q9."agg"
   FROM (
     SELECT
-      AVG(__pgt_q11."amount") AS "agg"
-    FROM "__pgt_old_orders" AS __pgt_q11
-  ) AS __pgt_q10
+      AVG(__pgt_q10."amount") AS "agg"
+    FROM "__pgt_old_orders" AS __pgt_q10
+  ) AS __pgt_q9
 )
 SELECT
   __pgt_q1."__pgt_w",
@@ -134,27 +128,27 @@ FROM (
     ) AS "above"
   FROM (
     SELECT
-      __pgt_q4."__pgt_w",
-      __pgt_q4."id",
-      __pgt_q4."amount",
-      __pgt_q6."agg"
-    FROM "__pgt_delta_1" AS __pgt_q4
-    CROSS JOIN "__pgt_part_2" AS __pgt_q6
+      __pgt_q3."__pgt_w",
+      __pgt_q3."id",
+      __pgt_q3."amount",
+      __pgt_q5."agg"
+    FROM "__pgt_window_orders" AS __pgt_q3
+    CROSS JOIN "__pgt_part_1" AS __pgt_q5
     UNION ALL
     SELECT
-      __pgt_q12."__pgt_w",
-      __pgt_q7."id",
-      __pgt_q7."amount",
-      __pgt_q12."agg"
-    FROM "shop"."orders" AS __pgt_q7
-    CROSS JOIN "__pgt_delta_3" AS __pgt_q12
+      __pgt_q11."__pgt_w",
+      __pgt_q6."id",
+      __pgt_q6."amount",
+      __pgt_q11."agg"
+    FROM "shop"."orders" AS __pgt_q6
+    CROSS JOIN "__pgt_delta_2" AS __pgt_q11
     UNION ALL
     SELECT
-      -__pgt_q13."__pgt_w" * __pgt_q14."__pgt_w" AS "__pgt_w",
-      __pgt_q13."id",
-      __pgt_q13."amount",
-      __pgt_q14."agg"
-    FROM "__pgt_delta_1" AS __pgt_q13
-    CROSS JOIN "__pgt_delta_3" AS __pgt_q14
+      -__pgt_q12."__pgt_w" * __pgt_q13."__pgt_w" AS "__pgt_w",
+      __pgt_q12."id",
+      __pgt_q12."amount",
+      __pgt_q13."agg"
+    FROM "__pgt_window_orders" AS __pgt_q12
+    CROSS JOIN "__pgt_delta_2" AS __pgt_q13
   ) AS __pgt_q2
 ) AS __pgt_q1

@@ -38,18 +38,13 @@ WITH "__pgt_window_customers" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS MATERIALIZED (
+), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q3."__pgt_w",
-    __pgt_q3."id"
-  FROM "__pgt_window_customers" AS __pgt_q3
-), "__pgt_part_2" AS MATERIALIZED (
-  SELECT
-    __pgt_q10."id" AS "k1"
-  FROM "__pgt_delta_1" AS __pgt_q10
+    __pgt_q9."id" AS "k1"
+  FROM "__pgt_window_customers" AS __pgt_q9
   WHERE
     (
-      __pgt_q10."id"
+      __pgt_q9."id"
     ) IS NOT NULL
 ), "__pgt_window_orders" AS NOT MATERIALIZED (
   SELECT
@@ -71,57 +66,62 @@ WITH "__pgt_window_customers" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_part_3" AS MATERIALIZED (
+), "__pgt_part_2" AS MATERIALIZED (
   SELECT
-    __pgt_q15."customer" AS "k1"
-  FROM "__pgt_window_orders" AS __pgt_q15
+    __pgt_q14."customer" AS "k1"
+  FROM "__pgt_window_orders" AS __pgt_q14
   WHERE
     (
-      __pgt_q15."customer"
+      __pgt_q14."customer"
     ) IS NOT NULL
-), "__pgt_delta_4" AS MATERIALIZED (
+), "__pgt_delta_3" AS MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
-    __pgt_q11."id"
+    __pgt_q10."id"
   FROM (
     SELECT
-      __pgt_q12."id"
+      __pgt_q11."id"
     FROM (
       SELECT
-        __pgt_q13."id" AS "id"
-      FROM "shop"."customers" AS __pgt_q13
-    ) AS __pgt_q12
+        __pgt_q12."id" AS "id"
+      FROM "shop"."customers" AS __pgt_q12
+    ) AS __pgt_q11
     WHERE
       (
-        __pgt_q12."id"
+        __pgt_q11."id"
       ) IN (
         SELECT
-          __pgt_q14."k1"
-        FROM "__pgt_part_3" AS __pgt_q14
+          __pgt_q13."k1"
+        FROM "__pgt_part_2" AS __pgt_q13
       )
-  ) AS __pgt_q11
+  ) AS __pgt_q10
   UNION ALL
   SELECT
-    -__pgt_q16."__pgt_w" AS "__pgt_w",
-    __pgt_q16."id"
+    -__pgt_q15."__pgt_w" AS "__pgt_w",
+    __pgt_q15."id"
   FROM (
     SELECT
-      __pgt_q17."__pgt_w",
-      __pgt_q17."id"
-    FROM "__pgt_delta_1" AS __pgt_q17
+      __pgt_q16."__pgt_w",
+      __pgt_q16."id"
+    FROM (
+      SELECT
+        __pgt_q17."__pgt_w",
+        __pgt_q17."id"
+      FROM "__pgt_window_customers" AS __pgt_q17
+    ) AS __pgt_q16
     WHERE
       (
-        __pgt_q17."id"
+        __pgt_q16."id"
       ) IN (
         SELECT
           __pgt_q18."k1"
-        FROM "__pgt_part_3" AS __pgt_q18
+        FROM "__pgt_part_2" AS __pgt_q18
       )
-  ) AS __pgt_q16
-), "__pgt_part_5" AS MATERIALIZED (
+  ) AS __pgt_q15
+), "__pgt_part_4" AS MATERIALIZED (
   SELECT
     __pgt_q25."id" AS "k1"
-  FROM "__pgt_delta_4" AS __pgt_q25
+  FROM "__pgt_delta_3" AS __pgt_q25
   WHERE
     (
       __pgt_q25."id"
@@ -140,39 +140,39 @@ FROM (
     ) AS "n"
   FROM (
     SELECT
-      __pgt_q4."__pgt_w",
-      __pgt_q4."id",
-      __pgt_q5."tie",
-      __pgt_q5."agg"
-    FROM "__pgt_delta_1" AS __pgt_q4
+      __pgt_q3."__pgt_w",
+      __pgt_q3."id",
+      __pgt_q4."tie",
+      __pgt_q4."agg"
+    FROM "__pgt_window_customers" AS __pgt_q3
     LEFT JOIN (
       SELECT
-        __pgt_q6."customer" AS "tie",
+        __pgt_q5."customer" AS "tie",
         COUNT(*) AS "agg"
       FROM (
         SELECT
-          __pgt_q7."id_2",
-          __pgt_q7."customer"
+          __pgt_q6."id_2",
+          __pgt_q6."customer"
         FROM (
           SELECT
-            __pgt_q8."id" AS "id_2",
-            __pgt_q8."customer" AS "customer"
-          FROM "shop"."orders" AS __pgt_q8
-        ) AS __pgt_q7
+            __pgt_q7."id" AS "id_2",
+            __pgt_q7."customer" AS "customer"
+          FROM "shop"."orders" AS __pgt_q7
+        ) AS __pgt_q6
         WHERE
           (
-            __pgt_q7."customer"
+            __pgt_q6."customer"
           ) IN (
             SELECT
-              __pgt_q9."k1"
-            FROM "__pgt_part_2" AS __pgt_q9
+              __pgt_q8."k1"
+            FROM "__pgt_part_1" AS __pgt_q8
           )
-      ) AS __pgt_q6
+      ) AS __pgt_q5
       GROUP BY
-        __pgt_q6."customer"
-    ) AS __pgt_q5
+        __pgt_q5."customer"
+    ) AS __pgt_q4
       ON (
-        __pgt_q4."id" = __pgt_q5."tie"
+        __pgt_q3."id" = __pgt_q4."tie"
       )
     UNION ALL
     SELECT
@@ -180,7 +180,7 @@ FROM (
       __pgt_q19."id",
       __pgt_q20."tie",
       __pgt_q20."agg"
-    FROM "__pgt_delta_4" AS __pgt_q19
+    FROM "__pgt_delta_3" AS __pgt_q19
     LEFT JOIN (
       SELECT
         __pgt_q21."customer" AS "tie",
@@ -201,7 +201,7 @@ FROM (
           ) IN (
             SELECT
               __pgt_q24."k1"
-            FROM "__pgt_part_5" AS __pgt_q24
+            FROM "__pgt_part_4" AS __pgt_q24
           )
       ) AS __pgt_q21
       GROUP BY
@@ -216,7 +216,7 @@ FROM (
       __pgt_q26."id",
       __pgt_q27."tie",
       __pgt_q27."agg"
-    FROM "__pgt_delta_4" AS __pgt_q26
+    FROM "__pgt_delta_3" AS __pgt_q26
     LEFT JOIN (
       SELECT
         __pgt_q28."customer" AS "tie",
@@ -231,21 +231,18 @@ FROM (
             "customer"
           FROM "shop"."orders" AS t
           WHERE
-            NOT (
-              (
-                t."id"
-              ) IN (
-                SELECT
-                  "id"
-                FROM "__pgt_window_orders"
-              )
+            NOT EXISTS(
+              SELECT
+              FROM "__pgt_window_orders" AS c
+              WHERE
+                c."id" = t."id"
             )
             AND (
               t."customer"
             ) IN (
               SELECT
                 __pgt_q31."k1"
-              FROM "__pgt_part_5" AS __pgt_q31
+              FROM "__pgt_part_4" AS __pgt_q31
             )
           UNION ALL
           SELECT
@@ -275,7 +272,7 @@ FROM (
                 ) IN (
                   SELECT
                     __pgt_q29."k1"
-                  FROM "__pgt_part_5" AS __pgt_q29
+                  FROM "__pgt_part_4" AS __pgt_q29
                 )
               UNION ALL
               SELECT
@@ -289,7 +286,7 @@ FROM (
                 ) IN (
                   SELECT
                     __pgt_q30."k1"
-                  FROM "__pgt_part_5" AS __pgt_q30
+                  FROM "__pgt_part_4" AS __pgt_q30
                 )
             ) AS s
             GROUP BY

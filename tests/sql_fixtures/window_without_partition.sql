@@ -39,20 +39,14 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     action IN ('U', 'D')
     AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
     AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-), "__pgt_delta_1" AS MATERIALIZED (
+), "__pgt_part_1" AS MATERIALIZED (
   SELECT
-    __pgt_q4."__pgt_w",
-    __pgt_q4."id",
-    __pgt_q4."amount"
+    TRUE AS "k0"
   FROM "__pgt_window_orders" AS __pgt_q4
 ), "__pgt_part_2" AS MATERIALIZED (
   SELECT
     TRUE AS "k0"
-  FROM "__pgt_delta_1" AS __pgt_q5
-), "__pgt_part_3" AS MATERIALIZED (
-  SELECT
-    TRUE AS "k0"
-  FROM "__pgt_delta_1" AS __pgt_q8
+  FROM "__pgt_window_orders" AS __pgt_q7
 )
 SELECT
   1 AS "__pgt_w",
@@ -70,20 +64,20 @@ WHERE
     EXISTS(
       SELECT
         1
-      FROM "__pgt_part_2" AS __pgt_q3
+      FROM "__pgt_part_1" AS __pgt_q3
     )
   )
 UNION ALL
 SELECT
   -1 AS "__pgt_w",
-  __pgt_q6."id",
-  __pgt_q6."r"
-FROM "shop"."st_0" AS __pgt_q6
+  __pgt_q5."id",
+  __pgt_q5."r"
+FROM "shop"."st_0" AS __pgt_q5
 WHERE
   (
     EXISTS(
       SELECT
         1
-      FROM "__pgt_part_3" AS __pgt_q7
+      FROM "__pgt_part_2" AS __pgt_q6
     )
   )

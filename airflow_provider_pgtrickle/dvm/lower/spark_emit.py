@@ -24,6 +24,7 @@ class SparkEmitter(Emitter):
     """The nodes' own SELECTs, with Spark's spelling of names and expressions."""
 
     weight = quote(WEIGHT)
+    has_indexes = False
 
     def __init__(self, leaves: Mapping[int, str], closed: Mapping[int, exp.Expr], prefix: str) -> None:
         super().__init__(None, {}, {})  # type: ignore[arg-type]

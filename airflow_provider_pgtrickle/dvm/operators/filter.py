@@ -34,6 +34,10 @@ class Filter(Dependent):
     def heavy(self) -> bool:
         return self.child.heavy or bool(self.parts)
 
+    @property
+    def in_place(self) -> bool:
+        return self.child.in_place and not self.parts
+
     def restrict(self, keys: Keys) -> Node:
         return replace(self, child=self.child.restrict(keys))
 

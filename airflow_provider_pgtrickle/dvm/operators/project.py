@@ -56,6 +56,10 @@ class Project(Dependent):
     def heavy(self) -> bool:
         return self.child.heavy or bool(self.parts)
 
+    @property
+    def in_place(self) -> bool:
+        return self.child.in_place and not self.parts
+
     def restrict(self, keys: Keys) -> Node:
         origins = {out: plain_column(x) for out, x in self.items}
         mapped = keys.mapped({out: origin for out, origin in origins.items() if origin is not None})

@@ -40,6 +40,10 @@ class Scan(Node):
         keys = [k for k in (self.source.primary_key, *self.source.unique_keys) if k]
         return frozenset(frozenset(names[o] for o in k) for k in keys if all(o in names for o in k))
 
+    @property
+    def heavy(self) -> bool:
+        return self.is_old
+
     def delta(self, d: Differ) -> Node:
         return DeltaScan(self)
 
@@ -94,6 +98,10 @@ class DeltaScan(Node):
 
     @property
     def weighted(self) -> bool:
+        return True
+
+    @property
+    def in_place(self) -> bool:
         return True
 
     def rows(self, e: Emitter) -> Rows:

@@ -13,9 +13,11 @@ from sqlglot import exp
 from airflow_provider_pgtrickle.dvm.differ import Differ, expression_keys
 from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.expressions import columns_of, conjuncts, equality, plain_column
-from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node, walk
 from airflow_provider_pgtrickle.dvm.operators.dependent import Touched
 from airflow_provider_pgtrickle.dvm.operators.keys import DistinctKeys
+from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.dvm.operators.weigh import Weigh
 from airflow_provider_pgtrickle.dvm.rows import Rows
@@ -67,8 +69,7 @@ class SemiJoin(Node):
         if change_left is not None:
             right = self.right
             if d.narrow_all or right.heavy:
-                pairs = [(plain_column(far), near) for near, far in self.ties]
-                keys = expression_keys(change_left, [(str(n), x) for n, x in pairs if n is not None])
+                keys = self._met(change_left)
                 right = right.restrict(keys) if keys else right
             terms.append(replace(self, left=change_left, right=right))
         if change_right is not None:
@@ -91,10 +92,10 @@ class SemiJoin(Node):
             rows = d.before(self.left, left_keys)
         else:
             rows = Touched(d.before(self.left, None), ((keys, tuple((near, k) for near, _, k in named)),))
-        on_right = tuple((str(plain_column(far)), k) for _, far, k in named if plain_column(far))
-        if on_right:
-            right_keys = Keys(keys, on_right, null_matches=False)
-            new, old = new.restrict(right_keys), old.restrict(right_keys)
+        # They are few where the left side is choosy.
+        met = self._met(rows)
+        if met is not None:
+            new, old = new.restrict(met), old.restrict(met)
         return rows, new, old
 
     def restrict(self, keys: Keys) -> Node:
@@ -103,15 +104,40 @@ class SemiJoin(Node):
             names = plain_column(near), plain_column(far)
             if None not in names:
                 equal[str(names[0])] = str(names[1])
-        over_right = keys.mapped(equal)
-        right = self.right.restrict(replace(over_right, null_matches=False)) if over_right else self.right
-        return replace(self, left=self.left.restrict(keys), right=right)
+        left, over_right = self.left.restrict(keys), keys.mapped(equal)
+        if over_right is not None:
+            over_right = replace(over_right, null_matches=False)
+        elif self.right.heavy:
+            over_right = self._met(left)
+        return replace(self, left=left, right=self.right.restrict(over_right) if over_right else self.right)
+
+    def _met(self, left: Node) -> Keys | None:
+        """Of the right side, what rows of the left can match."""
+        return expression_keys(left, [(str(plain_column(far)), near) for near, far in self.ties if plain_column(far)])
 
     def rows(self, e: Emitter) -> Rows:
-        left, right = e.rows(self.left), e.rows(self.right)
+        left, right = e.rows(self.left), self._right_rows(e)
         matched = right.that(f"({e.expression(self.condition, {**left.places, **right.places})})")
         exists = "EXISTS" if self.kind == "SEMI" else "NOT EXISTS"
         return left.that(f"{exists} (SELECT 1 {matched.clauses})")
 
+    def _right_rows(self, e: Emitter) -> Rows:
+        """Tables are looked up by the ties: keys would be one more condition, by which PostgreSQL expects fewer rows
+        than come. Old rows it can't look up, and would compute anew for each left row where it expects one."""
+        if not e.has_indexes:
+            return e.rows(self.right)
+        is_old = any(isinstance(n, Scan) and n.is_old for n in walk(self.right))
+        return e.apart(self.right) if is_old else e.rows(_without_hints(self.right, e))
+
     def label(self) -> str:
         return f"{self.kind.title()}Join on {self.condition.sql('postgres')}"
+
+
+def _without_hints(node: Node, e: Emitter) -> Node:
+    """The same with no hint left where PostgreSQL's planner gets to the table by itself."""
+    if node.heavy or node.shared:
+        return node
+    if isinstance(node, Restrict):
+        scan = node.child
+        return scan if not node.exact and isinstance(scan, Scan) and e.is_table(scan.source, scan.is_old) else node
+    return node.with_inputs([_without_hints(i, e) for i in node.inputs])

@@ -178,7 +178,7 @@ class MergeAdd(Sink):
         keys = keys_from(touched, self._shape.group) if self._shape.group else None
         if keys is None:
             return if_changed(self._state, touched)
-        return Restrict(self._state.restrict(keys), keys)
+        return Restrict(if_changed(self._state.restrict(keys), touched), keys)
 
     def _stored_form(self, rows: Node) -> Node:
         """Rows of the state as rows of the storage."""
