@@ -39,7 +39,9 @@ def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, qu
         lock_declarations(conn)
         _refuse_taken(conn, name)
         whole = define(conn, query, options.refresh_mode)
-        definition = parts.in_parts(conn, name, whole, options.refresh_mode) if settings.keep_parts else whole
+        parts.refuse_reading(conn, whole)
+        owner = parts.Owner(name, options.refresh_mode)
+        definition = parts.in_parts(conn, owner, whole) if settings.keep_parts else whole
         created = establish(conn, name, definition, options)
         parts.belong(conn, created)
         return Created(created, definition.notices + options.notices)

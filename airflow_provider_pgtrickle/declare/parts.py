@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import psycopg
 
@@ -33,16 +33,23 @@ from airflow_provider_pgtrickle.names import QualifiedName
 _ADDED, _REPLACED = "merge by adding", "replace by key"
 
 
-def in_parts(conn: psycopg.Connection, owner: QualifiedName, whole: Definition, refresh_mode: str) -> Definition:
-    """The definition over parts, which are made where they are not there; the same one where there is none to make.
+@dataclass(frozen=True)
+class Owner:
+    """Whose parts they are, or will be."""
 
-    `belong` has to be told whose they are.
-    """
-    if refresh_mode == "FULL" or whole.refusal is not None:
+    name: QualifiedName
+    refresh_mode: str
+    id: int | None = None
+    """None before it is there; `belong` says it then."""
+
+
+def in_parts(conn: psycopg.Connection, owner: Owner, whole: Definition) -> Definition:
+    """The definition over parts, which are made where they are not there; the same one where there is none to make."""
+    if owner.refresh_mode == "FULL" or whole.refusal is not None:
         return whole
     current = whole
     while True:
-        found = next(filter(None, (_over(conn, owner, current, s, refresh_mode) for s in _splits(current))), None)
+        found = next(filter(None, (_over(conn, owner, current, split) for split in _splits(current))), None)
         if found is None:
             break
         current = found
@@ -81,6 +88,18 @@ def refuse_part(conn: psycopg.Connection, table: StreamTable) -> None:
         )
 
 
+def refuse_reading(conn: psycopg.Connection, definition: Definition) -> None:
+    """A part goes when its owner has no more use for it."""
+    sources = [source.pgt_id for source in definition.probe.sources if source.pgt_id is not None]
+    for source in records.by_ids(conn, sources).values():
+        if source.is_hidden:
+            owner = records.by_ids(conn, [source.part_of or 0]).get(source.part_of or 0)
+            raise UsageError(
+                f"{source.qualified} is a part of {owner.qualified if owner else 'a stream table'}, and for it alone",
+                remedy="Declare its query as a stream table of your own, and read that.",
+            )
+
+
 def without_parts(conn: psycopg.Connection, dependencies: Iterable[Dependency]) -> tuple[Dependency, ...]:
     """What of these is not a part."""
     found = list(dependencies)
@@ -93,22 +112,24 @@ def _splits(definition: Definition) -> Iterable[dvm.Split]:
     return dvm.splits(definition.probe.canonical, definition.probe.schema)
 
 
-def _over(
-    conn: psycopg.Connection, owner: QualifiedName, current: Definition, split: dvm.Split, refresh_mode: str
-) -> Definition | None:
+def _over(conn: psycopg.Connection, owner: Owner, current: Definition, split: dvm.Split) -> Definition | None:
     """The definition over one more part; None, and nothing done, where that doesn't work."""
     try:
         with conn.transaction():
             part = define(conn, split.part, "AUTO")
             if not _is_worth_keeping(part):
                 raise _InOnePiece
-            name = _name(owner, part)
-            _make(conn, name, part)
-            rest = define(conn, split.outer(name.schema, name.name), refresh_mode)
+            name = _name(owner.name, part)
+            _make(conn, name, part, owner.id)
+            rest = define(conn, split.outer(name.schema, name.name), owner.refresh_mode)
             if rest.refusal is not None or rest.probe.columns != current.probe.columns:
                 raise _InOnePiece
             return rest
-    except (PgTrickleError, _InOnePiece):
+    except _InOnePiece:
+        return None
+    except PgTrickleError as error:
+        if not error.permanent:
+            raise
         return None
 
 
@@ -122,15 +143,18 @@ def _is_worth_keeping(part: Definition) -> bool:
     return part.view.sink == _ADDED or (part.view.sink == _REPLACED and bool(part.view.identity))
 
 
-def _make(conn: psycopg.Connection, name: QualifiedName, part: Definition) -> None:
+def _make(conn: psycopg.Connection, name: QualifiedName, part: Definition, owner: int | None) -> None:
     there = records.find(conn, name)
-    if there is not None and there.is_hidden and there.relid != oid(conn, name):
+    if there is not None and not (there.is_hidden and there.part_of in (None, owner)):
+        # Some other one had the owner's name before, or has taken the part's.
+        raise _InOnePiece
+    if there is not None and there.relid != oid(conn, name):
         erase(conn, there)  # Its table was dropped, or came out of a dump.
         there = None
     if there is None:
         establish(conn, name, part, Options(), is_hidden=True)
         keep_private(conn, name)
-    elif not there.is_hidden or there.defining_query != part.probe.canonical or there.storage != _stored(part):
+    elif there.defining_query != part.probe.canonical or there.storage != _stored(part):
         raise _InOnePiece
 
 

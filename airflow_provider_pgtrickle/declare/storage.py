@@ -72,7 +72,8 @@ def _define(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
     whole = _declared(conn, stream_table)
     if stream_table.is_hidden or not settings.keep_parts:
         return whole
-    return parts.in_parts(conn, stream_table.qualified, whole, stream_table.refresh_mode)
+    owner = parts.Owner(stream_table.qualified, stream_table.refresh_mode, stream_table.id)
+    return parts.in_parts(conn, owner, whole)
 
 
 def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition:

@@ -286,3 +286,9 @@ def test_nobody_else_may_read_a_part(pt, conn):
     pt.refresh_stream_table("spread")
     granted = "SELECT count(*) FROM information_schema.table_privileges WHERE grantee = 'PUBLIC' AND table_name = %s"
     assert [conn.execute(granted, [name]).fetchone()[0] for name in ("spread", _parts(conn)[0])] == [1, 0]
+
+
+def test_nobody_declares_a_stream_table_over_a_part(pt, conn):
+    pt.create_stream_table("spread", SPREAD, schedule="5m")
+    with pytest.raises(UsageError, match=r"is a part of public\.spread, and for it alone"):
+        pt.create_stream_table("other", f"SELECT k1, a1 FROM {_parts(conn)[0]}", schedule="5m")
