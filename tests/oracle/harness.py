@@ -24,7 +24,6 @@ from airflow_provider_pgtrickle.dvm.types import base_type
 from tests.oracle.arena import Case
 from tests.oracle.declare import Declared, declare
 
-
 #: Recursions in recursions yield millions of rows from five, and nothing that five thousand don't.
 _MOST_ROWS = 100_000
 
