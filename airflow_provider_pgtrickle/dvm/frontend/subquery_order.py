@@ -44,9 +44,12 @@ def _order_windows(builder: Builder, select: exp.Select) -> None:
     windows = [w for w in select.find_all(exp.Window) if w.parent_select is select and depends_on_ties(w)]
     breakers = row_breakers(builder, select) if windows else None
     for window in windows:
-        if breakers is None or not may_be_finer(window):
+        missing = None if breakers is None else unordered(breakers, window)
+        if missing == []:
+            continue  # No rows tie.
+        if missing is None or not may_be_finer(window):
             raise Refused(Reason.AMBIGUOUS_ORDER, window.sql("postgres"), "Add a unique column to its ORDER BY.")
-        window.replace(made_finer(window, unordered(breakers, window)))
+        window.replace(made_finer(window, missing))
 
 
 def _order_elements(query: exp.Expr) -> None:
