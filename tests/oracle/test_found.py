@@ -294,7 +294,6 @@ def test_a_window_over_the_groups_that_reads_like_their_aggregate(new_case: NewC
 @pytest.mark.parametrize("call", ["last_value(i.a)", "array_agg(i.b)", "nth_value(i.b, 2)"])
 def test_no_rows_tie_in_a_window_of_a_subquery_that_is_ordered_by_a_key(new_case: NewCase, call: str) -> None:
     with new_case(*TABLE) as case:
-        elements = (
-            f"SELECT w.v::text FROM (SELECT i.b, {call} OVER (ORDER BY i.a, i.b) AS v FROM t i) w WHERE w.b = o.b"
-        )
+        windowed = f"SELECT i.b, {call} OVER (ORDER BY i.a, i.b) AS v FROM t i"
+        elements = f"SELECT w.v::text FROM ({windowed}) w WHERE w.b = o.b ORDER BY w.v::text"
         maintain(case, f"SELECT o.a, ARRAY({elements}) AS c FROM t o", *CYCLES)
