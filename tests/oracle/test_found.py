@@ -297,3 +297,10 @@ def test_no_rows_tie_in_a_window_of_a_subquery_that_is_ordered_by_a_key(new_case
         windowed = f"SELECT i.b, {call} OVER (ORDER BY i.a, i.b) AS v FROM t i"
         elements = f"SELECT w.v::text FROM ({windowed}) w WHERE w.b = o.b ORDER BY w.v::text"
         maintain(case, f"SELECT o.a, ARRAY({elements}) AS c FROM t o", *CYCLES)
+
+
+def test_the_null_of_a_rollup_takes_no_order_from_a_subquery(new_case: NewCase) -> None:
+    with new_case(*TABLE) as case:
+        first = "SELECT i.b FROM t i WHERE i.a >= o.a ORDER BY i.a, i.b LIMIT 1"
+        rows = f"SELECT o.a, n.b FROM t o CROSS JOIN LATERAL ({first}) n"
+        maintain(case, f"SELECT b, count(*) AS c, grouping(b) AS g FROM ({rows}) r GROUP BY ROLLUP (b)", *CYCLES)

@@ -23,7 +23,7 @@ def drop_order(query: exp.Query, schema: Schema) -> exp.Query:
         if not node.args.get("order") or isinstance(node.parent, exp.Array):
             continue  # ARRAY(SELECT … ORDER BY …): here the order is the value
         for call in (c for reader in _readers(node) for c in _calls(reader)):
-            if is_order_sensitive(call):
+            if is_order_sensitive(call) and not _takes_no_rows(call):
                 raise Refused(
                     Reason.AMBIGUOUS_ORDER,
                     f"{call.sql('postgres')} takes its order from a subquery",
@@ -45,6 +45,11 @@ def _readers(query: exp.Expr) -> Iterator[exp.Expr]:
         elif isinstance(node, (exp.Subquery, exp.Exists)) and not isinstance(node.parent, _FROM):
             return
         node = node.parent
+
+
+def _takes_no_rows(call: exp.Expr) -> bool:
+    """Such is the NULL of an expression's type, which `grouping_sets` writes."""
+    return isinstance(call.parent, exp.Filter) and call.parent.expression.this == exp.false()
 
 
 def _calls(select: exp.Expr) -> Iterator[exp.Expr]:
