@@ -292,3 +292,17 @@ def test_nobody_declares_a_stream_table_over_a_part(pt, conn):
     pt.create_stream_table("spread", SPREAD, schedule="5m")
     with pytest.raises(UsageError, match=r"is a part of public\.spread, and for it alone"):
         pt.create_stream_table("other", f"SELECT k1, a1 FROM {_parts(conn)[0]}", schedule="5m")
+
+
+def test_parts_of_tables_that_read_each_other_are_filled_together(pt, conn):
+    ranks = "SELECT customer_id, rank() OVER (ORDER BY count(*) DESC) AS place FROM orders GROUP BY customer_id"
+    ties = "SELECT place, n, rank() OVER (ORDER BY n) AS r FROM (SELECT place, count(*) AS n FROM ranks GROUP BY 1) x"
+    pt.create_stream_table("ranks", ranks, initialize=False)
+    pt.create_stream_table("ties", f"SELECT n, sum(place) AS s FROM ({ties}) y GROUP BY n", initialize=False)
+    for change in ("SELECT", *CHANGES):
+        conn.execute(change)
+        pt.refresh(["ties", "ranks"])
+        assert difference(conn, "ranks", ranks) == 0
+        assert difference(conn, "ties", f"SELECT n, sum(place) AS s FROM ({ties}) y GROUP BY n") == 0
+    assert len(_parts(conn)) == 2
+    assert pt.history("ties")[0]["action"] in ("DIFFERENTIAL", "NO_DATA")
