@@ -23,7 +23,7 @@ from airflow_provider_pgtrickle.dvm.schema import Schema
 
 #: The clauses of a block that its part takes along; HAVING is about groups, and stays.
 _WITHIN = ("from_", "joins", "laterals", "where", "group")
-_SETS = ("grouping_sets", "cube", "rollup", "totals", "all")
+_SETS = (exp.GroupingSets, exp.Cube, exp.Rollup)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _halve(query: exp.Query, block: exp.Select, schema: Schema) -> Split | None:
     """None where the block reads more than tables, or says what can't be said over its groups alone."""
     group = block.args.get("group")
     keys = list(group.expressions) if group else []
-    if (group and any(group.args.get(kind) for kind in _SETS)) or any(isinstance(k, exp.Literal) for k in keys):
+    if group and (group.find(*_SETS) or any(isinstance(key, exp.Literal) for key in keys)):
         return None
     if block.find(exp.Collate):
         return None  # A column of the part would not insist on it as the expression does.
