@@ -65,11 +65,12 @@ def shop(dsn: str) -> Iterator[psycopg.Connection]:
 
 
 def actions(shop: psycopg.Connection) -> dict[str, str]:
-    """The last refresh of each table."""
+    """The last refresh of each table; parts have theirs with their owner's."""
     return dict(
         shop.execute(
             "SELECT DISTINCT ON (pgt_name) pgt_name, action FROM pgtrickle.pgt_refresh_history "
             "JOIN pgtrickle.pgt_stream_tables USING (pgt_id) WHERE pgt_refresh_history.status = 'COMPLETED' "
+            "AND NOT is_hidden "
             "ORDER BY pgt_name, refresh_id DESC"
         ).fetchall()
     )
@@ -190,7 +191,8 @@ def test_every_task_of_every_example_under_tasks_test(
     """It exits with 0 even where the task failed, so the database is asked."""
     bag = DagBag(str(ROOT / "dags"), bundle_path=ROOT / "dags", bundle_name="examples")
     for dag_id, dag in sorted(bag.dags.items()):
-        tasks = [task.task_id for task in dag.topological_sort()]
+        # A mapped task has no instance without its upstream's answer, which `tasks test` doesn't keep for it.
+        tasks = [task.task_id for task in dag.topological_sort() if not task.is_mapped]
         command = [sys.executable, "-c", TASKS_TEST, dag_id, *tasks]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=ROOT)
         assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
