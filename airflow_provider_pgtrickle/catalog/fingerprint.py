@@ -76,14 +76,15 @@ def fingerprint(conn: Connection, subject: Probe | Iterable[Dependency], *others
     Of dependencies it equals the stream table's stored fingerprint as long as nothing changed.
     """
     if isinstance(subject, Probe):
+        probes = (subject, *others)
         tables: dict[str, list[str] | None] = {}
-        for probe in (subject, *others):
+        for probe in probes:
             for source in probe.sources:
                 named = None if probe.open_ended else probe.columns_used[source.relid]
                 before = tables.get(str(source.relid), [])
                 tables[str(source.relid)] = None if named is None or before is None else sorted({*before, *named})
-        views = {view for probe in (subject, *others) for view in probe.views}
-        functions = {function for probe in (subject, *others) for function in probe.function_oids}
+        views = {view for probe in probes for view in probe.views}
+        functions = {function for probe in probes for function in probe.function_oids}
         return _dump(_taken(conn, tables, views, functions))
     ids = sorted({dependency.pgt_id for dependency in subject})
     row = conn.execute(

@@ -61,8 +61,7 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         if query is not None:
             definition = define(conn, query, mode)
             parts.refuse_reading(conn, definition)
-            if settings.keep_parts:
-                definition = parts.in_parts(conn, parts.Owner(name, mode, before.id), definition)
+            definition = parts.in_parts(conn, settings, parts.Owner(name, mode, before.id), definition)
             notices = definition.notices
             update |= _redefine(conn, before, definition)
             notices += _rebuild_notice(conn, before, definition)

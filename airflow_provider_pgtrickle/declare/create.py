@@ -41,7 +41,7 @@ def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, qu
         whole = define(conn, query, options.refresh_mode)
         parts.refuse_reading(conn, whole)
         owner = parts.Owner(name, options.refresh_mode)
-        definition = parts.in_parts(conn, owner, whole) if settings.keep_parts else whole
+        definition = parts.in_parts(conn, settings, owner, whole)
         created = establish(conn, name, definition, options)
         parts.belong(conn, created)
         return Created(created, definition.notices + options.notices)

@@ -9,7 +9,7 @@ import psycopg
 
 from airflow_provider_pgtrickle import dvm
 from airflow_provider_pgtrickle.catalog.probe import Probe, fingerprint, probe
-from airflow_provider_pgtrickle.catalog.records import Dependency
+from airflow_provider_pgtrickle.catalog.records import Dependency, StorageColumn
 from airflow_provider_pgtrickle.declare import columns, dependencies, modes
 from airflow_provider_pgtrickle.declare.columns import Column
 from airflow_provider_pgtrickle.errors import PgTrickleError
@@ -30,12 +30,17 @@ class Definition:
     whole: Probe | None = None
     """What was declared, where `probe` and all else are of the same query over parts."""
 
+    @property
+    def storage(self) -> tuple[StorageColumn, ...]:
+        """The columns as the catalog keeps them."""
+        return tuple(column.stored for column in self.columns)
+
     def catalog_columns(self) -> dict[str, Any]:
         """As `pgt_stream_tables` names them."""
         topk = self.view.topk
         return {
             **self.query_columns(),
-            "storage": tuple(column.stored for column in self.columns),
+            "storage": self.storage,
             "identity": tuple(self.view.identity),
             "keyed": self.view.keyed,
             "fingerprint": self.fingerprint,

@@ -9,7 +9,7 @@ from airflow_provider_pgtrickle.catalog.records import StreamTable
 from airflow_provider_pgtrickle.declare import dependencies
 from airflow_provider_pgtrickle.declare.existence import erase
 from airflow_provider_pgtrickle.declare.lock import lock_declarations, lock_rows, wait_for_refreshes
-from airflow_provider_pgtrickle.declare.parts import refuse_part
+from airflow_provider_pgtrickle.declare.parts import erase_unread, refuse_part
 from airflow_provider_pgtrickle.declare.subject import about
 from airflow_provider_pgtrickle.errors import UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
@@ -33,10 +33,8 @@ def drop(conn: psycopg.Connection, name: QualifiedName, *, cascade: bool = False
         wait_for_refreshes(conn, ids)
         lock_rows(conn, ids)
         for stream_table in doomed:
-            owned = records.parts(conn, stream_table.id)
             erase(conn, stream_table, cascade=cascade)
-            for part in reversed(owned):
-                erase(conn, part)
+            erase_unread(conn, stream_table.id)
         return tuple(str(stream_table.qualified) for stream_table in doomed)
 
 

@@ -21,13 +21,14 @@ import psycopg
 from airflow_provider_pgtrickle import dvm
 from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.fingerprint import fingerprint
-from airflow_provider_pgtrickle.catalog.records import Dependency, StorageColumn, StreamTable
+from airflow_provider_pgtrickle.catalog.records import Dependency, StreamTable
 from airflow_provider_pgtrickle.declare.definition import Definition, define
 from airflow_provider_pgtrickle.declare.existence import erase, establish
 from airflow_provider_pgtrickle.declare.options import Options
 from airflow_provider_pgtrickle.declare.table import fitting, keep_private, oid
 from airflow_provider_pgtrickle.errors import PgTrickleError, UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.settings import Settings
 
 #: How a part may be kept: its change is added to it, or its touched groups alone are computed anew.
 _ADDED, _REPLACED = "merge by adding", "replace by key"
@@ -43,9 +44,9 @@ class Owner:
     """None before it is there; `belong` says it then."""
 
 
-def in_parts(conn: psycopg.Connection, owner: Owner, whole: Definition) -> Definition:
+def in_parts(conn: psycopg.Connection, settings: Settings, owner: Owner, whole: Definition) -> Definition:
     """The definition over parts, which are made where they are not there; the same one where there is none to make."""
-    if owner.refresh_mode == "FULL" or whole.refusal is not None:
+    if not settings.keep_parts or owner.refresh_mode == "FULL" or whole.refusal is not None:
         return whole
     current = whole
     while True:
@@ -72,7 +73,7 @@ def belong(conn: psycopg.Connection, owner: StreamTable) -> None:
 
 
 def erase_unread(conn: psycopg.Connection, owner: int) -> None:
-    """Drop the parts that a stream table doesn't read, or not any more."""
+    """Drop the parts that a stream table doesn't read, or not any more; all of one that is gone."""
     read = set(records.with_parts(conn, [owner]))
     for part in reversed(records.parts(conn, owner)):
         if part.id not in read:
@@ -82,10 +83,7 @@ def erase_unread(conn: psycopg.Connection, owner: int) -> None:
 def refuse_part(conn: psycopg.Connection, table: StreamTable) -> None:
     """A part is declared, altered and dropped with what it is a part of."""
     if table.is_hidden:
-        owner = records.by_ids(conn, [table.part_of or 0]).get(table.part_of or 0)
-        raise UsageError(
-            f"It is a part of {owner.qualified if owner else 'another stream table'}", remedy="Change or drop that one."
-        )
+        raise UsageError(f"It is a part of {_owner_of(conn, table)}", remedy="Change or drop that one.")
 
 
 def refuse_reading(conn: psycopg.Connection, definition: Definition) -> None:
@@ -93,9 +91,8 @@ def refuse_reading(conn: psycopg.Connection, definition: Definition) -> None:
     sources = [source.pgt_id for source in definition.probe.sources if source.pgt_id is not None]
     for source in records.by_ids(conn, sources).values():
         if source.is_hidden:
-            owner = records.by_ids(conn, [source.part_of or 0]).get(source.part_of or 0)
             raise UsageError(
-                f"{source.qualified} is a part of {owner.qualified if owner else 'a stream table'}, and for it alone",
+                f"{source.qualified} is a part of {_owner_of(conn, source)}, and for it alone",
                 remedy="Declare its query as a stream table of your own, and read that.",
             )
 
@@ -106,6 +103,11 @@ def without_parts(conn: psycopg.Connection, dependencies: Iterable[Dependency]) 
     sources = records.by_ids(conn, [d.source_pgt_id for d in found if d.source_pgt_id is not None])
     hidden = {pgt_id for pgt_id, source in sources.items() if source.is_hidden}
     return tuple(d for d in found if d.source_pgt_id not in hidden)
+
+
+def _owner_of(conn: psycopg.Connection, part: StreamTable) -> str:
+    owners = records.by_ids(conn, [part.part_of] if part.part_of is not None else [])
+    return next((str(owner.qualified) for owner in owners.values()), "another stream table")
 
 
 def _splits(definition: Definition) -> Iterable[dvm.Split]:
@@ -154,7 +156,7 @@ def _make(conn: psycopg.Connection, name: QualifiedName, part: Definition, owner
     if there is None:
         establish(conn, name, part, Options(), is_hidden=True)
         keep_private(conn, name)
-    elif there.defining_query != part.probe.canonical or there.storage != _stored(part):
+    elif there.defining_query != part.probe.canonical or there.storage != part.storage:
         raise _InOnePiece
 
 
@@ -162,7 +164,3 @@ def _name(owner: QualifiedName, part: Definition) -> QualifiedName:
     """Named by what it says and holds, so that the same part is found again, and one of other types is another."""
     digest = hashlib.sha256(repr((part.probe.canonical, part.columns)).encode()).hexdigest()[:8]
     return QualifiedName(owner.schema, fitting(f"{owner.name}__part_{digest}"))
-
-
-def _stored(part: Definition) -> tuple[StorageColumn, ...]:
-    return tuple(column.stored for column in part.columns)

@@ -70,10 +70,10 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
 
 def _define(conn: psycopg.Connection, stream_table: StreamTable, settings: Settings) -> Definition:
     whole = _declared(conn, stream_table)
-    if stream_table.is_hidden or not settings.keep_parts:
+    if stream_table.is_hidden:
         return whole
     owner = parts.Owner(stream_table.qualified, stream_table.refresh_mode, stream_table.id)
-    return parts.in_parts(conn, owner, whole)
+    return parts.in_parts(conn, settings, owner, whole)
 
 
 def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition:

@@ -184,7 +184,12 @@ def _was_altered(conn: Connection, st: StreamTable) -> bool:
 
 def _parts_first(conn: Connection, unit: Mapping[str, Member], request: Request) -> None:
     """Parts that have no content yet get it alone: as a change for others it would be all of it."""
-    readers = [member for member in unit.values() if member.st.split_query or member.st.is_hidden]
+    # What has its content had its parts before it, until another query wants others.
+    readers = [
+        member
+        for member in unit.values()
+        if (member.st.split_query or member.st.is_hidden) and (member.reinit_reason or not member.stored.is_populated)
+    ]
     if not readers:
         return
     read = {s.pgt_id for member in readers for s in member.query.sources.values() if s.pgt_id is not None}
