@@ -59,13 +59,16 @@ _EVENTS = """
         END IF;
 """
 
-# Referential actions of several foreign keys can update one row twice in a statement: then a key occurs twice, and
-# pairing by it would multiply rows.
+# A referential action joins the rows that it changes to those of the statement that caused it. Where the key refers to
+# the table itself, or several actions meet in one row, a key occurs twice among the old or the new rows, and pairing by
+# it would multiply them.
 _UPDATE_CHECKED = """
             IF EXISTS (SELECT FROM pg_constraint f WHERE f.conrelid = TG_RELID AND f.contype = 'f'
                        AND (f.confupdtype IN ('c', 'n', 'd') OR f.confdeltype IN ('n', 'd')))
-               AND (SELECT count(*) FROM old_rows)
-                   <> (SELECT count(*) FROM (SELECT DISTINCT {key} FROM old_rows) AS k) THEN
+               AND ((SELECT count(*) FROM old_rows)
+                    <> (SELECT count(*) FROM (SELECT DISTINCT {key} FROM old_rows) AS k)
+                    OR (SELECT count(*) FROM new_rows)
+                    <> (SELECT count(*) FROM (SELECT DISTINCT {key} FROM new_rows) AS k)) THEN
                 {by_image};
             ELSE
                 {by_key};
