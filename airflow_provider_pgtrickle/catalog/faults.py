@@ -15,6 +15,12 @@ from airflow_provider_pgtrickle.errors import (
     TransientFault,
 )
 
+#: What to do where a policy would hide rows from a refresh.
+ROW_SECURITY = (
+    "A stream table holds what all rows yield: refresh as the table's owner (without FORCE ROW LEVEL SECURITY)"
+    " or as a role with BYPASSRLS, and put policies for readers on the stream table."
+)
+
 #: SQLSTATEs after which the same thing may succeed; whole classes by their first two characters.
 _TRANSIENT = {"40001", "40P01", "55P03", "55006", "57P01", "57P02", "57P03", "57P05", "25P03"}
 _TRANSIENT_CLASSES = {"08", "53"}
@@ -42,6 +48,8 @@ def translated(
             remedy="Run it again when that session is done, or raise lock_timeout_seconds.",
             stream_table=stream_table,
         )
+    if state == "42501" and error.diag.source_function == "check_enable_rls":
+        return PermissionFault(message, remedy=ROW_SECURITY, stream_table=stream_table)
     if state == "42501":
         return PermissionFault(
             message, remedy=error.diag.message_hint or "Ask the owner to grant it.", stream_table=stream_table

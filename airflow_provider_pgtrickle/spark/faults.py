@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import psycopg
 
+from airflow_provider_pgtrickle.catalog.faults import ROW_SECURITY
 from airflow_provider_pgtrickle.errors import (
     ConnectionFault,
     EnvironmentFault,
@@ -61,6 +62,7 @@ _KNOWN: tuple[tuple[re.Pattern[str], type[PgTrickleError], str, _Remedy], ...] =
             f"Give it more: {_MORE_MEMORY}",
         ),
         (r"password authentication failed", ConnectionFault, "PostgreSQL refuses the credentials", None),
+        (r"row-level security", PermissionFault, "", ROW_SECURITY),
         (r"permission denied", PermissionFault, "", None),
         (
             r"invalid snapshot identifier|snapshot \S+ does not exist",

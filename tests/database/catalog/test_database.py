@@ -19,7 +19,7 @@ from airflow_provider_pgtrickle.settings import Settings
 
 def test_every_session_is_pinned(any_dsn):
     with Database(any_dsn, Settings.load(lock_timeout_seconds=7)).connect(application_name="me") as conn:
-        for name, value in {**PINNED, "lock_timeout": "7s", "application_name": "me", "row_security": "on"}.items():
+        for name, value in {**PINNED, "lock_timeout": "7s", "application_name": "me"}.items():
             assert conn.execute("SELECT current_setting(%s)", [name]).fetchone() == (value,)
         assert conn.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
 
