@@ -313,7 +313,7 @@ class PgTrickle:
 
     def _explain(self, conn: psycopg.Connection, query: str) -> dvm.Explanation:
         probed = probe(conn, query)
-        view = dvm.analyze(probed.canonical, probed.schema)
+        view = dvm.analyze(probed.text, probed.schema)
         return view.explain(missing_indexes=indexes.missing(conn, view.sources, view.wanted_keys()))
 
     @contextmanager

@@ -103,7 +103,7 @@ def _queries(dsn: str) -> Iterator[Row]:
                 conn.execute("CREATE SCHEMA pgt_docs; SET LOCAL search_path = pgt_docs")
                 conn.execute(found["tables"])
                 probed = probe(conn, found["query"].strip().rstrip(";"))
-                view = dvm.analyze(probed.canonical, probed.schema)
+                view = dvm.analyze(probed.text, probed.schema)
             name = f"[{file.stem}](../tests/sql_fixtures/{file.name})"
             yield name, ", ".join(sorted(_labels(view.tree))), view.sink, "key" if view.keyed else "bag"
 

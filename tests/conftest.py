@@ -33,6 +33,7 @@ _TESTS = Path(__file__).parent
 _NEEDS = {
     "unit": ["unit"],
     "database": ["database"],
+    "foreign": ["database"],
     "oracle": ["database"],
     "property": ["database"],
     "sql_fixtures": ["database"],

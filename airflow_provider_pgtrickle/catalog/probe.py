@@ -13,16 +13,17 @@ import psycopg
 from psycopg import Connection, sql
 
 from airflow_provider_pgtrickle.catalog import internals
+from airflow_provider_pgtrickle.catalog.capabilities import Capabilities
 from airflow_provider_pgtrickle.catalog.fingerprint import fingerprint
 from airflow_provider_pgtrickle.catalog.probed import OutputColumn, Probe
 from airflow_provider_pgtrickle.catalog.query_faults import as_query_fault
-from airflow_provider_pgtrickle.catalog.references import References, follow
+from airflow_provider_pgtrickle.catalog.references import References, definition, follow
 from airflow_provider_pgtrickle.catalog.relations import read_sources
 from airflow_provider_pgtrickle.dvm.schema import Schema, Source
-from airflow_provider_pgtrickle.errors import PermissionFault, QueryError, SyntaxFault
+from airflow_provider_pgtrickle.errors import PermissionFault, PgTrickleError, QueryError, SyntaxFault
 from airflow_provider_pgtrickle.names import RESERVED_PREFIX
 
-__all__ = ["OutputColumn", "Probe", "fingerprint", "probe"]
+__all__ = ["OutputColumn", "Probe", "are_one_query", "fingerprint", "probe"]
 
 
 def probe(conn: Connection, query: str) -> Probe:
@@ -33,7 +34,7 @@ def probe(conn: Connection, query: str) -> Probe:
         raise SyntaxFault("The query holds a NUL character", remedy="Remove it.")
     with conn.transaction(force_rollback=True):
         view = _create_view(conn, query)
-        canonical = _definition(conn, view)
+        canonical, text = _definition(conn, view)
         columns = _output_columns(conn, view)
         references = follow(conn, view)
         sources = read_sources(conn, references.columns)
@@ -41,25 +42,27 @@ def probe(conn: Connection, query: str) -> Probe:
         if open_ended and RESERVED_PREFIX in canonical and any(s.kind == "STREAM_TABLE" for s in sources.values()):
             # `SELECT *` of a stream table brings its internal columns along; users mean the others.
             view = _create_view(conn, internals.pruned(canonical))
-            canonical = _definition(conn, view)
+            canonical, text = _definition(conn, view)
             columns = _output_columns(conn, view)
             references = follow(conn, view)
-        texts = [canonical, *(text for _, text, _ in references.views.values())]
+        texts = [canonical, *(view_text for _, view_text, _ in references.views.values())]
         open_ended = open_ended or any(map(internals.is_open_ended, texts))
         _check_names(columns)
         used = _used(references, sources)
         _check_rights(conn, view, sources, used)
         schema = Schema(
             sources={(s.schema, s.name): s for s in sources.values()},
-            views={name: text for name, text, _ in references.views.values()},
+            views={name: view_text for name, view_text, _ in references.views.values()},
             functions=references.functions,
             aggregates=references.aggregates,
             set_returning=references.set_returning,
             view_columns={name: columns for name, _, columns in references.views.values()},
+            keeps_groupings_apart=Capabilities.of(conn).groupings_kept_apart,
         )
     return Probe(
         original=query,
         canonical=canonical,
+        text=text,
         columns=columns,
         schema=schema,
         columns_used=used,
@@ -67,6 +70,19 @@ def probe(conn: Connection, query: str) -> Probe:
         function_oids=references.function_oids,
         open_ended=open_ended,
     )
+
+
+def are_one_query(conn: Connection, text: str, written: str) -> bool:
+    """Whether PostgreSQL prints the same of both: whatever is written otherwise it reads alike."""
+    printed = []
+    for query in (text, written):
+        try:
+            with conn.transaction(force_rollback=True):
+                conn.execute("SET LOCAL search_path = pg_catalog")
+                printed.append(definition(conn, _create_view(conn, query)))
+        except PgTrickleError:
+            return False
+    return printed[0] == printed[1]
 
 
 def _create_view(conn: Connection, query: str) -> int:
@@ -82,12 +98,11 @@ def _create_view(conn: Connection, query: str) -> int:
     return int(oid[0])
 
 
-def _definition(conn: Connection, view: int) -> str:
+def _definition(conn: Connection, view: int) -> tuple[str, str]:
+    """The canonical text, and the same with every name in quotes."""
     # From here on names are printed qualified. The rollback resets it.
     conn.execute("SET LOCAL search_path = pg_catalog")
-    row = conn.execute("SELECT pg_catalog.pg_get_viewdef(%s::oid)", [view]).fetchone()
-    assert row is not None
-    return str(row[0]).strip().removesuffix(";")
+    return definition(conn, view), definition(conn, view, quoted=True)
 
 
 def _output_columns(conn: Connection, view: int) -> tuple[OutputColumn, ...]:

@@ -22,6 +22,8 @@ class Probe:
     original: str
     canonical: str
     """PostgreSQL's own rendering, every name qualified, no semicolon."""
+    text: str
+    """The same with every name in quotes: what `dvm.analyze` reads."""
     columns: tuple[OutputColumn, ...]
     schema: Schema
     columns_used: Mapping[int, tuple[str, ...]]
@@ -32,6 +34,11 @@ class Probe:
     """Oids of the user-defined functions that the query and its views call."""
     open_ended: bool
     """The text speaks of columns without naming them (`*`, NATURAL JOIN), so new columns change its meaning."""
+
+    @property
+    def steady(self) -> bool:
+        """Whether the same sources always give the same answer."""
+        return all(volatility == "i" for volatility in self.schema.functions.values())
 
     @property
     def sources(self) -> tuple[Source, ...]:

@@ -67,6 +67,8 @@ class StreamTable:
     fingerprint: str | None
     differentiable: bool
     refusal: str | None
+    steady: bool
+    """Its content depends on its sources alone, and not on the clock, the session or chance."""
 
     @property
     def qualified(self) -> QualifiedName:

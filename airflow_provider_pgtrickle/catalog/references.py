@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -37,23 +38,60 @@ _PARSE_TREES = r"""
                  FROM regexp_matches(r.ev_action::text, ':rtekind 0 :relid (\d+)[^{}]* :inh false', 'g') AS m
                  JOIN pg_catalog.pg_class o ON o.oid = m[1]::oid AND o.relkind <> 'v'),
            ARRAY(SELECT m[1]::bigint
-                 FROM regexp_matches(r.ev_action::text, ':(?:funcid|aggfnoid|winfnoid|opfuncid) (\d+)', 'g') AS m)
+                 FROM regexp_matches(r.ev_action::text, ':(?:funcid|aggfnoid|winfnoid|opfuncid) (\d+)', 'g') AS m),
+           r.ev_action::text ~ '\{SQLVALUEFUNCTION '
     FROM pg_catalog.pg_rewrite r
     WHERE r.ev_class = ANY(%s)
 """
 
 _VIEWS = """
-    SELECT c.oid::bigint, n.nspname, c.relname, pg_catalog.pg_get_viewdef(c.oid),
+    SELECT c.oid::bigint, n.nspname, c.relname,
            ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a
                  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum)
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     WHERE c.oid = ANY(%s)
 """
 
+# OFFSET keeps the planner from mixing the three steps.
+_QUOTED = """
+    SELECT printed.text, pg_catalog.set_config('quote_all_identifiers', 'off', true)
+    FROM (SELECT pg_catalog.pg_get_viewdef(%s::oid) AS text
+          FROM pg_catalog.set_config('quote_all_identifiers', 'on', true) OFFSET 0) AS printed
+"""
+
 _FUNCTIONS = """
     SELECT p.oid::bigint, lower(p.proname), p.provolatile, p.prokind = 'a', p.proretset
     FROM pg_catalog.pg_proc p WHERE p.oid = ANY(%s)
 """
+
+# PostgreSQL prints CYCLE … TO 'x'::text DEFAULT 'y'::text, and reads constants there only as text 'x'.
+_CYCLE_MARKS = re.compile(r"(TO|DEFAULT) ('(?:[^']|'')*')::([^'()]+?(?:\(\d+\))?)(?= DEFAULT | USING )")
+
+# current_date, current_user and their like are no functions to the parse tree.
+SESSION = "current_timestamp or the like"
+
+#: Functions that PostgreSQL calls STABLE because a setting shapes their answer. Every session of ours has the same
+#: settings, so for the same arguments they answer the same.
+STEADY = frozenset(
+    """
+    anytextcat array_to_json array_to_string concat concat_ws convert convert_from convert_to date date_add
+    date_cmp_timestamptz date_eq_timestamptz date_ge_timestamptz date_gt_timestamptz date_le_timestamptz
+    date_lt_timestamptz date_ne_timestamptz date_part date_subtract date_trunc enum_first enum_last enum_range extract
+    format generate_series interval_pl_timestamptz json_agg json_agg_strict json_build_array json_build_object
+    json_object_agg json_object_agg_strict json_object_agg_unique json_object_agg_unique_strict json_populate_record
+    json_populate_recordset json_to_record json_to_recordset jsonb_agg jsonb_agg_strict jsonb_build_array
+    jsonb_build_object jsonb_object_agg jsonb_object_agg_strict jsonb_object_agg_unique jsonb_object_agg_unique_strict
+    jsonb_path_exists_tz jsonb_path_match_tz jsonb_path_query_array_tz jsonb_path_query_first_tz jsonb_path_query_tz
+    jsonb_populate_record jsonb_populate_record_valid jsonb_populate_recordset jsonb_to_record jsonb_to_recordset
+    length make_timestamptz money numeric overlaps pg_typeof quote_literal quote_nullable row_to_json textanycat time
+    timestamp timestamp_cmp_timestamptz timestamp_eq_timestamptz timestamp_ge_timestamptz timestamp_gt_timestamptz
+    timestamp_le_timestamptz timestamp_lt_timestamptz timestamp_ne_timestamptz timestamptz timestamptz_cmp_date
+    timestamptz_cmp_timestamp timestamptz_eq_date timestamptz_eq_timestamp timestamptz_ge_date
+    timestamptz_ge_timestamp timestamptz_gt_date timestamptz_gt_timestamp timestamptz_le_date timestamptz_le_timestamp
+    timestamptz_lt_date timestamptz_lt_timestamp timestamptz_mi_interval timestamptz_ne_date timestamptz_ne_timestamp
+    timestamptz_pl_interval timetz timezone to_char to_date to_json to_jsonb to_number to_timestamp xml
+    """.split()
+)
 
 
 @dataclass(frozen=True)
@@ -63,7 +101,7 @@ class References:
     views: Mapping[int, tuple[tuple[str, str], str, tuple[str, ...]]]
     """By oid: (schema, name), canonical text, column names. The view followed from is not among them."""
     functions: Mapping[str, str]
-    """Worst volatility called under each name."""
+    """Worst volatility called under each name; that of STEADY is immutable."""
     aggregates: frozenset[str]
     """Names under which an aggregate is called."""
     set_returning: frozenset[str]
@@ -76,12 +114,14 @@ def follow(conn: Connection, view: int) -> References:
     """Everything that `view` reads, to a fixpoint. The session's search_path decides how view texts are printed."""
     columns: dict[int, frozenset[str] | None] = {}
     functions: set[int] = set()
+    reads_session = False
     seen, frontier = {view}, {view}
     for _ in range(MAX_DEPTH):
         if not frontier:
             break
-        whole_rows, called = _parse_trees(conn, frontier)
+        whole_rows, called, asks_session = _parse_trees(conn, frontier)
         functions |= called
+        reads_session = reads_session or asks_session
         following: set[int] = set()
         for owner, relid, relkind, schema, name, named in conn.execute(_DEPENDENCIES, [list(frontier)]):
             if relkind == "v":
@@ -97,20 +137,29 @@ def follow(conn: Connection, view: int) -> References:
     else:
         raise QueryError(f"Views are nested more than {MAX_DEPTH} deep", remedy="Query the tables more directly.")
     views = {
-        oid: ((schema, name), text.strip().removesuffix(";"), tuple(names))
-        for oid, schema, name, text, names in conn.execute(_VIEWS, [list(seen - {view})])
+        oid: ((schema, name), definition(conn, oid, quoted=True), tuple(names))
+        for oid, schema, name, names in conn.execute(_VIEWS, [list(seen - {view})]).fetchall()
     }
-    return References(columns, views, *_functions(conn, functions))
+    return References(columns, views, *_functions(conn, functions, reads_session))
 
 
-def _parse_trees(conn: Connection, views: set[int]) -> tuple[set[int], set[int]]:
-    """Which of `views` refer to whole rows, and the functions they call."""
+def definition(conn: Connection, view: int, *, quoted: bool = False) -> str:
+    """A view's text as PostgreSQL prints it; with every name in quotes, a word without them is grammar."""
+    row = conn.execute(_QUOTED if quoted else "SELECT pg_catalog.pg_get_viewdef(%s::oid)", [view]).fetchone()
+    assert row is not None
+    return _CYCLE_MARKS.sub(r"\1 \3 \2", str(row[0]).strip().removesuffix(";"))
+
+
+def _parse_trees(conn: Connection, views: set[int]) -> tuple[set[int], set[int], bool]:
+    """Which of `views` refer to whole rows, the functions they call, and whether one asks for the clock or the user."""
     whole_rows: set[int] = set()
     called: set[int] = set()
-    for view, whole_row, relations, alone, functions in conn.execute(_PARSE_TREES, [list(views)]).fetchall():
+    asks_session = False
+    for view, whole_row, relations, alone, functions, session in conn.execute(_PARSE_TREES, [list(views)]).fetchall():
         if whole_row:
             whole_rows.add(view)
         called.update(functions)
+        asks_session = asks_session or session
         if alone:
             _refuse_only(conn, alone[0])
         for relid in relations:
@@ -119,7 +168,7 @@ def _parse_trees(conn: Connection, views: set[int]) -> tuple[set[int], set[int]]
                     "SELECT relnamespace::regnamespace::text, relname FROM pg_catalog.pg_class WHERE oid = %s", [relid]
                 ).fetchone()
                 _refuse_builtin(relid, *(row or ("pg_catalog", str(relid))))
-    return whole_rows, called
+    return whole_rows, called, asks_session
 
 
 def _refuse_only(conn: Connection, relid: int) -> None:
@@ -142,11 +191,13 @@ def _refuse_builtin(relid: int, schema: str, name: str) -> None:
 
 
 def _functions(
-    conn: Connection, oids: set[int]
+    conn: Connection, oids: set[int], reads_session: bool
 ) -> tuple[dict[str, str], frozenset[str], frozenset[str], tuple[int, ...]]:
-    functions: dict[str, str] = {}
+    functions: dict[str, str] = {SESSION: "s"} if reads_session else {}
     aggregates, set_returning = set(), set()
-    for _, name, volatility, is_aggregate, returns_set in conn.execute(_FUNCTIONS, [list(oids)]):
+    for oid, name, volatility, is_aggregate, returns_set in conn.execute(_FUNCTIONS, [list(oids)]):
+        if volatility == "s" and oid < FIRST_USER_OID and name in STEADY:
+            volatility = "i"
         functions[name] = max(functions.get(name, "i"), volatility)  # 'i' < 's' < 'v', as it happens
         if is_aggregate:
             aggregates.add(name)

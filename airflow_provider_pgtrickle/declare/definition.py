@@ -8,11 +8,10 @@ from typing import Any
 import psycopg
 
 from airflow_provider_pgtrickle import dvm
-from airflow_provider_pgtrickle.catalog.probe import Probe, fingerprint, probe
+from airflow_provider_pgtrickle.catalog.probe import Probe, are_one_query, fingerprint, probe
 from airflow_provider_pgtrickle.catalog.records import Dependency, StorageColumn
 from airflow_provider_pgtrickle.declare import columns, dependencies, modes
 from airflow_provider_pgtrickle.declare.columns import Column
-from airflow_provider_pgtrickle.errors import PgTrickleError
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,7 @@ class Definition:
             "fingerprint": self.fingerprint,
             "differentiable": self.refusal is None,
             "refusal": self.refusal,
+            "steady": self.probe.steady,
             "topk_limit": topk.limit if topk else None,
             "topk_offset": topk.offset if topk else None,
             "topk_order_by": str(topk.order_by) if topk else None,
@@ -61,24 +61,22 @@ class Definition:
         }
 
 
-def _survives_parsing(conn: psycopg.Connection, canonical: str) -> bool:
-    """Whether PostgreSQL reads the text as the algebra wrote it for the very same query."""
-    rendered = dvm.round_trip(canonical)
-    if rendered is None:
-        return False
-    try:
-        return probe(conn, rendered).canonical == canonical
-    except PgTrickleError:
-        return False
+def _survives_parsing(conn: psycopg.Connection, probed: Probe) -> bool:
+    """Whether PostgreSQL reads each text, as the algebra wrote it again, for the very same query."""
+    for text in (probed.text, *probed.schema.views.values()):
+        written = dvm.round_trip(text)
+        if written is None or not are_one_query(conn, text, written):
+            return False
+    return True
 
 
 def define(conn: psycopg.Connection, query: str, refresh_mode: str) -> Definition:
     """Ask PostgreSQL and the algebra about a query; refused with its place and the remedy where it can't be."""
     probed = probe(conn, query)
-    view = dvm.analyze(probed.canonical, probed.schema)
-    if view.refusal is None and not _survives_parsing(conn, probed.canonical):
+    view = dvm.analyze(probed.text, probed.schema)
+    if view.refusal is None and not _survives_parsing(conn, probed):
         view = dvm.refuse_round_trip(view)
-    refusal, notices = modes.judge(refresh_mode, probed, view)
+    refusal, notices = modes.judge(refresh_mode, view)
     return Definition(
         probe=probed,
         view=view,

@@ -111,7 +111,7 @@ def _owner_of(conn: psycopg.Connection, part: StreamTable) -> str:
 
 
 def _splits(definition: Definition) -> Iterable[dvm.Split]:
-    return dvm.splits(definition.probe.canonical, definition.probe.schema)
+    return dvm.splits(definition.probe.text, definition.probe.schema)
 
 
 def _over(conn: psycopg.Connection, owner: Owner, current: Definition, split: dvm.Split) -> Definition | None:

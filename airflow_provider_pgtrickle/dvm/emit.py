@@ -20,10 +20,12 @@ from airflow_provider_pgtrickle.dvm.expressions import ROW, WEIGHT, render, rewr
 from airflow_provider_pgtrickle.dvm.node import Keys, Node
 from airflow_provider_pgtrickle.dvm.rows import Place, Rows
 from airflow_provider_pgtrickle.dvm.schema import Source, SourceColumn
-from airflow_provider_pgtrickle.dvm.types import is_its_image
+from airflow_provider_pgtrickle.dvm.types import as_text, is_its_image
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
+
+Change = Callable[[exp.Expr], exp.Expr | None]
 
 SOURCE_META = "pgtrickle_source"
 """Where the front end leaves a table's source key for tables inside subqueries."""
@@ -31,7 +33,7 @@ SOURCE_META = "pgtrickle_source"
 
 @lru_cache(maxsize=10_000)
 def quote(name: str) -> str:
-    return exp.to_identifier(name, quoted=True).sql("postgres")
+    return render(exp.to_identifier(name, quoted=True))
 
 
 def placed(reference: exp.Column, where: str | Mapping[str, Place]) -> exp.Column:
@@ -41,7 +43,7 @@ def placed(reference: exp.Column, where: str | Mapping[str, Place]) -> exp.Colum
 
 
 def literal(text: str) -> str:
-    return exp.Literal.string(text).sql("postgres")
+    return render(exp.Literal.string(text))
 
 
 class Emitter:
@@ -184,12 +186,13 @@ class Emitter:
             if isinstance(node, exp.Column) and node.table == ROW:
                 return placed(node, alias)
             if isinstance(node, exp.Table) and SOURCE_META in node.meta:
-                return self._versioned(node, is_old)
+                return self._versioned(node, is_old, change)
             return None
 
         return render(rewrite(expression, change))
 
-    def _versioned(self, table: exp.Table, is_old: bool) -> exp.Expr | None:
+    def _versioned(self, table: exp.Table, is_old: bool, inside: Change) -> exp.Expr | None:
+        """The table at one version, what is joined to it changed as all else."""
         source = self._sources[table.meta[SOURCE_META]]
         relation = self.relation(source, is_old)
         if relation == self._plain(source):
@@ -200,13 +203,8 @@ class Emitter:
             "alias", alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
         )
         for join in table.args.get("joins") or []:
-            replaced.append("joins", rewrite(join, lambda n: self._nested(n, is_old)))
+            replaced.append("joins", rewrite(join, inside))
         return replaced
-
-    def _nested(self, node: exp.Expr, is_old: bool) -> exp.Expr | None:
-        if isinstance(node, exp.Table) and SOURCE_META in node.meta:
-            return self._versioned(node, is_old)
-        return None
 
     def stored(self) -> str:
         if self._binding.stored is None:
@@ -343,7 +341,7 @@ class Emitter:
             group.append(column)
             restored.append(f"{column} AS {quote(c.name)}")
             if not (is_its_image(c.type) and c.deterministic):
-                group.append(f'{column}::text COLLATE "C"')
+                group.append(f'{as_text(column, c.type)} COLLATE "C"')
         summed = (
             f"SELECT {', '.join([*restored, f'sum(s.{self.weight}) AS __pgt_n'])} FROM ("
             f"SELECT 1 AS {self.weight}, {listed} FROM {plain} AS t{_where(only, condition('t'))} "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import sqlglot
 from sqlglot.errors import SqlglotError
 
+from airflow_provider_pgtrickle.dvm.dialect import CANONICAL
 from airflow_provider_pgtrickle.dvm.expressions import ROW
 from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
@@ -99,7 +100,7 @@ def indented(text: str) -> Iterator[str]:
 def readable(text: str) -> str:
     """SQL laid out for the eye; as it is where that can't be done."""
     try:
-        return sqlglot.transpile(text, read="postgres", write="postgres", pretty=True)[0]
+        return sqlglot.transpile(text, read=CANONICAL, write=CANONICAL, pretty=True, normalize_functions=False)[0]
     except (SqlglotError, RecursionError):
         return text
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.dvm.dialect import CANONICAL
+
 ROW = "__pgt_row"
 WEIGHT = "__pgt_w"
 SET_META = "pgtrickle_set"
@@ -19,7 +21,7 @@ SET_META = "pgtrickle_set"
 
 def render(expression: exp.Expr) -> str:
     """PostgreSQL text; names of functions keep their case."""
-    return expression.sql("postgres", normalize_functions=False)
+    return expression.sql(CANONICAL, normalize_functions=False)
 
 
 def column(name: str) -> exp.Column:
@@ -84,6 +86,11 @@ def substitute(expression: exp.Expr, mapping: Mapping[str, exp.Expr]) -> exp.Exp
 
 def rename(expression: exp.Expr, names: Mapping[str, str]) -> exp.Expr:
     return substitute(expression, {old: column(new) for old, new in names.items()})
+
+
+def is_present(value: exp.Expr) -> exp.Expr:
+    """That a value is not NULL. IS NOT NULL would deny it of a row whose fields are NULL, all or one of them."""
+    return exp.NullSafeNEQ(this=exp.Paren(this=value), expression=exp.Null())
 
 
 def conjuncts(predicate: exp.Expr | None) -> list[exp.Expr]:

@@ -51,10 +51,14 @@ class Schema:
     views: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Canonical text of each view the query reads, by (schema, name)."""
     functions: Mapping[str, str] = field(default_factory=dict)
-    """Volatility ('i', 's', 'v') of each function the query calls, by lower-case name; the worst of its overloads."""
+    """Volatility ('i', 's', 'v') of each function the query calls, by lower-case name; the worst of its overloads.
+    Immutable is also what only settings shape that every session of a refresh has alike."""
     aggregates: frozenset[str] = frozenset()
     """Lower-case names of the user-defined aggregates the query calls."""
     set_returning: frozenset[str] = frozenset()
     """Lower-case names of the functions it calls that return sets of rows."""
     view_columns: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     """Output column names of each view."""
+    keeps_groupings_apart: bool = True
+    """Whether the server tells keys of GROUPING SETS apart that are constants, or equal once derived tables are
+    flattened. PostgreSQL 18 is the first that does."""

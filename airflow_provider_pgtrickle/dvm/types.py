@@ -40,6 +40,19 @@ def is_its_image(name: str) -> bool:
     return base_type(name) in _IMAGES or numeric_scale(name) is not None
 
 
+def as_text(value: str, type_name: str) -> str:
+    """SQL of a value's text as PostgreSQL prints it, which reads back as the same value.
+
+    A cast of `character` to text drops its blanks, and what has no length of its own gets none back.
+
+    >>> as_text("a", "integer"), as_text("a", "character(3)")
+    ('a::text', 'pg_catalog.textin(pg_catalog.bpcharout(a))')
+    """
+    if base_type(type_name) in ("character", "bpchar"):
+        return f"pg_catalog.textin(pg_catalog.bpcharout({value}))"
+    return f"{value}::text"
+
+
 def numeric_scale(name: str) -> int | None:
     """The fixed number of digits after the point, for integers and `numeric(p,s)`; None for anything else.
 

@@ -20,7 +20,8 @@ from airflow_provider_pgtrickle.dvm.frontend.build import Builder
 from airflow_provider_pgtrickle.dvm.frontend.covered import covered
 from airflow_provider_pgtrickle.dvm.frontend.drop_limit import drop_limit, is_bounded, number_of
 from airflow_provider_pgtrickle.dvm.frontend.inline_views import inline_views
-from airflow_provider_pgtrickle.dvm.frontend.parse import output_names, parse
+from airflow_provider_pgtrickle.dvm.frontend.mark_sets import mark_sets
+from airflow_provider_pgtrickle.dvm.frontend.parse import output_names, parse, read
 from airflow_provider_pgtrickle.dvm.frontend.prune import prune
 from airflow_provider_pgtrickle.dvm.frontend.refuse import Impossible, refuse
 from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
@@ -195,10 +196,10 @@ def refuse_round_trip(view: View) -> View:
     return View(view.canonical, view.columns, view.sources, view.used, None, refusal)
 
 
-def round_trip(canonical: str) -> str | None:
-    """The canonical text parsed and written again: PostgreSQL must take it for the same query."""
+def round_trip(text: str) -> str | None:
+    """A text parsed and written again: PostgreSQL must take it for the same query."""
     try:
-        return render(parse(canonical))
+        return render(read(text))
     except Refused:
         return None
 
@@ -206,7 +207,7 @@ def round_trip(canonical: str) -> str | None:
 def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], schema: Schema) -> View:
     topk = _topk(query)
     bounded = bounds(query, schema, outputs) if topk is not None else None
-    for rewrite_pass in PASSES if topk is None else (inline_views, whole_rows, drop_limit, refuse):
+    for rewrite_pass in PASSES if topk is None else (inline_views, whole_rows, mark_sets, drop_limit, refuse):
         query = rewrite_pass(query, schema)
     builder = Builder(schema)
     if topk is not None:

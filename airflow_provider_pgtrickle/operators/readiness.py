@@ -22,7 +22,7 @@ SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedu
        st.diamond_consistency, st.diamond_schedule_policy, st.requested_cdc_mode AS cdc_mode, st.partition_by, st.tier,
        st.differential_max_change_ratio, st.status, st.is_populated, st.needs_reinit, st.is_gated, st.gated_reason,
        st.last_error, st.data_timestamp, coalesce(b.pending, 0)::bigint AS pending_rows,
-       coalesce(d.uncaptured, false) AS uncaptured, coalesce(d.stream_tables, '{}') AS stream_tables
+       coalesce(d.uncaptured, false) AS uncaptured, st.steady, coalesce(d.stream_tables, '{}') AS stream_tables
   FROM pgtrickle.pgt_stream_tables st
   LEFT JOIN (SELECT stream_table, sum(pending_rows) AS pending
                FROM pgtrickle.change_buffer_sizes() GROUP BY stream_table) b
@@ -64,6 +64,7 @@ class TableState:
     data_timestamp: datetime | None
     pending_rows: int
     uncaptured: bool
+    steady: bool
     stream_tables: tuple[str, ...]
 
     @property
@@ -77,7 +78,8 @@ class TableState:
 
     @property
     def has_work(self) -> bool:
-        return self.pending_rows > 0 or self.uncaptured or not self.is_populated or self.needs_reinit
+        is_known = not self.uncaptured and self.steady
+        return self.pending_rows > 0 or not is_known or not self.is_populated or self.needs_reinit
 
     def is_due(self, schedule: Effective, now: datetime) -> bool:
         """A warm table takes twice its time; a cold one is refreshed on demand only, once it has content."""
@@ -111,6 +113,7 @@ def read(conn: psycopg.Connection[Any], names: Iterable[str] | None = None) -> d
             data_timestamp=row["data_timestamp"],
             pending_rows=row["pending_rows"],
             uncaptured=row["uncaptured"],
+            steady=row["steady"],
             stream_tables=tuple(sorted(row["stream_tables"])),
         )
         for row in rows

@@ -13,6 +13,7 @@ from airflow_provider_pgtrickle.dvm import SparkPlan, identity
 from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding
 from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.dvm.schema import Source
+from airflow_provider_pgtrickle.dvm.types import as_text
 from airflow_provider_pgtrickle.refresh import describe, pending, stage
 from airflow_provider_pgtrickle.refresh.consolidate import consolidate
 from airflow_provider_pgtrickle.refresh.decision import Action, Decision, MemberFacts, decide
@@ -136,7 +137,7 @@ def sized(members: Mapping[str, Member], *, forced: bool) -> list[Source]:
     """The sources whose size the decisions and the staging may ask for."""
     found: dict[str, Source] = {}
     for member in members.values():
-        unchanged = member.stored.is_populated and not member.reinit_reason and not forced
+        unchanged = member.stored.is_populated and not member.reinit_reason and not forced and member.query.steady
         for key, state in member.states.items():
             asked = state.pending_rows > 0 or state.buffer_lost or key in members or not unchanged
             if state.source.kind != "FOREIGN_TABLE" and asked:
@@ -202,7 +203,10 @@ def _as_text(member: Member, rows: str) -> str:
         .format(
             sql.SQL(key),
             sql.SQL("").join(
-                sql.SQL(", {}::text AS {}").format(sql.Identifier("d", column.name), sql.Identifier(column.name))
+                sql.SQL(", {} AS {}").format(
+                    sql.SQL(as_text(sql.Identifier("d", column.name).as_string(None), column.type)),
+                    sql.Identifier(column.name),
+                )
                 for column in storage
             ),
             sql.SQL(rows),

@@ -68,7 +68,7 @@ class MemberFacts:
     """Why the query can't be maintained by differences, in words; None where it can."""
     topk: bool = False
     steady: bool = True
-    """Whether the content depends on nothing but the sources. `now()` makes a FULL table unsteady."""
+    """Whether the content depends on nothing but the sources; `now()` and `random()` see to it that it doesn't."""
 
     @property
     def source_changes(self) -> int:
@@ -136,9 +136,9 @@ def decide(facts: MemberFacts) -> Decision:
 
 
 def _nothing_happened(facts: MemberFacts) -> bool:
+    """Only what provably stayed as it was: every source told of its changes, and nothing else shapes the content."""
     known = all(source.captured and not source.buffer_lost for source in facts.sources)
-    steady = facts.steady or facts.refresh_mode != "FULL"
-    return known and steady and facts.source_changes == 0
+    return known and facts.steady and facts.source_changes == 0
 
 
 def _unless_full_mode(facts: MemberFacts, reason: Fallback) -> str | None:

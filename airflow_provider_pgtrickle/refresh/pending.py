@@ -14,6 +14,7 @@ from airflow_provider_pgtrickle.catalog.records import StorageColumn
 from airflow_provider_pgtrickle.dvm import binding
 from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
+from airflow_provider_pgtrickle.dvm.types import as_text
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.refresh.stage import names
 
@@ -49,7 +50,10 @@ def _literal(conn: Connection, difference: sql.Identifier, visible: tuple[Storag
     # As text: an array of arrays would not be one value a row.
     gathered = conn.execute(
         sql.SQL("SELECT {} FROM {}").format(
-            sql.SQL(", ").join(sql.SQL("array_agg({}::text)::text").format(sql.Identifier(n)) for n, _ in columns),
+            sql.SQL(", ").join(
+                sql.SQL("array_agg({})::text").format(sql.SQL(as_text(sql.Identifier(n).as_string(None), t)))
+                for n, t in columns
+            ),
             difference,
         )
     ).fetchone()

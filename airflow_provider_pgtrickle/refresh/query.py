@@ -102,9 +102,8 @@ def analysed(conn: Connection, st: StreamTable) -> QuerySource:
     place = (conn.info.host, conn.info.port, conn.info.dbname)
     key = (*place, st.id, st.relid, st.maintained_query, st.fingerprint)
     if key not in _analysed:
-        schema = probe(conn, st.maintained_query).schema
-        steady = all(volatility == "i" for volatility in schema.functions.values())
+        probed = probe(conn, st.maintained_query)
         if len(_analysed) >= _KEPT:
             _analysed.pop(next(iter(_analysed)))
-        _analysed[key] = ViewQuery(dvm.analyze(st.maintained_query, schema), steady)
+        _analysed[key] = ViewQuery(dvm.analyze(probed.text, probed.schema), probed.steady)
     return _analysed[key]

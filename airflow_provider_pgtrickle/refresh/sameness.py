@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
+from airflow_provider_pgtrickle.dvm.types import as_text
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
 
 # Equal means identical: no second representation that a reader could tell apart.
@@ -90,7 +91,8 @@ class Column:
 
     def text(self, relation: str) -> sql.Composed:
         """Its text, compared byte by byte whatever the column's collation."""
-        return sql.SQL('({}::text COLLATE "C")').format(self.of(relation))
+        value = self.of(relation).as_string(None)
+        return sql.SQL('({} COLLATE "C")').format(sql.SQL(as_text(value, self.type)))
 
     def grouping(self, relation: str) -> list[sql.Composable]:
         """What to group by, so that a group's values are equal and look equal."""

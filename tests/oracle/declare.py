@@ -12,6 +12,7 @@ from functools import cache
 import psycopg
 from psycopg import sql
 
+from airflow_provider_pgtrickle.catalog.references import STEADY
 from airflow_provider_pgtrickle.dvm.schema import Schema, Source, SourceColumn
 
 
@@ -33,6 +34,8 @@ FROM pg_index i, unnest(i.indkey) WITH ORDINALITY k(attnum, position), pg_attrib
 WHERE i.indrelid = %s AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL
   AND k.position <= i.indnkeyatts AND a.attrelid = i.indrelid AND a.attnum = k.attnum
 GROUP BY i.indexrelid, i.indisprimary"""
+# Names alone are looked at here, and age(a, b) is no function of the clock; no query calls age(a).
+_STEADY = STEADY | {"age"}
 _FUNCTIONS = """
 SELECT proname, CASE max(CASE provolatile WHEN 'i' THEN 0 WHEN 's' THEN 1 ELSE 2 END)
                 WHEN 0 THEN 'i' WHEN 1 THEN 's' ELSE 'v' END,
@@ -64,7 +67,7 @@ def declare(conn: psycopg.Connection, schema_name: str, query: str) -> Declared:
             view_columns[schema_name, name] = tuple(row[0] for row in conn.execute(_COLUMNS, (oid,)))
         else:
             sources[schema_name, name] = _source(conn, schema_name, oid, name, kind, estimate)
-    words = sorted(set(re.findall(r"[a-z_][a-z_0-9]*(?=\()", " ".join([canonical, *views.values()]).lower())))
+    words = sorted(set(re.findall(r'[a-z_][a-z_0-9]*(?="?\()', " ".join([canonical, *views.values()]).lower())))
     functions = conn.execute(_FUNCTIONS, (words,)).fetchall()
     return Declared(
         canonical,
@@ -72,16 +75,20 @@ def declare(conn: psycopg.Connection, schema_name: str, query: str) -> Declared:
         Schema(
             sources=sources,
             views=views,
-            functions={name: volatility for name, volatility, _, _ in functions},
+            functions={name: "i" if name in _STEADY and v == "s" else v for name, v, _, _ in functions},
             aggregates=frozenset(name for name, _, aggregates, _ in functions if aggregates),
             set_returning=frozenset(name for name, _, _, returns_set in functions if returns_set),
             view_columns=view_columns,
+            keeps_groupings_apart=conn.info.server_version >= 180000,
         ),
     )
 
 
 def _view_text(conn: psycopg.Connection, oid: int) -> str:
-    return conn.execute("SELECT pg_get_viewdef(%s::int8::oid)", (oid,)).fetchone()[0].strip().rstrip(";")
+    conn.execute("SET LOCAL quote_all_identifiers = on")
+    text = conn.execute("SELECT pg_get_viewdef(%s::int8::oid)", (oid,)).fetchone()[0].strip().rstrip(";")
+    conn.execute("SET LOCAL quote_all_identifiers = off")
+    return text
 
 
 def _source(conn: psycopg.Connection, schema: str, oid: int, name: str, kind: str, estimate: float) -> Source:

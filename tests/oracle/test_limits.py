@@ -53,7 +53,7 @@ def test_rows_that_tie_are_told_apart_by_their_key(new_case: NewCase) -> None:
         st = Maintained.create(case, "SELECT s.id FROM (SELECT id FROM t ORDER BY v, id LIMIT 1) s")
         made = Maintained.create(case, "SELECT s.id FROM (SELECT id FROM t ORDER BY v LIMIT 2) s", name="st_1")
         assert st.rows() == [(1,)]
-        assert 'ORDER BY t.v, "t"."id" LIMIT' in made.view.storage_query()
+        assert 'ORDER BY "t"."v", "t"."id" LIMIT' in made.view.storage_query()
 
 
 @pytest.mark.parametrize(

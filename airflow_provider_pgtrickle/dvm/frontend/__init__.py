@@ -8,7 +8,6 @@ PostgreSQL as it is written, and `operators.dependent` differentiates what holds
 from airflow_provider_pgtrickle.dvm.frontend.distinct_on import distinct_on
 from airflow_provider_pgtrickle.dvm.frontend.drop_limit import drop_limit
 from airflow_provider_pgtrickle.dvm.frontend.drop_order import drop_order
-from airflow_provider_pgtrickle.dvm.frontend.grouping_sets import grouping_sets
 from airflow_provider_pgtrickle.dvm.frontend.inline_views import inline_views
 from airflow_provider_pgtrickle.dvm.frontend.mark_sets import mark_sets
 from airflow_provider_pgtrickle.dvm.frontend.named_windows import named_windows
@@ -16,7 +15,7 @@ from airflow_provider_pgtrickle.dvm.frontend.refuse import refuse
 from airflow_provider_pgtrickle.dvm.frontend.whole_rows import whole_rows
 
 PASSES = (
-    inline_views, whole_rows, mark_sets, drop_limit, refuse, named_windows, distinct_on, grouping_sets, drop_order,
+    inline_views, whole_rows, mark_sets, drop_limit, refuse, named_windows, distinct_on, drop_order,
 )  # fmt: skip
 
 __all__ = ["PASSES"]

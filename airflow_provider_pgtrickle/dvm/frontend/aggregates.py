@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.expressions import is_row_column
+from airflow_provider_pgtrickle.dvm.dialect import using_alias
+from airflow_provider_pgtrickle.dvm.expressions import is_row_column, render
 
 NAMES = {
     "any_value", "array_agg", "avg", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "corr", "count",
@@ -29,7 +30,7 @@ _ORDERED = {
 def call_name(call: exp.Expr) -> str:
     if isinstance(call, exp.Anonymous):
         return call.name.lower()
-    text = call.sql("postgres")
+    text = render(call)
     return text.split("(", 1)[0].strip().lower()
 
 
@@ -67,7 +68,8 @@ def aggregate_calls(expression: exp.Expr, own: frozenset[str]) -> Iterator[exp.E
         elif not nested or _is_over_row(node):
             yield node
         else:
-            stack.extend((child, nested) for child in node.iter_expressions())
+            # What a call of the subquery takes in may hold one of this block; its clauses make no call of their own.
+            stack.extend((part, nested) for part in _taken_in(node))
 
 
 def _is_call(node: exp.Expr, own: frozenset[str]) -> bool:
@@ -75,8 +77,41 @@ def _is_call(node: exp.Expr, own: frozenset[str]) -> bool:
 
 
 def _is_over_row(call: exp.Expr) -> bool:
-    columns = list(call.find_all(exp.Column))
-    return bool(columns) and all(is_row_column(c) for c in columns)
+    """Whether what a call reads from outside of itself is the row, and there is some of it."""
+    free = list(_free_columns(call, frozenset()))
+    return bool(free) and all(is_row_column(c) for c in free)
+
+
+def _free_columns(node: exp.Expr, known: frozenset[str]) -> Iterator[exp.Column]:
+    """Columns of relations that no subquery inside the expression defines."""
+    if isinstance(node, exp.Column):
+        if node.table not in known:
+            yield node
+        return
+    if isinstance(node, exp.Select):
+        known = known | defined_aliases(node) | {""}
+    for child in node.iter_expressions():
+        yield from _free_columns(child, known)
+
+
+def defined_aliases(select: exp.Select) -> frozenset[str]:
+    """Aliases that one block's FROM defines."""
+    found: set[str] = set()
+    stack: list[exp.Expr] = [e for e in (select.args.get("from_"), *(select.args.get("joins") or [])) if e]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.Join) and (alias := using_alias(node)) is not None:
+            found.add(alias)
+        if isinstance(node, (exp.From, exp.Join)):
+            stack.append(node.this)
+            continue
+        alias = node.alias_or_name
+        if alias:
+            found.add(alias)
+        if isinstance(node, exp.Subquery) and not isinstance(node.this, (exp.Select, exp.SetOperation)):
+            stack.append(node.this)
+        stack.extend(node.args.get("joins") or [])
+    return frozenset(found)
 
 
 def belongs(found: exp.Expr) -> bool:
@@ -94,16 +129,21 @@ def is_windowed(call: exp.Expr) -> bool:
 
 def _window_parts(window: exp.Window) -> list[exp.Expr]:
     """What stands inside a window call: its arguments, PARTITION BY and ORDER BY may hold plain aggregates."""
-    call = window.this
+    parts = _taken_in(window.this)
+    parts.extend(window.args.get("partition_by") or [])
+    if window.args.get("order"):
+        parts.append(window.args["order"])
+    return parts
+
+
+def _taken_in(call: exp.Expr) -> list[exp.Expr]:
+    """The arguments of a call, and what stands in its clauses."""
     parts: list[exp.Expr] = []
-    while isinstance(call, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
-        if isinstance(call, exp.Filter):
+    while isinstance(call, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
+        if call.args.get("expression"):
             parts.append(call.expression)
         call = call.this
     if isinstance(call, exp.Dot):
         call = call.expression
     parts.extend(call.iter_expressions())
-    parts.extend(window.args.get("partition_by") or [])
-    if window.args.get("order"):
-        parts.append(window.args["order"])
     return parts

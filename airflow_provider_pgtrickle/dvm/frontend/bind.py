@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.budget import COPY, spend
 from airflow_provider_pgtrickle.dvm.expressions import ROW, is_row_column, rewrite, taken_out
+from airflow_provider_pgtrickle.dvm.frontend.aggregates import defined_aliases
 from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 
@@ -43,24 +44,6 @@ def _visit(node: exp.Expr, scope: Scope, inner: frozenset[str]) -> None:
                 child.replace(scope.resolve(child))
             continue
         _visit(child, scope, inner)
-
-
-def defined_aliases(select: exp.Select) -> frozenset[str]:
-    """Aliases that one block's FROM defines."""
-    found: set[str] = set()
-    stack: list[exp.Expr] = [e for e in (select.args.get("from_"), *(select.args.get("joins") or [])) if e]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (exp.From, exp.Join)):
-            stack.append(node.this)
-            continue
-        alias = node.alias_or_name
-        if alias:
-            found.add(alias)
-        if isinstance(node, exp.Subquery) and not isinstance(node.this, (exp.Select, exp.SetOperation)):
-            stack.append(node.this)
-        stack.extend(node.args.get("joins") or [])
-    return frozenset(found)
 
 
 def _expand_ctes(query: exp.Query, scope: Scope) -> exp.Query:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.dvm.dialect import raw_type
 from airflow_provider_pgtrickle.dvm.expressions import (
     column,
     columns_of,
@@ -16,19 +18,25 @@ from airflow_provider_pgtrickle.dvm.expressions import (
     is_row_column,
     plain_column,
     rewrite,
+    substitute,
     unparen,
 )
 from airflow_provider_pgtrickle.dvm.frontend import from_items
 from airflow_provider_pgtrickle.dvm.frontend.aggregates import aggregate_calls, belongs, is_windowed
+from airflow_provider_pgtrickle.dvm.frontend.as_written import as_written
 from airflow_provider_pgtrickle.dvm.frontend.bind import bind
 from airflow_provider_pgtrickle.dvm.frontend.decorrelate import join_scalars, semi_join
+from airflow_provider_pgtrickle.dvm.frontend.grouping_sets import has_sets, sets_of
 from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
-from airflow_provider_pgtrickle.dvm.frontend.subquery import of_expression
-from airflow_provider_pgtrickle.dvm.node import Node
+from airflow_provider_pgtrickle.dvm.frontend.subquery import of_expression, of_predicate
+from airflow_provider_pgtrickle.dvm.node import Node, walk
 from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
 from airflow_provider_pgtrickle.dvm.operators.distinct import Distinct
 from airflow_provider_pgtrickle.dvm.operators.filter import Filter
+from airflow_provider_pgtrickle.dvm.operators.nothing import Nothing
+from airflow_provider_pgtrickle.dvm.operators.outer_join import OuterJoin
 from airflow_provider_pgtrickle.dvm.operators.project import Project
+from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.dvm.operators.window import Window
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 
@@ -36,14 +44,24 @@ if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.frontend.build import Builder
 
 
+class _Confused(Exception):
+    """The server takes some keys of GROUPING SETS for one another."""
+
+
 def build(builder: Builder, select: exp.Select, scope: Scope) -> tuple[Node, list[str]]:
     """The block's node and its output names."""
-    scope = Scope(ctes=scope.ctes)
+    try:
+        return _build(builder, select, Scope(ctes=scope.ctes))
+    except _Confused:
+        return as_written(builder, select, scope)
+
+
+def _build(builder: Builder, select: exp.Select, scope: Scope) -> tuple[Node, list[str]]:
     group = from_items.build(builder, select, scope)
     where = select.args.get("where")
     terms = [bind(t, scope) for t in conjuncts(where.this)] if where else []
     plain = [t for t in terms if not has_subquery(t)]
-    node = from_items.combine(group.relations, [*_plain(group.terms), *plain])
+    node = from_items.combine(list(group.relations), [*_plain(group.terms), *plain])
     node = filtered(builder, node, scope, [t for t in (*group.terms, *terms) if has_subquery(t)])
 
     outputs = [_output_name(i) for i in select.expressions]
@@ -68,7 +86,7 @@ def _output_name(item: exp.Expr) -> str:
     return item.alias_or_name or "?column?"
 
 
-def _plain(terms: list[exp.Expr]) -> list[exp.Expr]:
+def _plain(terms: Iterable[exp.Expr]) -> list[exp.Expr]:
     return [t for t in terms if not has_subquery(t)]
 
 
@@ -85,7 +103,7 @@ def filtered(builder: Builder, node: Node, scope: Scope, terms: list[exp.Expr]) 
             node = joined
             continue
         node, rest = join_scalars(builder, node, term)
-        node = Filter(node, rest, of_expression(builder, rest, scope, node) if has_subquery(rest) else ())
+        node = Filter(node, rest, of_predicate(builder, rest, scope, node) if has_subquery(rest) else ())
     return node
 
 
@@ -115,39 +133,96 @@ def _aggregates(builder: Builder, expression: exp.Expr) -> bool:
 def _grouped(
     builder: Builder, select: exp.Select, scope: Scope, node: Node, expressions: list[exp.Expr]
 ) -> tuple[Node, list[exp.Expr]]:
-    """The Aggregate node, and the expressions in terms of its columns."""
+    """The grouped rows, and the expressions in terms of their columns."""
     group = select.args.get("group")
     computed: list[tuple[str, exp.Expr]] = []
-    keys: list[tuple[exp.Expr, str]] = []
-    for raw in group.expressions if group else []:
-        key = unparen(_position(raw, select, scope))
-        name = plain_column(key)
-        if name is None:
-            name = builder.name("key")
-            computed.append((name, key))
-        if all(name != k for _, k in keys):
-            keys.append((key, name))
+    keys: dict[exp.Expr, str] = {}
+    sets: list[list[str]] = []
+    for grouping in sets_of(group):
+        names: list[str] = []
+        for key in (unparen(bind(raw, scope)) for raw in grouping):
+            if key not in keys:
+                name = plain_column(key)
+                if name is None:
+                    name = builder.name("key")
+                    computed.append((name, key))
+                keys[key] = name
+                if isinstance(key, exp.Cast) and isinstance(key.this, exp.Literal) and has_sets(group):
+                    keys[key.this] = name  # as the list has it
+            if keys[key] not in names:
+                names.append(keys[key])
+        sets.append(names)
+    if has_sets(group) and not builder.schema.keeps_groupings_apart and _are_alike(node, keys):
+        raise _Confused
     calls: dict[exp.Expr, str] = {}
+    asked: dict[exp.Expr, str] = {}
     for expression in expressions:
         for call in aggregate_calls(expression, builder.own_aggregates):
-            if call not in calls:
-                calls[call] = builder.name("agg")
+            calls.setdefault(call, builder.name("agg"))
+        for call in filter(_is_grouping, expression.walk()):
+            asked.setdefault(call, builder.name("grouping"))
+    if not calls and not all(sets):
+        # One group, of which nothing is asked: something has to make it one.
+        calls[exp.Count(this=exp.Star(), big_int=True)] = builder.name("agg")
     hoisted = {c: _hoisted(builder, c, computed) for c in calls}
     node = with_computed(builder, node, scope, computed)
-    rewritten = [_over_groups(e, keys, calls) for e in expressions]
-    names = [k for _, k in keys]
-    for expression in rewritten:
-        for name in sorted(columns_of(expression)):
-            if name not in names and name not in calls.values():
-                names.append(name)
-    return Aggregate(node, tuple(names), tuple((n, hoisted[c]) for c, n in calls.items())), rewritten
+    rewritten = [_over_groups(e, keys, {**calls, **asked}) for e in expressions]
+    given = {*keys.values(), *calls.values(), *asked.values()}
+    # What else is asked for follows from keys that every set has: PostgreSQL made sure of it.
+    dependent = sorted(set().union(*(columns_of(e) for e in rewritten)) - given)
+    aggregates = tuple((n, hoisted[c]) for c, n in calls.items())
+    if not has_sets(group):
+        return Aggregate(node, (*sets[0], *dependent), aggregates), rewritten
+    branches = []
+    for names in sets:
+        branch = Aggregate(node, (*names, *dependent), aggregates)
+        bits = {n: _bits(call, keys, names, scope) for call, n in asked.items()}
+        branches.append(_with_nulls(builder, branch, node, keys, names, bits))
+    return UnionAll(tuple(branches), branches[0].names), rewritten
 
 
-def _position(key: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
-    if isinstance(key, exp.Literal) and not key.is_string:
-        item = select.expressions[int(key.name) - 1]
-        return bind(item.this if isinstance(item, exp.Alias) else item, scope)
-    return bind(key, scope)
+def _are_alike(node: Node, keys: Iterable[exp.Expr]) -> bool:
+    """Whether keys are constants, or equal, once derived tables are flattened as PostgreSQL's planner does it."""
+    items = {name: x for n in walk(node) if isinstance(n, Project) for name, x in n.items}
+    found: set[exp.Expr] = set()
+    for key in keys:
+        flat, before = substitute(key, items), None
+        while flat != before:
+            flat, before = unparen(substitute(flat, items)), flat
+        if not flat.find(exp.Column) or flat in found:
+            return True
+        found.add(flat)
+    return False
+
+
+def _with_nulls(
+    builder: Builder, branch: Aggregate, rows: Node, keys: dict[exp.Expr, str], names: list[str], bits: dict[str, int]
+) -> Node:
+    """One grouping with a column for each key of all of them: NULL, of the key's own type, where it is not grouped."""
+    absent = list(dict.fromkeys(k for k in keys.values() if k not in names))
+    nulls = {k: raw_type(t) for k in absent if (t := rows.column(k).type) is not None}
+    untyped = {k: builder.name("null") for k in absent if k not in nulls}
+    child: Node = branch
+    if untyped:
+        nothing = Nothing(rows, tuple((n, k) for k, n in untyped.items()))
+        child = OuterJoin("LEFT", branch, nothing, exp.true())
+    values: dict[str, exp.Expr] = {n: column(n) for n in branch.names}
+    values |= {k: exp.Cast(this=exp.null(), to=t) for k, t in nulls.items()}
+    values |= {k: column(n) for k, n in untyped.items()}
+    values |= {n: exp.Literal.number(b) for n, b in bits.items()}
+    rest = [n for n in branch.names if n not in keys.values()]
+    order = [*dict.fromkeys(keys.values()), *rest, *bits]
+    return Project(child, tuple((n, values[n]) for n in order))
+
+
+def _is_grouping(node: exp.Expr) -> bool:
+    """grouping(a, …), the bits of the keys that a row is not grouped by."""
+    return isinstance(node, exp.Grouping) or (isinstance(node, exp.Anonymous) and node.name.lower() == "grouping")
+
+
+def _bits(call: exp.Expr, keys: dict[exp.Expr, str], names: list[str], scope: Scope) -> int:
+    arguments = [unparen(a) for a in call.expressions]
+    return int("".join("0" if keys.get(a) in names else "1" for a in arguments), 2)
 
 
 def _hoisted(builder: Builder, call: exp.Expr, computed: list[tuple[str, exp.Expr]]) -> exp.Expr:
@@ -163,16 +238,13 @@ def _hoisted(builder: Builder, call: exp.Expr, computed: list[tuple[str, exp.Exp
     return rewrite(call, change) if has_subquery(call) else call
 
 
-def _over_groups(expression: exp.Expr, keys: list[tuple[exp.Expr, str]], calls: dict[exp.Expr, str]) -> exp.Expr:
+def _over_groups(expression: exp.Expr, keys: dict[exp.Expr, str], calls: dict[exp.Expr, str]) -> exp.Expr:
     def change(node: exp.Expr) -> exp.Expr | None:
         if node in calls and belongs(node) and not is_windowed(node):
             return column(calls[node])
         if isinstance(node, exp.Window):
             return None
-        for key, name in keys:
-            if node == key and not isinstance(node, exp.Literal):
-                return column(name)
-        return None
+        return column(keys[node]) if node in keys else None
 
     return rewrite(expression, change)
 
@@ -200,7 +272,12 @@ def _windowed(builder: Builder, node: Node, scope: Scope, items: list[exp.Expr])
                 computed.append((name, unparen(key)))
             partition.append(name)
         copy.set("partition_by", [column(p) for p in partition])
-        ready[window] = (frozenset(partition), _hoisted(builder, copy, computed))
+        # Frame bounds are about no row: what is asked there stays where it is.
+        spec = copy.args.get("spec")
+        copy.set("spec", None)
+        made = _hoisted(builder, copy, computed)
+        made.set("spec", spec)
+        ready[window] = (frozenset(partition), made)
     node = with_computed(builder, node, scope, computed)
     by_partition: dict[frozenset[str], list[tuple[str, exp.Expr]]] = {}
     for window, (partition_names, call) in ready.items():

@@ -7,9 +7,9 @@ from sqlglot import exp
 from airflow_provider_pgtrickle.dvm.emit import SOURCE_META
 from airflow_provider_pgtrickle.dvm.expressions import column
 from airflow_provider_pgtrickle.dvm.frontend import block
+from airflow_provider_pgtrickle.dvm.frontend.as_written import as_written
 from airflow_provider_pgtrickle.dvm.frontend.bind import bind_nested
 from airflow_provider_pgtrickle.dvm.frontend.drop_limit import is_bounded
-from airflow_provider_pgtrickle.dvm.frontend.limited import limited
 from airflow_provider_pgtrickle.dvm.frontend.recursion import recursion
 from airflow_provider_pgtrickle.dvm.frontend.scope import CommonTable, Scope
 from airflow_provider_pgtrickle.dvm.names import Namer
@@ -39,7 +39,7 @@ class Builder:
         while isinstance(query, exp.Subquery) and not query.alias and not is_bounded(query):
             query = query.this
         if isinstance(query, exp.Query) and is_bounded(query):
-            return limited(self, query, scope)
+            return as_written(self, query, scope)
         if query.args.get("with_"):
             scope = self._with(query, scope)
         if isinstance(query, exp.Select):
@@ -78,6 +78,8 @@ class Builder:
         clause = cte.recursive_with
         assert clause is not None
         outputs = list(cte.outputs or ()) or self._output_names(cte.query)
+        for added in (clause.args.get("search"), clause.args.get("cycle")):
+            outputs += [c.name for c in (added.args.get("expression"), added.args.get("using")) if c] if added else []
         whole = exp.Select(
             with_=clause.copy(),
             expressions=[exp.column(n, table=name, quoted=True) for n in outputs],

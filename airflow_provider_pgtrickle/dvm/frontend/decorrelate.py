@@ -22,6 +22,7 @@ from airflow_provider_pgtrickle.dvm.expressions import (
     has_subquery,
     is_row_column,
     plain_column,
+    returns_set,
     rewrite,
     taken_out,
     unparen,
@@ -81,7 +82,7 @@ def _exists(builder: Builder, query: exp.Expr) -> tuple[Node, list[exp.Expr]] | 
     block = _block(query)
     if block is None or any(next(aggregate_calls(i, builder.own_aggregates), None) for i in block.expressions):
         return None
-    if any(_may_multiply(i) for i in block.expressions):
+    if any(returns_set(i) for i in block.expressions):
         return None
     rows = _rows(builder, block)
     return (rows[0], rows[1]) if rows else None
@@ -94,7 +95,7 @@ def _membership(
     members = member.this.expressions if isinstance(member.this, exp.Tuple) else [member.this]
     block = _block(query)
     plain = block is not None and not any(
-        next(aggregate_calls(i, builder.own_aggregates), None) or i.find(exp.Window) or _may_multiply(i)
+        next(aggregate_calls(i, builder.own_aggregates), None) or i.find(exp.Window) or returns_set(i)
         for i in block.expressions
     )
     terms: list[exp.Expr]
@@ -127,10 +128,6 @@ def _not_null(node: Node, expression: exp.Expr) -> bool:
     return name is not None and name in node.names and node.column(name).not_null
 
 
-def _may_multiply(item: exp.Expr) -> bool:
-    return any(isinstance(x, (exp.UDTF, exp.Anonymous, exp.Unnest, exp.Explode)) for x in item.walk())
-
-
 def _reads_row(expression: exp.Expr) -> bool:
     return any(c.table == ROW for c in expression.find_all(exp.Column))
 
@@ -151,7 +148,7 @@ def _rows(builder: Builder, block: exp.Select) -> tuple[Node, list[exp.Expr], Sc
         return None
     own = [bind(t, scope) for t in terms if not _reads_row(t)]
     plain = [t for t in (*group.terms, *own) if not has_subquery(t)]
-    node = from_items.combine(group.relations, plain)
+    node = from_items.combine(list(group.relations), plain)
     node = filtered(builder, node, scope, [t for t in (*group.terms, *own) if has_subquery(t)])
     return node, [bind(t, scope) for t in tied], scope
 

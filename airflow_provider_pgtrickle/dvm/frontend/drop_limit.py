@@ -6,6 +6,8 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.emit import SOURCE_META
 from airflow_provider_pgtrickle.dvm.expressions import conjuncts, equality, has_subquery, returns_set, unparen
+from airflow_provider_pgtrickle.dvm.frontend.aggregates import aggregate_calls
+from airflow_provider_pgtrickle.dvm.frontend.parse import output_names
 from airflow_provider_pgtrickle.dvm.schema import Schema, Source
 
 
@@ -14,15 +16,44 @@ def drop_limit(query: exp.Query, schema: Schema) -> exp.Query:
     SELECT a FROM t LIMIT ALL OFFSET 0             →  SELECT a FROM t
     EXISTS (SELECT 1 FROM t LIMIT 1)               →  EXISTS (SELECT 1 FROM t)
     (SELECT a FROM t WHERE t.id = x.id LIMIT 1)    →  (SELECT a FROM t WHERE t.id = x.id), id a key of t
+    SELECT count(*) FROM t LIMIT 1                 →  SELECT count(*) FROM t
+    SELECT a FROM t LIMIT 0                        →  SELECT a FROM (SELECT a FROM t) WHERE false
     """
     sources = {s.key: s for s in schema.sources.values()}
-    for node in query.find_all(exp.Select, exp.SetOperation, exp.Subquery):
+    for node in list(query.find_all(exp.Select, exp.SetOperation, exp.Subquery))[::-1]:
         if not is_bounded(node):
             node.set("limit", None)
             node.set("offset", None)
-        elif _takes_one(node) and (isinstance(node.parent, exp.Exists) or _has_one_row(node, sources)):
+        elif _takes_one(node) and (isinstance(node.parent, exp.Exists) or _has_one_row(node, sources, schema)):
             node.set("limit", None)
+        elif isinstance(node, exp.Query) and node.args.get("limit") and number_of(node.args["limit"]) == 0:
+            empty = _nothing_of(node)
+            if node is query:
+                return empty
+            node.replace(empty)
     return query
+
+
+def _nothing_of(query: exp.Query) -> exp.Query:
+    """The query's columns, and no row."""
+    outputs = output_names(query)
+    inner = query.copy()
+    for clause in ("limit", "offset", "order"):
+        inner.set(clause, None)
+    columns = [f"c{n}" for n in range(1, len(outputs) + 1)]
+    alias = exp.TableAlias(
+        this=exp.to_identifier("__pgt_l", quoted=True), columns=[exp.to_identifier(c, quoted=True) for c in columns]
+    )
+    items = [
+        exp.alias_(exp.column(c, table="__pgt_l", quoted=True), o, quoted=True)
+        for c, o in zip(columns, outputs, strict=True)
+    ]
+    empty = exp.Select(
+        expressions=items,
+        from_=exp.From(this=exp.Subquery(this=inner, alias=alias)),
+        where=exp.Where(this=exp.false()),
+    )
+    return exp.Subquery(this=empty, alias=query.args.get("alias")) if isinstance(query, exp.Subquery) else empty
 
 
 def is_bounded(query: exp.Expr) -> bool:
@@ -61,11 +92,16 @@ def _counted(clause: exp.Expr) -> exp.Expr | None:
     return count if isinstance(count, exp.Expr) else None
 
 
-def _has_one_row(query: exp.Expr, sources: dict[str, Source]) -> bool:
-    """Whether a block looks one table's rows up by a key."""
-    if not isinstance(query, exp.Select) or query.args.get("joins") or not query.args.get("from_"):
+def _has_one_row(query: exp.Expr, sources: dict[str, Source], schema: Schema) -> bool:
+    """Whether a block is one group, or looks one table's rows up by a key."""
+    if not isinstance(query, exp.Select) or any(returns_set(i) for i in query.expressions):
         return False
-    if query.args.get("group") or any(returns_set(i) for i in query.expressions):
+    calls = (c for i in query.expressions for c in aggregate_calls(i, schema.aggregates))
+    if not query.args.get("group") and (query.args.get("having") or next(calls, None) is not None):
+        return True
+    if query.args.get("joins") or not query.args.get("from_"):
+        return False
+    if query.args.get("group"):
         return False
     table, where = query.args["from_"].this, query.args.get("where")
     if not isinstance(table, exp.Table) or SOURCE_META not in table.meta or not where:

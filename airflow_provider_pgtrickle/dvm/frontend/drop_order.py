@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.dvm.expressions import render
 from airflow_provider_pgtrickle.dvm.frontend.aggregates import is_order_sensitive
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.dvm.schema import Schema
@@ -23,10 +24,10 @@ def drop_order(query: exp.Query, schema: Schema) -> exp.Query:
         if not node.args.get("order") or isinstance(node.parent, exp.Array):
             continue  # ARRAY(SELECT … ORDER BY …): here the order is the value
         for call in (c for reader in _readers(node) for c in _calls(reader)):
-            if is_order_sensitive(call) and not _takes_no_rows(call):
+            if is_order_sensitive(call):
                 raise Refused(
                     Reason.AMBIGUOUS_ORDER,
-                    f"{call.sql('postgres')} takes its order from a subquery",
+                    f"{render(call)} takes its order from a subquery",
                     "Write the ORDER BY inside the aggregate.",
                 )
         if not node.args.get("limit") and not node.args.get("offset"):
@@ -45,11 +46,6 @@ def _readers(query: exp.Expr) -> Iterator[exp.Expr]:
         elif isinstance(node, (exp.Subquery, exp.Exists)) and not isinstance(node.parent, _FROM):
             return
         node = node.parent
-
-
-def _takes_no_rows(call: exp.Expr) -> bool:
-    """Such is the NULL of an expression's type, which `grouping_sets` writes."""
-    return isinstance(call.parent, exp.Filter) and call.parent.expression.this == exp.false()
 
 
 def _calls(select: exp.Expr) -> Iterator[exp.Expr]:

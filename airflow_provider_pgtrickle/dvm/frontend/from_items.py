@@ -6,11 +6,12 @@ only goes down to it, the others become join terms.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.dvm.dialect import using_alias
 from airflow_provider_pgtrickle.dvm.emit import SOURCE_META
 from airflow_provider_pgtrickle.dvm.expressions import (
     column,
@@ -18,6 +19,8 @@ from airflow_provider_pgtrickle.dvm.expressions import (
     conjunction,
     conjuncts,
     has_subquery,
+    plain_column,
+    render,
 )
 from airflow_provider_pgtrickle.dvm.frontend.bind import bind, bind_nested
 from airflow_provider_pgtrickle.dvm.frontend.drop_limit import is_bounded
@@ -34,17 +37,26 @@ from airflow_provider_pgtrickle.dvm.operators.native import Native
 from airflow_provider_pgtrickle.dvm.operators.outer_join import OuterJoin
 from airflow_provider_pgtrickle.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
+from airflow_provider_pgtrickle.dvm.types import base_type
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.frontend.build import Builder
 
 
-@dataclass
-class Group:
-    """Relations joined inner so far, with the terms that bind them."""
+@dataclass(frozen=True)
+class Operand:
+    """One side of a join: relations joined inner so far, the terms that bind them, and what is seen of them."""
 
-    relations: list[Node] = field(default_factory=list)
-    terms: list[exp.Expr] = field(default_factory=list)
+    relations: tuple[Node, ...] = ()
+    terms: tuple[exp.Expr, ...] = ()
+    columns: tuple[tuple[str, exp.Expr], ...] = ()
+    """Names and values in the order of `*`. USING looks here, and not at what stands before it in FROM."""
+
+    def value(self, name: str) -> exp.Expr:
+        found = [value for n, value in self.columns if n == name]
+        if len(found) != 1:
+            raise Refused(Reason.UNSUPPORTED_SYNTAX, f"USING ({name}) names no one column of its side")
+        return found[0]
 
 
 def combine(relations: list[Node], terms: list[exp.Expr]) -> Node:
@@ -79,38 +91,45 @@ def sink(node: Node, terms: list[exp.Expr]) -> Node:
     return Filter(node, conjunction(terms))
 
 
-def build(builder: Builder, select: exp.Select, scope: Scope) -> Group:
+def build(builder: Builder, select: exp.Select, scope: Scope) -> Operand:
     """All of a block's FROM; aliases are added to `scope`."""
     source = select.args.get("from_")
     if source is None:
-        return Group([Constant(None, (builder.name("one"),))])
-    group = _item(builder, source.this, scope, Group())
+        return Operand((Constant(None, (builder.name("one"),)),))
+    operand = _item(builder, source.this, scope, Operand())
     for join in select.args.get("joins") or []:
-        group = _join(builder, group, join, scope)
-    return group
+        operand = _join(builder, operand, join, scope)
+    return operand
 
 
-def _item(builder: Builder, item: exp.Expr, scope: Scope, left: Group) -> Group:
+def _item(builder: Builder, item: exp.Expr, scope: Scope, left: Operand) -> Operand:
     """A FROM item with the joins that hang on it; `left` is what a lateral item may refer to."""
-    joins = item.args.get("joins") or []
-    group = _relation(builder, item, scope, left)
-    for join in joins:
-        group = _join(builder, group, join, scope)
-    return group
+    operand = _relation(builder, item, scope, left)
+    for join in item.args.get("joins") or []:
+        operand = _join(builder, operand, join, scope)
+    return operand
 
 
-def _relation(builder: Builder, item: exp.Expr, scope: Scope, left: Group) -> Group:
+def _relation(builder: Builder, item: exp.Expr, scope: Scope, left: Operand) -> Operand:
     if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
-        return Group([_table(builder, item, scope)])
+        return _table(builder, item, scope)
     if isinstance(item, exp.Subquery):
         if _is_query(item.this):
-            return Group([_derived(builder, item, scope)])
-        if not item.alias:
-            return _item(builder, item.this, scope, left)
-        raise Refused(Reason.UNSUPPORTED_SYNTAX, f"alias {item.alias} on a join")
-    if isinstance(item, (exp.Values, exp.Unnest, exp.Lateral, exp.Table)):
-        return Group([_function(builder, item, scope)])
+            return _derived(builder, item, scope)
+        inner = _item(builder, item.this, scope, left)
+        return _renamed(scope, item, inner) if item.alias else inner
+    if isinstance(item, (exp.Values, exp.Lateral, exp.Table)):
+        return _function(builder, item, scope)
     raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{type(item).__name__} in FROM")
+
+
+def _renamed(scope: Scope, item: exp.Expr, inner: Operand) -> Operand:
+    """(a JOIN b …) AS j (x, y): from here on its columns are those of j."""
+    names = _given(item)
+    columns = tuple((names[n] if n < len(names) else name, value) for n, (name, value) in enumerate(inner.columns))
+    # A name that stands twice can't be referred to, unless the alias renames it.
+    scope.add(item.alias, {n: v for n, v in columns if sum(n == other for other, _ in columns) == 1})
+    return replace(inner, columns=columns)
 
 
 def _is_query(inner: exp.Expr) -> bool:
@@ -120,60 +139,66 @@ def _is_query(inner: exp.Expr) -> bool:
     return isinstance(inner, (exp.Select, exp.SetOperation))
 
 
-def _table(builder: Builder, table: exp.Table, scope: Scope) -> Node:
+def _table(builder: Builder, table: exp.Table, scope: Scope) -> Operand:
     alias = table.alias_or_name
     key = table.meta.get(SOURCE_META)
     if key is None:
         cte = scope.ctes.get(table.name)
         if table.db or cte is None:
-            raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{table.sql('postgres')} is no relation in sight")
+            raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{render(table)} is no relation in sight")
         node, outputs = builder.common_table(table.name, cte)
-        _register(scope, table, alias, outputs, node.names)
-        return node
+        return _registered(scope, table, alias, outputs, node)
     source = builder.sources[key]
     # Of a type whose equal values differ no more is known than of any expression's.
     mapping = tuple(
         (c.name, Column(builder.name(c.name), c.type if c.deterministic else None, c.not_null, c.has_equality))
         for c in source.columns
     )
-    scan = Scan(source, mapping)
-    _register(scope, table, alias, [o for o, _ in mapping], scan.names)
-    return scan
+    return _registered(scope, table, alias, [o for o, _ in mapping], Scan(source, mapping))
 
 
-def _derived(builder: Builder, item: exp.Subquery, scope: Scope) -> Node:
+def _derived(builder: Builder, item: exp.Subquery, scope: Scope) -> Operand:
     if is_bounded(item):
         raise Refused(Reason.UNSUPPORTED_SYNTAX, "LIMIT after a derived table's parentheses")
     node, outputs = builder.query(item.this, scope.child())
-    _register(scope, item, item.alias, outputs, node.names)
-    return node
+    return _registered(scope, item, item.alias, outputs, node)
 
 
-def _register(scope: Scope, item: exp.Expr, alias: str, outputs: list[str], names: tuple[str, ...]) -> None:
-    """Column aliases of the item win over the relation's own names, from the left."""
+def _given(item: exp.Expr) -> list[str]:
+    """The column aliases of an item."""
     held = item.args.get("alias")
-    given = [i.name for i in held.args.get("columns") or []] if held else []
+    return [i.name for i in held.args.get("columns") or []] if held else []
+
+
+def _registered(scope: Scope, item: exp.Expr, alias: str, outputs: list[str], node: Node) -> Operand:
+    """Column aliases of the item win over the relation's own names, from the left."""
+    given = _given(item)
     outputs = given + outputs[len(given) :]
-    scope.add(alias, dict(zip(outputs, names, strict=True)))
+    columns = tuple((output, column(name)) for output, name in zip(outputs, node.names, strict=True))
+    scope.add(alias, dict(columns))
+    return Operand((node,), (), columns)
 
 
-def _function(builder: Builder, item: exp.Expr, scope: Scope) -> Node:
+def _function(builder: Builder, item: exp.Expr, scope: Scope) -> Operand:
     """A FROM item that reads no relation and no neighbour."""
     bare, outputs, ordinality = _bare(item)
     if isinstance(bare, exp.Subquery):
         return _derived(builder, exp.Subquery(this=bare.this, alias=item.args["alias"].copy()), scope)
     names = tuple(builder.name(o) for o in outputs)
-    scope.add(item.alias, dict(zip(outputs, names, strict=True)))
     bound = bind(bare, Scope())
     reads = frozenset(t.meta[SOURCE_META] for t in bound.find_all(exp.Table) if SOURCE_META in t.meta)
     if not reads:
-        return Constant(bound, names, ordinality)
-    if ordinality:
+        node: Node = Constant(bound, names, ordinality)
+    elif ordinality:
         raise Refused(Reason.UNSUPPORTED_SYNTAX, "a subquery under WITH ORDINALITY")
-    query = _all_of(bound, outputs)
-    make_total(builder, query)
-    builder.note_reads(query)
-    return Native(query, names, reads)
+    else:
+        query = _all_of(bound, outputs)
+        make_total(builder, query)
+        builder.note_reads(query)
+        node = Native(query, names, reads)
+    columns = tuple((output, column(name)) for output, name in zip(outputs, names, strict=True))
+    scope.add(item.alias, dict(columns))
+    return Operand((node,), (), columns)
 
 
 def _all_of(item: exp.Expr, outputs: list[str]) -> exp.Select:
@@ -199,14 +224,6 @@ def _bare(item: exp.Expr) -> tuple[exp.Expr, list[str], bool]:
         raise Refused(Reason.UNSUPPORTED_SYNTAX, "a column definition list", "It runs FULL.")
     ordinality = bool(item.args.get("ordinality"))
     bare = item.copy()
-    inner = bare.this if isinstance(bare, exp.Lateral) else bare
-    if isinstance(inner, exp.Unnest):
-        offset = inner.args.get("offset")
-        if offset:
-            ordinality = True
-            if isinstance(offset, exp.Identifier):
-                outputs.append(offset.name)
-        inner.set("offset", None)
     bare.set("alias", None)
     bare.set("joins", None)
     if isinstance(bare, (exp.Lateral, exp.Table)):
@@ -221,60 +238,78 @@ def _bare(item: exp.Expr) -> tuple[exp.Expr, list[str], bool]:
     return bare, outputs, ordinality
 
 
-def _join(builder: Builder, left: Group, join: exp.Join, scope: Scope) -> Group:
+def _join(builder: Builder, left: Operand, join: exp.Join, scope: Scope) -> Operand:
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
     if join.method and join.method.upper() == "NATURAL":
         raise Refused(Reason.UNSUPPORTED_SYNTAX, "NATURAL JOIN outside its canonical form")
     if _reads_neighbours(join.this, scope):
         if side not in ("", "LEFT"):
             raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{side} JOIN LATERAL", "Use LEFT or inner.")
-        return Group([_lateral(builder, _joined(builder, left, scope), join, side == "LEFT", scope)])
-    known = set(scope.relations)
+        return _lateral(builder, left, join, side == "LEFT", scope)
     right = _item(builder, join.this, scope, left)
-    terms = _on(builder, join, scope, known, side)
+    terms, columns = _on(join, left, right, side, scope)
     if not side and kind in ("", "INNER", "CROSS"):
-        return Group([*left.relations, *right.relations], [*left.terms, *right.terms, *terms])
+        terms = [*left.terms, *right.terms, *terms]
+        return Operand((*left.relations, *right.relations), tuple(terms), columns)
     first, second = _joined(builder, left, scope), _joined(builder, right, scope)
     if side == "RIGHT":
         side, first, second = "LEFT", second, first
     first, second, terms = join_subqueries(builder, scope, side, first, second, terms)
-    return Group([OuterJoin(side, first, second, conjunction(terms))])
+    return Operand((OuterJoin(side, first, second, conjunction(terms)),), (), columns)
 
 
-def _joined(builder: Builder, group: Group, scope: Scope) -> Node:
+def _joined(builder: Builder, operand: Operand, scope: Scope) -> Node:
     from airflow_provider_pgtrickle.dvm.frontend.block import filtered
 
-    node = combine(group.relations, [t for t in group.terms if not has_subquery(t)])
-    return filtered(builder, node, scope, [t for t in group.terms if has_subquery(t)])
+    node = combine(list(operand.relations), [t for t in operand.terms if not has_subquery(t)])
+    return filtered(builder, node, scope, [t for t in operand.terms if has_subquery(t)])
 
 
-def _on(builder: Builder, join: exp.Join, scope: Scope, left_aliases: set[str], side: str) -> list[exp.Expr]:
+def _on(
+    join: exp.Join, left: Operand, right: Operand, side: str, scope: Scope
+) -> tuple[list[exp.Expr], tuple[tuple[str, exp.Expr], ...]]:
+    """The terms of a join, and what is seen of both sides: merged columns once, and first."""
     if join.args.get("on") is not None:
-        return [bind(t, scope) for t in conjuncts(join.args["on"])]
+        return [bind(t, scope) for t in conjuncts(join.args["on"])], left.columns + right.columns
+    names = [identifier.name for identifier in join.args.get("using") or []]
     terms: list[exp.Expr] = []
-    for identifier in join.args.get("using") or []:
-        name = identifier.name
-        left = scope.merged.get(name)
-        if left is None:
-            left = next(column(c[name]) for a, c in scope.relations.items() if a in left_aliases and name in c)
-        right = next(column(c[name]) for a, c in scope.relations.items() if a not in left_aliases and name in c)
-        terms.append(exp.EQ(this=left.copy(), expression=right))
-        if side == "FULL":
-            scope.merged[name] = exp.Coalesce(this=left.copy(), expressions=[right.copy()])
-        elif side == "RIGHT":
-            scope.merged[name] = right.copy()
-        else:
-            scope.merged.setdefault(name, left.copy())
-    return terms
+    merged: dict[str, exp.Expr] = {}
+    for name in names:
+        one, other = left.value(name), right.value(name)
+        terms.append(exp.EQ(this=one.copy(), expression=other.copy()))
+        merged[name] = _merged(side, one, other, (*left.relations, *right.relations))
+    scope.merged |= merged
+    if (alias := using_alias(join)) is not None:
+        scope.add(alias, merged)
+    rest = ((n, v) for n, v in left.columns + right.columns if n not in merged)
+    return terms, (*merged.items(), *rest)
+
+
+#: Integers and numbers as PostgreSQL widens them.
+_WIDENING = ("smallint", "integer", "bigint", "numeric", "real", "double precision")
+
+
+def _merged(side: str, left: exp.Expr, right: exp.Expr, relations: tuple[Node, ...]) -> exp.Expr:
+    """The column that USING makes of two: of the type both have in common, and of an inner join the one that has it."""
+    if side == "FULL":
+        return exp.Coalesce(this=left.copy(), expressions=[right.copy()])
+    types = {c.name: c.type for r in relations for c in r.columns}
+    of_left, of_right = (types.get(plain_column(x) or "") for x in (left, right))
+    kept, other = (right, left) if side == "RIGHT" else (left, right)
+    if of_left is not None and of_left == of_right:
+        return kept.copy()
+    ranks = [_WIDENING.index(base) if (base := base_type(t or "")) in _WIDENING else -1 for t in (of_left, of_right)]
+    if not side and ranks[1] > ranks[0]:
+        kept, other = right, left
+    # CASE has the type that both have in common.
+    return exp.Paren(this=exp.Case(ifs=[exp.If(this=exp.true(), true=kept.copy())], default=other.copy()))
 
 
 def _reads_neighbours(item: exp.Expr, scope: Scope) -> bool:
     """Whether a FROM item refers to its left neighbours."""
     if isinstance(item, exp.Lateral):
         inner = item.this
-    elif isinstance(item, (exp.Unnest, exp.Values)) or (
-        isinstance(item, exp.Table) and not isinstance(item.this, exp.Identifier)
-    ):
+    elif isinstance(item, exp.Values) or (isinstance(item, exp.Table) and not isinstance(item.this, exp.Identifier)):
         inner = item
     else:
         return False
@@ -284,10 +319,10 @@ def _reads_neighbours(item: exp.Expr, scope: Scope) -> bool:
     )
 
 
-def _lateral(builder: Builder, left: Node, join: exp.Join, outer: bool, scope: Scope) -> Node:
+def _lateral(builder: Builder, operand: Operand, join: exp.Join, outer: bool, scope: Scope) -> Operand:
     from airflow_provider_pgtrickle.dvm.frontend.subquery import analyse, of_expression
 
-    item = join.this
+    left, item = _joined(builder, operand, scope), join.this
     bare, outputs, ordinality = _bare(item)
     if isinstance(bare, exp.Subquery):
         query = bind_nested(bare.this, scope)
@@ -298,9 +333,10 @@ def _lateral(builder: Builder, left: Node, join: exp.Join, outer: bool, scope: S
         bound = bind(bare, scope)
         parts = of_expression(builder, bound, scope, left)
     names = [builder.name(o) for o in outputs]
-    scope.add(item.alias, dict(zip(outputs, names, strict=True)))
+    columns = tuple((output, column(name)) for output, name in zip(outputs, names, strict=True))
+    scope.add(item.alias, dict(columns))
     terms = [bind(t, scope) for t in conjuncts(join.args.get("on"))]
-    return Lateral(
+    node = Lateral(
         left,
         bound,
         item.alias,
@@ -310,3 +346,4 @@ def _lateral(builder: Builder, left: Node, join: exp.Join, outer: bool, scope: S
         ordinality,
         parts,
     )
+    return Operand((node,), (), operand.columns + columns)

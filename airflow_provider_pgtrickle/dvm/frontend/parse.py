@@ -6,6 +6,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from airflow_provider_pgtrickle.dvm.dialect import CANONICAL
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 
 _CLAUSES = (exp.Filter, exp.WithinGroup)
@@ -13,8 +14,17 @@ _CLAUSES = (exp.Filter, exp.WithinGroup)
 
 def parse(text: str) -> exp.Query:
     """The one query in `text`."""
+    tree = _values_written_out(read(text))
+    _qualify_calls(tree)
+    if not isinstance(tree, exp.Query):
+        raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{type(tree).__name__} is no query")
+    return tree
+
+
+def read(text: str) -> exp.Expr:
+    """The tree of `text` before anything is changed in it."""
     try:
-        tree = sqlglot.parse_one(text, read="postgres")
+        tree = sqlglot.parse_one(text, read=CANONICAL)
     except RecursionError:
         raise Refused(Reason.TOO_LARGE, "nested too deeply", "It runs FULL; or split the query.") from None
     except SqlglotError as error:
@@ -23,10 +33,6 @@ def parse(text: str) -> exp.Query:
         raise Refused(Reason.UNSUPPORTED_SYNTAX, str(error).splitlines()[0][:200]) from None
     while isinstance(tree, exp.Subquery) and not tree.alias:
         tree = tree.this
-    tree = _values_written_out(tree)
-    _qualify_calls(tree)
-    if not isinstance(tree, exp.Query):
-        raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{type(tree).__name__} is no query")
     return tree
 
 

@@ -49,7 +49,7 @@ def recursion(builder: Builder, name: str, cte: CommonTable, native: Native) -> 
 
 def _apart(builder: Builder, name: str, cte: CommonTable, native: Native) -> Recursion:
     union, clause = cte.query, cte.recursive_with
-    if clause is None or clause.args.get("search"):
+    if clause is None or clause.args.get("search") or clause.args.get("cycle"):
         raise _Unfit("SEARCH and CYCLE add columns that depend on the whole walk")
     if not isinstance(union, exp.Union) or any(union.args.get(c) for c in ("with_", "order", "limit", "offset")):
         raise _Unfit("the item is not one UNION of where it begins and its step")

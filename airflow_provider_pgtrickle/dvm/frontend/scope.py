@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.expressions import column
+from airflow_provider_pgtrickle.dvm.expressions import render
 from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 
@@ -24,17 +24,17 @@ class CommonTable:
 
 @dataclass
 class Scope:
-    """Relations of one FROM by alias, each with its columns' names in the tree."""
+    """Relations of one FROM by alias, each with what its columns are over the tree's row."""
 
     ctes: dict[str, CommonTable] = field(default_factory=dict)
-    relations: dict[str, dict[str, str]] = field(default_factory=dict)
+    relations: dict[str, dict[str, exp.Expr]] = field(default_factory=dict)
     merged: dict[str, exp.Expr] = field(default_factory=dict)
-    """Columns merged by FULL JOIN … USING."""
+    """Columns that a JOIN … USING merged, which the text may call by their bare names."""
 
     def child(self) -> Scope:
         return Scope(ctes=dict(self.ctes))
 
-    def add(self, alias: str, columns: dict[str, str]) -> None:
+    def add(self, alias: str, columns: dict[str, exp.Expr]) -> None:
         if alias in self.relations:
             raise Refused(Reason.UNSUPPORTED_SYNTAX, f"alias {alias} stands twice in one FROM")
         self.relations[alias] = columns
@@ -43,17 +43,17 @@ class Scope:
         """The tree's column behind a reference of the query's text."""
         table, name = reference.table, reference.name
         if isinstance(reference.this, exp.Star):
-            raise Refused(Reason.WHOLE_ROW, reference.sql("postgres"), "Name the columns.")
+            raise Refused(Reason.WHOLE_ROW, render(reference), "Name the columns.")
         if table:
             columns = self.relations.get(table)
             if columns is None or name not in columns:
-                raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{reference.sql('postgres')} names no column in sight")
-            return column(columns[name])
+                raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{render(reference)} names no column in sight")
+            return columns[name].copy()
         if name in self.merged:
             return self.merged[name].copy()
         owners = [columns[name] for columns in self.relations.values() if name in columns]
         if len(owners) == 1:
-            return column(owners[0])
+            return owners[0].copy()
         if name in self.relations:
             raise Refused(Reason.WHOLE_ROW, name, "Name the columns.")
         what = "names no column in sight" if not owners else "is ambiguous"

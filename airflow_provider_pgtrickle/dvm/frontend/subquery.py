@@ -21,13 +21,27 @@ if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.frontend.build import Builder
 
 
+def of_predicate(builder: Builder, bound: exp.Expr, scope: Scope, row: Node) -> tuple[Subquery, ...]:
+    """The parts of every subquery inside a term of WHERE, which keeps a row only where it is true.
+
+    False and NULL are alike there, so `x IN (query)` is about the rows of the query that equal x and no others. As a
+    value it isn't: one NULL in the query makes it NULL for every x that it doesn't hold.
+    """
+    return _parts(builder, bound, scope, row, only_true=True)
+
+
 def of_expression(builder: Builder, bound: exp.Expr, scope: Scope, row: Node) -> tuple[Subquery, ...]:
-    """The parts of every subquery inside one bound expression."""
+    """The parts of every subquery inside an expression that is computed for each row."""
+    return _parts(builder, bound, scope, row, only_true=False)
+
+
+def _parts(builder: Builder, bound: exp.Expr, scope: Scope, row: Node, *, only_true: bool) -> tuple[Subquery, ...]:
     parts: list[Subquery] = []
     for term in conjuncts(bound):
         member = unparen(term)
         if isinstance(member, exp.In) and member.args.get("query") and not has_subquery(member.this):
-            parts += analyse(builder, member.args["query"], scope, row, unparen(member.this))
+            value = unparen(member.this)
+            parts += analyse(builder, member.args["query"], scope, row, value, needs_not_null=not only_true)
         elif _is_not_in(member) and not has_subquery(unparen(member.this).this):
             inner = unparen(member.this)
             parts += analyse(builder, inner.args["query"], scope, row, unparen(inner.this), needs_not_null=True)
@@ -106,7 +120,7 @@ def _tied(
     plain = [t for t in kept if not has_subquery(t)]
     if _count([query]) != _count([*clauses, *plain]):
         return None
-    core = from_items.combine(group.relations, [*group.terms, *(bind(t, inner_scope) for t in plain)])
+    core = from_items.combine(list(group.relations), [*group.terms, *(bind(t, inner_scope) for t in plain)])
     if member is not None:
         ties += _membership(builder, query, row, core, inner_scope, member, needs_not_null)
     return (Subquery(core.sources, core, tuple(ties)),)

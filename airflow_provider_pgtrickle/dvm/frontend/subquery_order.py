@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.expressions import unparen
+from airflow_provider_pgtrickle.dvm.expressions import render, unparen
 from airflow_provider_pgtrickle.dvm.frontend.open_frames import (
     depends_on_ties,
     made_finer,
@@ -48,7 +48,7 @@ def _order_windows(builder: Builder, select: exp.Select) -> None:
         if missing == []:
             continue  # No rows tie.
         if missing is None or not may_be_finer(window):
-            raise Refused(Reason.AMBIGUOUS_ORDER, window.sql("postgres"), "Add a unique column to its ORDER BY.")
+            raise Refused(Reason.AMBIGUOUS_ORDER, render(window), "Add a unique column to its ORDER BY.")
         window.replace(made_finer(window, missing))
 
 

@@ -105,7 +105,7 @@ def _of_item(builder: Builder, item: exp.Expr) -> list[exp.Expr] | None:
     if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Query):
         names = output_names(item)
         names = given + names[len(given) :]
-    elif isinstance(item, (exp.Lateral, exp.Table, exp.Unnest, exp.Values)) and given:
+    elif isinstance(item, (exp.Lateral, exp.Table, exp.Values)) and given:
         offset = item.args.get("offset")
         names = [*given, offset.name] if isinstance(offset, exp.Identifier) else given
     else:

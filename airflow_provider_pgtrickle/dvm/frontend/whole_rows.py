@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.emit import SOURCE_META
+from airflow_provider_pgtrickle.dvm.expressions import is_present, render
 from airflow_provider_pgtrickle.dvm.frontend.inline_views import VIEW_META
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.dvm.schema import Schema
@@ -50,12 +51,12 @@ def _row(reference: exp.Column, schema: Schema) -> exp.Expr:
     sure = next((n for n, c in zip(names, columns, strict=True) if c in not_null), None)
     if sure is None:
         raise _refused(reference, "beside an outer join, and no column of it is NOT NULL")
-    found = exp.Not(this=exp.Is(this=field(sure), expression=exp.Null()))
+    found = is_present(field(sure))
     return exp.Paren(this=exp.Case(ifs=[exp.If(this=found, true=row)]))
 
 
 def _refused(reference: exp.Column, why: str) -> Refused:
-    return Refused(Reason.WHOLE_ROW, f"{reference.sql('postgres')}, {why}", "Name the columns.")
+    return Refused(Reason.WHOLE_ROW, f"{render(reference)}, {why}", "Name the columns.")
 
 
 def _shape(reference: exp.Column, item: exp.Expr, schema: Schema) -> tuple[tuple[str, str], list[str], frozenset[str]]:

@@ -50,7 +50,6 @@ INTEGER = Carrier(Kind.INT, "int", 10)
 BIGINT = Carrier(Kind.INT, "bigint", 19)
 _INTEGERS = {"smallint": SMALLINT, "integer": INTEGER, "bigint": BIGINT}
 _KEYS = {
-    "character",
     "date",
     "time without time zone",
     "timestamp with time zone",
@@ -86,6 +85,9 @@ def carrier_of(type_name: str) -> Carrier:
         return TEXT
     if base in _KEYS:
         return Carrier(Kind.KEY, "string", base=base)
+    if base == "character":
+        # Filled up with blanks: the texts of two are comparable where they have one length.
+        return Carrier(Kind.KEY, "string", base=type_name)
     return OPAQUE
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.expressions import has_subquery, is_row_column
+from airflow_provider_pgtrickle.dvm.expressions import has_subquery, is_row_column, render
 from airflow_provider_pgtrickle.dvm.frontend.aggregates import call_name
 from airflow_provider_pgtrickle.dvm.lower.carriers import (
     BIGINT,
@@ -37,20 +37,20 @@ class NotClosed(Exception):
 def close(expression: exp.Expr, env: Env) -> Closed:
     rule = _RULES.get(type(expression))
     if rule is None or has_subquery(expression):
-        raise NotClosed(expression.sql("postgres"))
+        raise NotClosed(render(expression))
     return rule(expression, env)
 
 
 def close_predicate(expression: exp.Expr, env: Env) -> exp.Expr:
     closed, carrier = close(expression, env)
     if carrier.kind not in (Kind.BOOL, Kind.NULL):
-        raise NotClosed(expression.sql("postgres"))
+        raise NotClosed(render(expression))
     return closed
 
 
 def _column(node: exp.Expr, env: Env) -> Closed:
     if not is_row_column(node):
-        raise NotClosed(node.sql("postgres"))
+        raise NotClosed(render(node))
     return node.copy(), env[node.name]
 
 
@@ -61,7 +61,7 @@ def _paren(node: exp.Expr, env: Env) -> Closed:
 
 def _literal(node: exp.Expr, env: Env) -> Closed:
     if node.is_string:
-        raise NotClosed(node.sql("postgres"))
+        raise NotClosed(render(node))
     text = node.name
     if text.isdigit() and int(text) < 2**63:
         return node.copy(), INTEGER if int(text) < 2**31 else BIGINT
@@ -90,29 +90,36 @@ def _not(node: exp.Expr, env: Env) -> Closed:
 
 
 def _is(node: exp.Expr, env: Env) -> Closed:
+    """IS NULL and IS NOT DISTINCT FROM NULL, which differ for rows alone; none travels as one."""
     if not isinstance(node.expression, exp.Null):
-        raise NotClosed(node.sql("postgres"))
-    return exp.Is(this=close(node.this, env)[0], expression=exp.Null()), BOOL
+        raise NotClosed(render(node))
+    test = exp.Is(this=close(node.this, env)[0], expression=exp.Null())
+    is_negative = bool(node.args.get("negate")) or isinstance(node, exp.NullSafeNEQ)
+    return exp.Not(this=exp.Paren(this=test)) if is_negative else test, BOOL
+
+
+def _is_distinct(node: exp.Expr, env: Env) -> Closed:
+    return _is(node, env) if isinstance(node.expression, exp.Null) else _comparison(node, env)
 
 
 def _comparison(node: exp.Expr, env: Env) -> Closed:
     (left, a), (right, b) = close(node.this, env), close(node.expression, env)
     numbers = a.is_number and b.is_number
     alike = a.kind is b.kind and a.is_key and (a.kind is not Kind.KEY or a.base == b.base)
-    if not numbers and not (alike and isinstance(node, (exp.EQ, exp.NEQ, exp.NullSafeEQ))):
-        raise NotClosed(node.sql("postgres"))
+    if not numbers and not (alike and isinstance(node, (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ))):
+        raise NotClosed(render(node))
     return type(node)(this=left, expression=right), BOOL
 
 
 def _arithmetic(node: exp.Expr, env: Env) -> Closed:
     (left, a), (right, b) = close(node.this, env), close(node.expression, env)
     if not (a.is_number and b.is_number):
-        raise NotClosed(node.sql("postgres"))
+        raise NotClosed(render(node))
     carrier: Carrier | None
     if a.kind is b.kind is Kind.INT:
         # PostgreSQL's smallint arithmetic overflows earlier than Spark's, which would hide its error.
         if "smallint" in (a.spark, b.spark):
-            raise NotClosed(node.sql("postgres"))
+            raise NotClosed(render(node))
         carrier = unify([a, b])
     else:
         x, y = as_decimal(a), as_decimal(b)
@@ -122,19 +129,19 @@ def _arithmetic(node: exp.Expr, env: Env) -> Closed:
             scale = max(x.scale, y.scale)
             carrier = decimal(max(x.precision - x.scale, y.precision - y.scale) + scale + 1, scale)
     if carrier is None:
-        raise NotClosed(node.sql("postgres"))
+        raise NotClosed(render(node))
     return type(node)(this=left, expression=right), carrier
 
 
 def _negation(node: exp.Expr, env: Env) -> Closed:
     inner, carrier = close(node.this, env)
     if not carrier.is_number or carrier.spark == "smallint":
-        raise NotClosed(node.sql("postgres"))
+        raise NotClosed(render(node))
     return exp.Neg(this=inner), carrier
 
 
 def _cast(node: exp.Expr, env: Env) -> Closed:
-    target = node.args["to"].sql("postgres").lower()
+    target = render(node.args["to"]).lower()
     if isinstance(node.this, exp.Literal) and node.this.is_string and target == "text":
         return node.this.copy(), TEXT
     if isinstance(node.this, exp.Null):
@@ -158,12 +165,12 @@ def _cast(node: exp.Expr, env: Env) -> Closed:
             return exp.Cast(this=inner, to=exp.DataType.build(wanted.spark)), wanted
         if wide.scale == wanted.scale:
             return exp.Cast(this=inner, to=exp.DataType.build(wanted.spark)), wanted
-    raise NotClosed(node.sql("postgres"))
+    raise NotClosed(render(node))
 
 
 def _case(node: exp.Expr, env: Env) -> Closed:
     if node.this is not None:
-        raise NotClosed(node.sql("postgres"))
+        raise NotClosed(render(node))
     branches, values = [], []
     for branch in node.args["ifs"]:
         value, carrier = close(branch.args["true"], env)
@@ -183,7 +190,7 @@ def _same(node: exp.Expr, carriers: list[Carrier]) -> Carrier:
         wide = [as_decimal(c) for c in numbers] if any(c.kind is Kind.DEC for c in numbers) else numbers
         scales = {c.scale for c in wide}
         if len(scales) > 1 and scales != {0, max(scales)}:
-            raise NotClosed(node.sql("postgres"))
+            raise NotClosed(render(node))
         if len(scales) > 1:
             whole = max(c.precision - c.scale for c in wide)
             carrier = decimal(whole + max(scales), max(scales))
@@ -191,7 +198,7 @@ def _same(node: exp.Expr, carriers: list[Carrier]) -> Carrier:
                 return carrier
     carrier = unify(carriers)
     if carrier is None:
-        raise NotClosed(node.sql("postgres"))
+        raise NotClosed(render(node))
     return carrier
 
 
@@ -206,18 +213,18 @@ def _extreme_of(node: exp.Expr, env: Env) -> Closed:
     arguments = node.expressions if isinstance(node, exp.Anonymous) else [node.this, *node.expressions]
     name = call_name(node)
     if name not in ("least", "greatest"):
-        raise NotClosed(node.sql("postgres"))
+        raise NotClosed(render(node))
     closed = [close(a, env) for a in arguments]
     carrier = unify([c for _, c in closed])
     if carrier is None or not carrier.is_number:
-        raise NotClosed(node.sql("postgres"))
+        raise NotClosed(render(node))
     return exp.Anonymous(this=name, expressions=[e for e, _ in closed]), carrier
 
 
 def _nullif(node: exp.Expr, env: Env) -> Closed:
     if node.this == node.expression:
         return exp.Null(), NULL
-    raise NotClosed(node.sql("postgres"))
+    raise NotClosed(render(node))
 
 
 def _filtered(node: exp.Expr, env: Env) -> Closed:
@@ -227,20 +234,20 @@ def _filtered(node: exp.Expr, env: Env) -> Closed:
 
 def _count(node: exp.Expr, env: Env) -> Closed:
     if node.expressions:
-        raise NotClosed(node.sql("postgres"))
+        raise NotClosed(render(node))
     if isinstance(node.this, exp.Star):
         return node.copy(), BIGINT
     if isinstance(node.this, exp.Distinct):
         values = [close(e, env) for e in node.this.expressions]
         if len(values) != 1 or not values[0][1].is_key:
-            raise NotClosed(node.sql("postgres"))
+            raise NotClosed(render(node))
         return exp.Count(this=exp.Distinct(expressions=[values[0][0]])), BIGINT
     return exp.Count(this=close(node.this, env)[0]), BIGINT
 
 
 def _sum(node: exp.Expr, env: Env) -> Closed:
     if isinstance(node.this, exp.Distinct):
-        raise NotClosed(node.sql("postgres"))
+        raise NotClosed(render(node))
     inner, carrier = close(node.this, env)
     if carrier.kind is Kind.INT and carrier.spark != "bigint":
         return exp.Sum(this=inner), BIGINT
@@ -250,14 +257,14 @@ def _sum(node: exp.Expr, env: Env) -> Closed:
         return exp.Sum(this=exp.Cast(this=inner, to=exp.DataType.build(wide.spark))), wide
     total = decimal(carrier.precision + 10, carrier.scale) if carrier.kind is Kind.DEC else None
     if total is None:
-        raise NotClosed(node.sql("postgres"))
+        raise NotClosed(render(node))
     return exp.Sum(this=inner), total
 
 
 def _extremum(node: exp.Expr, env: Env) -> Closed:
     inner, carrier = close(node.this, env)
     if not (carrier.is_number or carrier.kind is Kind.NULL) or node.expressions:
-        raise NotClosed(node.sql("postgres"))
+        raise NotClosed(render(node))
     return type(node)(this=inner), carrier
 
 
@@ -271,6 +278,8 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr, Env], Closed]] = {
     exp.Or: _logic,
     exp.Not: _not,
     exp.Is: _is,
+    exp.NullSafeEQ: _is_distinct,
+    exp.NullSafeNEQ: _is_distinct,
     exp.EQ: _comparison,
     exp.NEQ: _comparison,
     exp.GT: _comparison,

@@ -31,6 +31,7 @@ from airflow_provider_pgtrickle.dvm.operators.stored import Stored
 from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.dvm.operators.weigh import Expose, Weigh
 from airflow_provider_pgtrickle.dvm.schema import Source
+from airflow_provider_pgtrickle.dvm.types import as_text
 
 Describe = Callable[[str], Sequence[tuple[str, str]]]
 """Names and types of a PostgreSQL statement's columns."""
@@ -73,6 +74,8 @@ def _canonical(columns: Sequence[tuple[str, Carrier]]) -> str:
 def _canonical_value(name: str, carrier: Carrier) -> str:
     column = f"r.{quote(name)}"
     text = f"CAST({column} AS STRING)"
+    if carrier.base.startswith("character"):
+        text = f"rtrim({text})"
     if carrier.kind is Kind.DEC and carrier.scale:
         text = f"regexp_replace({text}, '(?:(\\\\.[0-9]*?[1-9])|\\\\.)0*$', '$1')"
     return f"CASE WHEN {column} IS NULL THEN 'N' ELSE concat('V', length({text}), ':', {text}) END"
@@ -112,7 +115,8 @@ class _Placing:
     def _leaf(self, node: Node) -> dict[str, Carrier]:
         name = f"{self._prefix}_leaf_{len(self.leaves) + 1}"
         statement = self._emitter().statement(node)
-        carriers = {n: carrier_of(t) for n, t in self._describe(statement) if n != WEIGHT}
+        types = dict(self._describe(statement))
+        carriers = {n: carrier_of(t) for n, t in types.items() if n != WEIGHT}
         for column in node.columns:
             # PostgreSQL's arithmetic forgets the digits that its operands' types promise.
             if carriers[column.name] == OPAQUE and column.type is not None:
@@ -120,7 +124,7 @@ class _Placing:
         columns = [(n, carriers[n].spark) for n in node.names]
         if node.weighted:
             columns.insert(0, (WEIGHT, "int"))
-        items = ", ".join(f"l.{pg_quote(n)}::text AS {pg_quote(n)}" for n, _ in columns)
+        items = ", ".join(f"{as_text(f'l.{pg_quote(n)}', types[n])} AS {pg_quote(n)}" for n, _ in columns)
         statements = tuple(f"SELECT {items} FROM ({s}) AS l" for s in self._statements(node, statement))
         self.leaves.append(LeafPlan(name, statements, tuple(columns)))
         self.names[id(node)] = name

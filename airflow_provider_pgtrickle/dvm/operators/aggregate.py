@@ -14,7 +14,7 @@ from sqlglot import exp
 from airflow_provider_pgtrickle.dvm.differ import Differ, keys_from
 from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.exact_types import exact_type
-from airflow_provider_pgtrickle.dvm.expressions import unparen
+from airflow_provider_pgtrickle.dvm.expressions import render, unparen
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node, Unary
 from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.dvm.operators.weigh import difference
@@ -64,7 +64,7 @@ class Aggregate(Unary):
         return e.select(rows, [*e.listed(rows, self.group), *values]) + group
 
     def label(self) -> str:
-        aggregates = ", ".join(x.sql("postgres") for _, x in self.aggregates)
+        aggregates = ", ".join(render(x) for _, x in self.aggregates)
         return f"Aggregate by [{', '.join(self.group)}] of [{aggregates}]"
 
 

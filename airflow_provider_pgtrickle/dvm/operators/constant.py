@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.expressions import render
 from airflow_provider_pgtrickle.dvm.node import Column, Node
 from airflow_provider_pgtrickle.dvm.rows import Rows
 
@@ -36,4 +37,4 @@ class Constant(Node):
         return f"SELECT 1 AS {e.name(self.outputs[0])}" if self.item is None else super().select(e)
 
     def label(self) -> str:
-        return f"Constant {self.item.sql('postgres') if self.item is not None else ''}".rstrip()
+        return f"Constant {render(self.item) if self.item is not None else ''}".rstrip()

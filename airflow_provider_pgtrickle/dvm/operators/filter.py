@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.emit import Emitter
-from airflow_provider_pgtrickle.dvm.expressions import conjuncts, equality, plain_column, unparen
+from airflow_provider_pgtrickle.dvm.expressions import conjuncts, equality, plain_column, render
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.dependent import Dependent, Subquery
 from airflow_provider_pgtrickle.dvm.rows import Rows
@@ -46,7 +46,7 @@ class Filter(Dependent):
         return rows.that(f"({e.expression(self.predicate, rows.places, is_old=self.is_old)})")
 
     def label(self) -> str:
-        return f"Filter {self.predicate.sql('postgres')}"
+        return f"Filter {render(self.predicate)}"
 
 
 def not_null_by(predicate: exp.Expr) -> set[str]:
@@ -56,10 +56,8 @@ def not_null_by(predicate: exp.Expr) -> set[str]:
         sides = equality(term)
         if sides:
             proven.update(n for n in map(plain_column, sides) if n)
-        elif isinstance(term, exp.Not):
-            inner = unparen(term.this)
-            if isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null):
-                name = plain_column(inner.this)
-                if name:
-                    proven.add(name)
+        elif isinstance(term, exp.Is) and term.args.get("negate") and isinstance(term.expression, exp.Null):
+            name = plain_column(term.this)
+            if name:
+                proven.add(name)
     return proven

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.differ import Differ, expression_keys
 from airflow_provider_pgtrickle.dvm.emit import Emitter
-from airflow_provider_pgtrickle.dvm.expressions import column, columns_of, equality, plain_column
+from airflow_provider_pgtrickle.dvm.expressions import column, columns_of, equality, plain_column, render
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.project import Project
 from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
@@ -217,7 +217,7 @@ class InnerJoin(Node):
         return Rows(source, places, weight, tuple(f"({e.expression(t, places)})" for t in self.terms), is_join=True)
 
     def label(self) -> str:
-        terms = " AND ".join(t.sql("postgres") for t in self.terms)
+        terms = " AND ".join(render(t) for t in self.terms)
         return f"InnerJoin on {terms}" if terms else "CrossJoin"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.emit import Emitter
-from airflow_provider_pgtrickle.dvm.expressions import plain_column
+from airflow_provider_pgtrickle.dvm.expressions import plain_column, render
 from airflow_provider_pgtrickle.dvm.node import Column, Unary
 
 
@@ -39,9 +39,9 @@ class DistinctKeys(Unary):
         rows = replace(e.rows(self.child), weight=None)
         values = [(n, e.expression(x, rows.places)) for n, x in self.items]
         if not self.keep_nulls:
-            rows = rows.that(*(f"({v}) IS NOT NULL" for _, v in values))
+            rows = rows.that(*(f"({v}) IS DISTINCT FROM NULL" for _, v in values))
         word = "SELECT DISTINCT" if e.is_distinct(self.child.weighted) else "SELECT"
         return e.select(rows, [f"{v} AS {e.name(n)}" for n, v in values], word)
 
     def label(self) -> str:
-        return f"Keys [{', '.join(x.sql('postgres') for _, x in self.items)}]"
+        return f"Keys [{', '.join(render(x) for _, x in self.items)}]"

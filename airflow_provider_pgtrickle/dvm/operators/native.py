@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.expressions import render
 from airflow_provider_pgtrickle.dvm.node import Column, Node
 from airflow_provider_pgtrickle.dvm.operators.weigh import difference
 
@@ -50,4 +51,4 @@ class Native(Node):
         return f"SELECT {names} FROM ({e.expression(self.query, alias, is_old=self.is_old)}) AS {alias}({names})"
 
     def label(self) -> str:
-        return f"Native {self.query.sql('postgres')}"
+        return f"Native {render(self.query)}"

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.differ import Differ, expression_keys
 from airflow_provider_pgtrickle.dvm.emit import Emitter
-from airflow_provider_pgtrickle.dvm.expressions import column, columns_of, conjuncts, equality, plain_column
+from airflow_provider_pgtrickle.dvm.expressions import column, columns_of, conjuncts, equality, plain_column, render
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.keys import DistinctKeys
 from airflow_provider_pgtrickle.dvm.operators.project import Project
@@ -160,7 +160,7 @@ class OuterJoin(Node):
         return Rows(source, places, left.weight, is_join=True)
 
     def label(self) -> str:
-        return f"{self.kind.title()}Join on {self.condition.sql('postgres')}"
+        return f"{self.kind.title()}Join on {render(self.condition)}"
 
 
 def _never_all_null(node: Node, key: Key) -> bool:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.emit import Emitter
 from airflow_provider_pgtrickle.dvm.exact_types import exact_type
-from airflow_provider_pgtrickle.dvm.expressions import plain_column, returns_set
+from airflow_provider_pgtrickle.dvm.expressions import plain_column, render, returns_set
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node
 from airflow_provider_pgtrickle.dvm.operators.dependent import Dependent, Subquery, unique_keys_through
 from airflow_provider_pgtrickle.dvm.rows import Rows
@@ -76,6 +76,4 @@ class Project(Dependent):
         return e.select(rows, items)
 
     def label(self) -> str:
-        return "Project " + ", ".join(
-            n if plain_column(x) == n else f"{x.sql('postgres')} AS {n}" for n, x in self.items
-        )
+        return "Project " + ", ".join(n if plain_column(x) == n else f"{render(x)} AS {n}" for n, x in self.items)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.emit import Emitter
-from airflow_provider_pgtrickle.dvm.expressions import columns_of
+from airflow_provider_pgtrickle.dvm.expressions import columns_of, render
 from airflow_provider_pgtrickle.dvm.node import Column, Node
 
 
@@ -75,4 +75,4 @@ class Reached(Node):
         return e.select(rows, [mark, *e.listed(rows, names)])
 
     def label(self) -> str:
-        return f"reached: by [{', '.join(t.sql('postgres') for t in self.order)}], {self.limit} rows"
+        return f"reached: by [{', '.join(render(t) for t in self.order)}], {self.limit} rows"

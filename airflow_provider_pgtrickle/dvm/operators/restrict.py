@@ -95,7 +95,7 @@ class Restrict(Node):
         target, key = unsafe[0]
         return [
             lambda of: _is_in(e, of, relation, unsafe[:1]),
-            lambda of: f"{of(target)} IS NULL AND {_holds_null(e, relation, key)}",
+            lambda of: f"{of(target)} IS NOT DISTINCT FROM NULL AND {_holds_null(e, relation, key)}",
         ]
 
 
@@ -108,4 +108,4 @@ def _is_in(e: Emitter, of: Callable[[str], str], relation: Node, pairs: list[tup
 
 def _holds_null(e: Emitter, relation: Node, column: str) -> str:
     source, key = e.from_item(relation)
-    return f"EXISTS (SELECT 1 FROM {source} WHERE {key}.{e.name(column)} IS NULL)"
+    return f"EXISTS (SELECT 1 FROM {source} WHERE {key}.{e.name(column)} IS NOT DISTINCT FROM NULL)"

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.differ import Differ, expression_keys
 from airflow_provider_pgtrickle.dvm.emit import Emitter
-from airflow_provider_pgtrickle.dvm.expressions import columns_of, conjuncts, equality, plain_column
+from airflow_provider_pgtrickle.dvm.expressions import columns_of, conjuncts, equality, plain_column, render
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node, walk
 from airflow_provider_pgtrickle.dvm.operators.dependent import Touched
 from airflow_provider_pgtrickle.dvm.operators.keys import DistinctKeys
@@ -130,7 +130,7 @@ class SemiJoin(Node):
         return e.apart(self.right) if is_old else e.rows(_without_hints(self.right, e))
 
     def label(self) -> str:
-        return f"{self.kind.title()}Join on {self.condition.sql('postgres')}"
+        return f"{self.kind.title()}Join on {render(self.condition)}"
 
 
 def _without_hints(node: Node, e: Emitter) -> Node:

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import Emitter
+from airflow_provider_pgtrickle.dvm.expressions import render
 from airflow_provider_pgtrickle.dvm.node import Column, Key, Keys, Node, Unary
 from airflow_provider_pgtrickle.dvm.operators.aggregate import touched_difference
 
@@ -49,4 +50,4 @@ class Window(Unary):
         return e.select(rows, e.listed(rows, self.child.names) + items)
 
     def label(self) -> str:
-        return f"Window by [{', '.join(self.partition)}] of [{', '.join(x.sql('postgres') for _, x in self.functions)}]"
+        return f"Window by [{', '.join(self.partition)}] of [{', '.join(render(x) for _, x in self.functions)}]"

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.differ import Differ, keys_from
-from airflow_provider_pgtrickle.dvm.exact_types import Exact, exact_type
 from airflow_provider_pgtrickle.dvm.expressions import (
     column,
     conjunction,
@@ -26,7 +25,6 @@ from airflow_provider_pgtrickle.dvm.expressions import (
     returns_set,
     rewrite,
     substitute,
-    unparen,
 )
 from airflow_provider_pgtrickle.dvm.names import Namer
 from airflow_provider_pgtrickle.dvm.node import Node
@@ -195,11 +193,7 @@ def _shape(core: Node) -> Shape | None:
     values: dict[str, exp.Expr] = {}
     namer = Namer()
     for name, call in core.aggregates:
-        kinds: dict[str, Exact | None] = {}
-        argument = _argument(call)
-        if argument is not None:
-            kinds["argument"] = exact_type(argument, columns)
-        part = part_of(call, kinds.get("argument"), parts, namer)
+        part = part_of(call, columns, parts, namer)
         if part is None:
             return None
         values[name] = part
@@ -217,13 +211,6 @@ def _flat(node: Node, state: Node) -> dict[str, exp.Expr]:
 
 def _unqualified(expression: exp.Expr) -> exp.Expr:
     return rewrite(expression, lambda n: exp.Column(this=n.this.copy()) if is_row_column(n) else None)
-
-
-def _argument(call: exp.Expr) -> exp.Expr | None:
-    bare = unparen(call)
-    if isinstance(bare, exp.Filter):
-        bare = unparen(bare.this)
-    return bare.this if isinstance(bare.this, exp.Expr) and not isinstance(bare.this, exp.Star) else None
 
 
 def _hidden(shape: Shape) -> list[str]:

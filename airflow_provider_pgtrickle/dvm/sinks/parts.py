@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.exact_types import Exact
-from airflow_provider_pgtrickle.dvm.expressions import column, has_subquery, unparen
+from airflow_provider_pgtrickle.dvm.dialect import raw_type
+from airflow_provider_pgtrickle.dvm.exact_types import Exact, exact_type, scale_of
+from airflow_provider_pgtrickle.dvm.expressions import column, has_subquery, is_present, render, unparen
 from airflow_provider_pgtrickle.dvm.names import Namer
+from airflow_provider_pgtrickle.dvm.node import Column
 
 COUNT = "__pgt_count"
 WEIGHT_COLUMN = "__pgt_n"
@@ -30,11 +32,11 @@ class Part:
 
 
 def cast(expression: exp.Expr, type_name: str) -> exp.Expr:
-    return exp.Cast(this=expression, to=exp.DataType.build(type_name, dialect="postgres"))
+    return exp.Cast(this=expression, to=raw_type(type_name))
 
 
 def part_of(
-    call: exp.Expr, kind: Exact | None, parts: MutableMapping[tuple[str, str], Part], namer: Namer
+    call: exp.Expr, columns: Mapping[str, Column], parts: MutableMapping[tuple[str, str], Part], namer: Namer
 ) -> exp.Expr | None:
     """The aggregate's value over hidden columns, its part added to `parts`; None where it can't be kept."""
     bare, condition = unparen(call), None
@@ -47,15 +49,15 @@ def part_of(
         if bare.expressions:
             return None
         return _count(bare, condition, parts, namer)
-    if isinstance(bare, (exp.Sum, exp.Avg)) and kind is not None:
-        return _sum(bare, condition, kind, parts, namer)
+    if isinstance(bare, (exp.Sum, exp.Avg)) and (kind := exact_type(bare.this, columns)) is not None:
+        return _sum(bare, condition, kind, columns, parts, namer)
     if isinstance(bare, (exp.Min, exp.Max)) and not bare.expressions:
         return _extremum(bare, condition, parts, namer)
     return None
 
 
 def _sql(*expressions: exp.Expr | None) -> str:
-    return " | ".join(e.sql("postgres") if e is not None else "" for e in expressions)
+    return " | ".join(render(e) if e is not None else "" for e in expressions)
 
 
 def _filtered(call: exp.Expr, *terms: exp.Expr | None) -> exp.Expr:
@@ -67,10 +69,6 @@ def _filtered(call: exp.Expr, *terms: exp.Expr | None) -> exp.Expr:
 
 def _zero(call: exp.Expr) -> exp.Expr:
     return exp.Coalesce(this=call, expressions=[exp.Literal.number(0)])
-
-
-def _not_null(argument: exp.Expr) -> exp.Expr:
-    return exp.Not(this=exp.Paren(this=exp.Is(this=exp.Paren(this=argument.copy()), expression=exp.Null())))
 
 
 def _counted(name: str, full: exp.Expr, terms: list[exp.Expr | None]) -> tuple[Item, Item]:
@@ -92,7 +90,7 @@ def _count(
     key = ("count", _sql(argument, condition))
     if key not in parts:
         name = namer("__pgt_cnt")
-        terms = [_not_null(argument) if argument is not None else None, condition]
+        terms = [is_present(argument.copy()) if argument is not None else None, condition]
         full, added = _counted(name, _filtered(call.copy(), condition), terms)
         parts[key] = Part((name,), (full,), (added,), (_plain_sum(name, "bigint"),))
     return column(parts[key].hidden[0])
@@ -102,6 +100,7 @@ def _sum(
     call: exp.Expr,
     condition: exp.Expr | None,
     kind: Exact,
+    columns: Mapping[str, Column],
     parts: MutableMapping[tuple[str, str], Part],
     namer: Namer,
 ) -> exp.Expr:
@@ -113,7 +112,7 @@ def _sum(
         full_count, added_count = _counted(
             counted,
             _filtered(exp.Count(this=argument.copy(), big_int=True), condition),
-            [_not_null(argument), condition],
+            [is_present(argument.copy()), condition],
         )
         product = exp.Mul(
             this=column(WEIGHT_COLUMN), expression=exp.Paren(this=cast(exp.Paren(this=argument.copy()), "numeric"))
@@ -123,19 +122,43 @@ def _sum(
             this=exp.Paren(this=exp.Sub(this=column(total), expression=column(total))),
             expression=exp.Literal.number(0),
         )
+        # How many terms have each number of digits but the least: the sum shows as many as the longest of them.
+        longer = [(scale, namer(f"__pgt_scale{scale}")) for scale in kind.scales[:-1]]
+        fulls, addeds = [(total, full_sum), full_count], [(total, added_sum), added_count]
+        for scale, name in longer:
+            is_so = exp.EQ(this=exp.Paren(this=scale_of(argument, columns)), expression=exp.Literal.number(scale))
+            full, added = _counted(
+                name,
+                _filtered(exp.Count(this=argument.copy(), big_int=True), is_so, condition),
+                [is_present(argument.copy()), is_so, condition],
+            )
+            fulls.append(full)
+            addeds.append(added)
+        names = [name for _, name in longer]
         parts[key] = Part(
-            (total, counted),
-            ((total, full_sum), full_count),
-            ((total, added_sum), added_count),
-            (_plain_sum(total, kind.sum_type), _plain_sum(counted, "bigint")),
+            (total, counted, *names),
+            tuple(fulls),
+            tuple(addeds),
+            (_plain_sum(total, kind.sum_type), *(_plain_sum(n, "bigint") for n in (counted, *names))),
             not_finite if kind.base == "numeric" else None,
         )
-    total, counted = parts[key].hidden
-    value: exp.Expr = cast(column(total), kind.shown_type)
+    total, counted, *names = parts[key].hidden
+    value: exp.Expr = cast(column(total), "numeric" if isinstance(call, exp.Avg) else kind.shown_type)
+    if names:
+        ifs = [
+            exp.If(this=exp.GT(this=column(n), expression=exp.Literal.number(0)), true=_at_scale(value, scale))
+            for n, scale in zip(names, kind.scales[:-1], strict=True)
+        ]
+        value = exp.Paren(this=exp.Case(ifs=ifs, default=_at_scale(value, kind.scales[-1])))
     if isinstance(call, exp.Avg):
-        value = exp.Div(this=cast(column(total), "numeric"), expression=column(counted), typed=True)
+        value = exp.Div(this=value, expression=column(counted), typed=True)
     present = exp.GT(this=column(counted), expression=exp.Literal.number(0))
     return exp.Case(ifs=[exp.If(this=present, true=value)])
+
+
+def _at_scale(value: exp.Expr, scale: int) -> exp.Expr:
+    """The same number with that many digits after the point."""
+    return exp.Anonymous(this="round", expressions=[value.copy(), exp.Literal.number(scale)])
 
 
 def _extremum(
@@ -154,7 +177,7 @@ def _extremum(
         )
         reaches = (exp.LTE if function is exp.Min else exp.GTE)(this=column(deleted), expression=best)
         anew = exp.And(
-            this=_not_null(column(deleted)),
+            this=is_present(column(deleted)),
             expression=exp.Coalesce(this=exp.Paren(this=reaches), expressions=[exp.true()]),
         )
         null = exp.Nullif(this=column(held), expression=column(held))

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.expressions import column, columns_of, plain_column, rewrite, unparen
+from airflow_provider_pgtrickle.dvm.expressions import column, columns_of, plain_column, render, rewrite, unparen
 from airflow_provider_pgtrickle.dvm.frontend.open_frames import (
     called,
     depends_on_ties,
@@ -69,7 +69,7 @@ def _ordered_over(window: exp.Window, node: Window) -> exp.Expr:
     if not may_be_finer(window):
         raise Refused(
             Reason.AMBIGUOUS_ORDER,
-            f"{window.sql('postgres')} depends on the order of rows that tie",
+            f"{render(window)} depends on the order of rows that tie",
             "Add a unique column to its ORDER BY.",
         )
     return made_finer(window, [exp.Ordered(this=b) for b in _tie_breakers(node, keys)])

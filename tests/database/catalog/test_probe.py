@@ -83,7 +83,7 @@ def test_views_are_followed_to_their_tables(shop):
     assert used(probed) == {"public.orders": ("customer", "price"), "public.customers": ("customer", "name")}
     assert set(probed.schema.views) == {("public", "named"), ("public", "totals")}
     assert probed.schema.view_columns["public", "named"] == ("name", "total")
-    assert "public.orders" in probed.schema.views["public", "totals"]
+    assert '"public"."orders"' in probed.schema.views["public", "totals"]
     assert len(probed.views) == 2
 
 

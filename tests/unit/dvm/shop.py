@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from airflow_provider_pgtrickle.dvm import Schema, Source, SourceColumn, View, analyze
+from airflow_provider_pgtrickle.dvm.expressions import render
 from airflow_provider_pgtrickle.dvm.frontend.inline_views import inline_views
+from airflow_provider_pgtrickle.dvm.frontend.mark_sets import mark_sets
 from airflow_provider_pgtrickle.dvm.frontend.parse import parse
 
 _TYPES = {"id": "integer", "g": "integer", "v": "integer", "p": "numeric(10,2)", "t": "text"}
@@ -17,6 +19,7 @@ def table(name: str, columns: tuple[str, ...] = ("id", "g", "v", "p", "t"), numb
 
 def schema(*tables: Source, **more: object) -> Schema:
     tables = tables or (table("a", number=1), table("b", number=2))
+    more = {"set_returning": frozenset({"generate_series"})} | more
     return Schema(sources={(t.schema, t.name): t for t in tables}, **more)  # type: ignore[arg-type]
 
 
@@ -27,7 +30,7 @@ def view(query: str, known: Schema | None = None) -> View:
 def rewritten(rewrite_pass, query: str, known: Schema | None = None) -> str:  # type: ignore[no-untyped-def]
     """What a pass makes of a query whose views are inlined."""
     known = known or schema()
-    return rewrite_pass(inline_views(parse(query), known), known).sql("postgres")
+    return render(rewrite_pass(mark_sets(inline_views(parse(query), known), known), known))
 
 
 def delta(query: str, known: Schema | None = None, changed: tuple[str, ...] | None = None) -> str | None:

@@ -29,7 +29,6 @@ def test_what_leaves_nothing_out_is_dropped(query: str) -> None:
     "query",
     [
         "SELECT a.id FROM public.a LIMIT 3",
-        "SELECT a.id FROM public.a WHERE EXISTS (SELECT 1 FROM public.b LIMIT 0)",
         "SELECT a.id FROM public.a WHERE EXISTS (SELECT 1 FROM public.b LIMIT 1 OFFSET 1)",
         "SELECT (SELECT b.v FROM public.b WHERE b.g = a.g LIMIT 1) AS v FROM public.a",
         "SELECT (SELECT b.v FROM public.b WHERE b.id = b.g LIMIT 1) AS v FROM public.a",

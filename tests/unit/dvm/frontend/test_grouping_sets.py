@@ -1,27 +1,38 @@
-"""GROUPING SETS, CUBE and ROLLUP are a union of groupings."""
+"""GROUPING SETS, CUBE and ROLLUP are several groupings, whose rows are one relation for the rest of the block."""
 
 from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.frontend.grouping_sets import grouping_sets
+from airflow_provider_pgtrickle.dvm.expressions import render
+from airflow_provider_pgtrickle.dvm.frontend.grouping_sets import sets_of
+from airflow_provider_pgtrickle.dvm.frontend.parse import parse
 from airflow_provider_pgtrickle.dvm.reasons import Refused
-from tests.unit.dvm.shop import rewritten, schema, table
 
 
-def test_rollup_is_a_union_of_groupings() -> None:
-    text = rewritten(grouping_sets, "SELECT a.g, sum(a.v) AS s FROM public.a GROUP BY ROLLUP (a.g)")
-    assert text.count("UNION ALL") == 1
-    assert text.count("GROUP BY") == 1
+def _sets(clause: str) -> list[tuple[str, ...]]:
+    group = parse(f"SELECT 1 FROM public.a GROUP BY {clause}").args["group"]
+    return [tuple(map(render, grouping)) for grouping in sets_of(group)]
 
 
-def test_cube_of_two_is_four_groupings() -> None:
-    text = rewritten(grouping_sets, "SELECT a.g, a.v, count(*) AS n FROM public.a GROUP BY CUBE (a.g, a.v)")
-    assert text.count("UNION ALL") == 3
+@pytest.mark.parametrize(
+    ("clause", "sets"),
+    [
+        ("a, b", [("a", "b")]),
+        ("ROLLUP (a, b)", [("a", "b"), ("a",), ()]),
+        ("ROLLUP ((a, b))", [("a", "b"), ()]),
+        ("CUBE (a, b)", [("a", "b"), ("a",), ("b",), ()]),
+        ("GROUPING SETS ((a, b), ROLLUP (c))", [("a", "b"), ("c",), ()]),
+        ("a, GROUPING SETS (b, ())", [("a", "b"), ("a",)]),
+        ("DISTINCT ROLLUP (a), ROLLUP (a)", [("a",), ()]),
+        ("()", [()]),
+    ],
+)
+def test_a_clause_is_the_list_of_its_groupings(clause: str, sets: list[tuple[str, ...]]) -> None:
+    assert sorted(dict.fromkeys(_sets(clause))) == sorted(dict.fromkeys(sets))
+    assert len(_sets(clause)) == len(sets)
 
 
 def test_more_than_64_groupings_are_refused() -> None:
-    columns = ", ".join(f"a.c{n}" for n in range(65))
-    known = schema(table("a", tuple(f"c{n}" for n in range(65))))
     with pytest.raises(Refused, match="64"):
-        rewritten(grouping_sets, f"SELECT count(*) AS n FROM public.a GROUP BY ROLLUP ({columns})", known)
+        _sets(f"ROLLUP ({', '.join(f'c{n}' for n in range(65))})")

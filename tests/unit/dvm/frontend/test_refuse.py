@@ -14,9 +14,6 @@ from tests.unit.dvm.shop import rewritten, schema, table, view
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
-        ("SELECT a.id FROM public.a WHERE a.v < random()", Reason.VOLATILE_FUNCTION),
-        ("SELECT a.id, now() AS n FROM public.a", Reason.TIME_DEPENDENT),
-        ("SELECT a.id, CURRENT_DATE AS n FROM public.a", Reason.TIME_DEPENDENT),
         ("SELECT x.id FROM (SELECT a.id FROM public.a LIMIT 3) x", Reason.LIMIT_WITHOUT_ORDER),
         ("SELECT f(x.*) AS y FROM (SELECT a.id FROM public.a) x", Reason.WHOLE_ROW),
     ],
@@ -26,6 +23,15 @@ def test_what_has_no_difference_is_refused_by_name(query: str, reason: Reason) -
     assert refusal is not None
     assert refusal.reason is reason
     assert refusal.remedy
+
+
+@pytest.mark.parametrize(("volatility", "reason"), [("v", Reason.VOLATILE_FUNCTION), ("s", Reason.TIME_DEPENDENT)])
+def test_what_answers_otherwise_each_time_is_refused_by_the_functions_that_it_calls(
+    volatility: str, reason: Reason
+) -> None:
+    refusal = view("SELECT a.id, f() AS n FROM public.a", schema(functions={"f": volatility, "lower": "i"})).refusal
+    assert refusal is not None
+    assert (refusal.reason, refusal.detail) == (reason, "f")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 
 from airflow_provider_pgtrickle.dvm.frontend.build import Builder
 from airflow_provider_pgtrickle.dvm.frontend.inline_views import inline_views
+from airflow_provider_pgtrickle.dvm.frontend.mark_sets import mark_sets
 from airflow_provider_pgtrickle.dvm.frontend.parse import parse
 from airflow_provider_pgtrickle.dvm.frontend.tie_breakers import tie_breakers
 from tests.unit.dvm.shop import schema, table
@@ -14,7 +15,7 @@ KNOWN = schema(table("a", number=1), table("k", ("g", "p"), 2))
 
 
 def _breakers(query: str) -> list[str] | None:
-    found = tie_breakers(Builder(KNOWN), inline_views(parse(query), KNOWN))
+    found = tie_breakers(Builder(KNOWN), mark_sets(inline_views(parse(query), KNOWN), KNOWN))
     return None if found is None else [f.sql("postgres").replace('"', "") for f in found]
 
 

@@ -1,4 +1,7 @@
-"""ORDER BY … LIMIT below the top: PostgreSQL evaluates it as it stands, its order made total."""
+"""A block that PostgreSQL evaluates as it is written: ORDER BY … LIMIT below the top, its order made total.
+
+So is one with GROUPING SETS whose keys the server takes for one another.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,8 @@ if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.frontend.build import Builder
 
 
-def limited(builder: Builder, query: exp.Query, scope: Scope) -> tuple[Node, list[str]]:
-    """The node of a limited query expression, and its output names.
+def as_written(builder: Builder, query: exp.Query, scope: Scope) -> tuple[Node, list[str]]:
+    """The node of a query expression, and its output names.
 
     The same rows whenever it is evaluated, so its change is its new rows less its old ones.
     """

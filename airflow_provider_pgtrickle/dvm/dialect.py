@@ -1,0 +1,325 @@
+"""PostgreSQL's own spelling of a query, parsed and written without a change of words.
+
+What is parsed is what `pg_get_viewdef` prints under `quote_all_identifiers`: every name stands in quotes, every
+operator in parentheses, so a word without quotes is grammar. The dialect knows the few calls and operators that the
+algebra reasons about. Every other one stays what it was, by name: a `Call` of a function, an `Infix` or `Prefix`
+operator, a `Syntax` with keywords among its arguments, an `IsTest`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.generators.postgres import PostgresGenerator
+from sqlglot.parsers.postgres import PostgresParser
+from sqlglot.tokens import TokenType
+
+Call = exp.Anonymous
+
+#: Operators that the algebra gives no meaning to: all of pg_operator but comparisons, arithmetic and `||`.
+_OPERATORS = (
+    "!! !~ !~* !~~ !~~* # ## #- #> #>> & && &< &<| &> *< *<= *<> *= *> *>= -> ->> -|- <-> << <<= <<| <@ <^ >> >>="
+    " >^ ? ?# ?& ?- ?-| ?| ?|| @ @-@ @> @? @@ @@@ ^ ^@ | |&> |/ |>> ||/ ~ ~* ~<=~ ~<~ ~= ~>=~ ~>~ ~~ ~~*"
+)
+
+#: Aggregates and grammar that the algebra looks into.
+_KNOWN = ("COUNT", "SUM", "AVG", "MIN", "MAX")
+_GRAMMAR = ("ARRAY", "COALESCE", "NULLIF", "GREATEST", "LEAST")
+
+#: Grammar that looks like a call, with keywords among its arguments.
+_SYNTAX = (
+    "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY", "NORMALIZE", "XMLCONCAT", "XMLELEMENT", "XMLEXISTS",
+    "XMLFOREST", "XMLPARSE", "XMLPI", "XMLROOT", "XMLSERIALIZE", "JSON", "JSON_ARRAY", "JSON_ARRAYAGG", "JSON_EXISTS",
+    "JSON_OBJECT", "JSON_OBJECTAGG", "JSON_QUERY", "JSON_SCALAR", "JSON_SERIALIZE", "JSON_VALUE",
+    "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP",
+)  # fmt: skip
+#: Words of IS tests other than IS NULL and IS DISTINCT FROM.
+_TESTS = {
+    "TRUE", "FALSE", "UNKNOWN", "DOCUMENT", "NORMALIZED", "NFC", "NFD", "NFKC", "NFKD", "JSON", "VALUE", "OBJECT",
+    "ARRAY", "SCALAR", "WITH", "WITHOUT", "UNIQUE", "KEYS",
+}  # fmt: skip
+#: Function names that are keywords to PostgreSQL, so that a call of them keeps its quotes.
+_KEYWORDS = {
+    "between", "bigint", "bit", "boolean", "char", "character", "coalesce", "dec", "decimal", "exists", "extract",
+    "float", "greatest", "grouping", "inout", "int", "integer", "interval", "least", "national", "nchar", "none",
+    "normalize", "nullif", "numeric", "out", "overlay", "position", "precision", "real", "row", "setof", "smallint",
+    "substring", "time", "timestamp", "treat", "trim", "values", "varchar", "all", "any", "array", "both", "case",
+    "cast", "collate", "column", "current_date", "current_role", "current_time", "current_timestamp", "current_user",
+    "default", "distinct", "do", "end", "except", "false", "for", "from", "having", "in", "intersect", "lateral",
+    "leading", "limit", "not", "null", "offset", "on", "only", "or", "order", "placing", "primary", "select",
+    "session_user", "some", "symmetric", "table", "then", "to", "trailing", "true", "union", "unique", "user", "using",
+    "variadic", "when", "where", "window", "with", "asymmetric", "localtime", "localtimestamp", "current_catalog",
+    "merge_action", "system_user",
+}  # fmt: skip
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+#: Types that are printed in quotes under `quote_all_identifiers` alone.
+_PLAIN_TYPES = {"text", "date", "uuid", "bytea", "json", "jsonb", "xml", "name", "oid", "inet", "cidr", "money"}
+_TYPE_WORDS = {"double", "precision", "character", "varying", "bit", "with", "without", "time", "zone", "timestamp"}
+_INTERVAL_WORDS = {"year", "month", "day", "hour", "minute", "second", "to"}
+
+
+class Infix(exp.Expression, exp.Binary):
+    """`a <@ b`: an operator kept by its symbol."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "operator": True, "expression": True}
+
+
+class Prefix(exp.Unary):
+    """`|/ a`."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "operator": True}
+
+
+class IsTest(exp.Expression, exp.Predicate):
+    """`a IS NOT TRUE`: a test whose words follow the value."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "words": True}
+
+
+class Syntax(exp.Expression, exp.Func):
+    """`SUBSTRING(a FROM 2 FOR 3)`: arguments and the words between them, in order."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": True}
+    is_var_len_args = True
+
+
+def raw_type(text: str) -> exp.DataType:
+    """A type by the text that PostgreSQL prints of it."""
+    return exp.DataType(this=exp.DType.USERDEFINED, kind=exp.var(text))
+
+
+class Canonical(Postgres):
+    """Parses what `pg_get_viewdef` prints, writes what PostgreSQL reads as the same."""
+
+    class Tokenizer(Postgres.Tokenizer):
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            **Postgres.Tokenizer.KEYWORDS,
+            **dict.fromkeys(_OPERATORS.split(), TokenType.OPERATOR),
+        }
+
+    class Parser(PostgresParser):
+        FUNCTIONS: ClassVar[dict[str, Any]] = {
+            name: build for name, build in PostgresParser.FUNCTIONS.items() if name in (*_KNOWN, *_GRAMMAR)
+        }
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            "CAST": PostgresParser.FUNCTION_PARSERS["CAST"],
+            **{name: lambda self, name=name: self._parse_syntax(name) for name in _SYNTAX},
+        }
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            **{k: v for k, v in PostgresParser.NO_PAREN_FUNCTION_PARSERS.items() if k in ("ANY", "CASE", "VARIADIC")},
+            "COLLATION": lambda self: self._parse_collation_for(),
+        }
+        RANGE_PARSERS: ClassVar[dict[TokenType, Any]] = {
+            **{
+                kind: parse
+                for kind, parse in PostgresParser.RANGE_PARSERS.items()
+                if kind in (TokenType.IN, TokenType.IS, TokenType.OVERLAPS)
+            },
+            TokenType.OPERATOR: lambda self, this: self._parse_infix(this),
+        }
+        UNARY_PARSERS: ClassVar[dict[TokenType, Any]] = {
+            TokenType.NOT: PostgresParser.UNARY_PARSERS[TokenType.NOT],
+            TokenType.DASH: PostgresParser.UNARY_PARSERS[TokenType.DASH],
+            TokenType.PLUS: lambda self: self.expression(Prefix(this=self._parse_unary(), operator="+")),
+            TokenType.OPERATOR: lambda self: self._parse_prefix(),
+        }
+        BITWISE: ClassVar[dict[TokenType, Any]] = {}
+        EXPONENT: ClassVar[dict[TokenType, Any]] = {}
+        JSON_OPERATORS: ClassVar[dict[TokenType, Any]] = {}
+
+        # -- operators -----------------------------------------------------------------------------
+
+        def _symbol(self) -> str | None:
+            """The operator just read: its symbol, or OPERATOR(schema.symbol) as it was written."""
+            token = self._prev
+            if token.text.upper() != "OPERATOR":
+                return str(token.text)
+            while self._curr and self._prev.token_type != TokenType.R_PAREN:
+                self._advance()
+            return str(self._find_sql(token, self._prev))
+
+        def _parse_infix(self, this: exp.Expr | None) -> exp.Expr | None:
+            symbol = self._symbol()
+            if symbol is None:
+                return None
+            return self.expression(Infix(this=this, operator=symbol, expression=self._parse_bitwise()))
+
+        def _parse_prefix(self) -> exp.Expr | None:
+            symbol = self._symbol()
+            return None if symbol is None else self.expression(Prefix(this=self._parse_unary(), operator=symbol))
+
+        def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
+            following = self._next if self._curr.token_type == TokenType.NOT else self._curr
+            if following.text.upper() not in _TESTS or following.token_type == TokenType.IDENTIFIER:
+                return super()._parse_is(this)
+            words = []
+            while self._curr.token_type == TokenType.NOT or self._curr.text.upper() in _TESTS:
+                words.append(self._curr.text.upper())
+                self._advance()
+            return self.expression(IsTest(this=this, words=" ".join(words)))
+
+        # -- calls ---------------------------------------------------------------------------------
+
+        def _parse_function_call(
+            self,
+            functions: dict[str, Any] | None = None,
+            anonymous: bool = False,
+            optional_parens: bool = True,
+            any_token: bool = False,
+        ) -> exp.Expr | None:
+            token, is_qualified = self._curr, self._prev.token_type == TokenType.DOT
+            is_quoted = bool(token) and token.token_type == TokenType.IDENTIFIER
+            known = is_quoted and not is_qualified and token.text.upper() in _KNOWN and token.text.islower()
+            call = super()._parse_function_call(
+                functions, anonymous or (is_quoted and not known), optional_parens, any_token
+            )
+            if is_quoted and call is not None:
+                _bare(call)
+            return call
+
+        def _parse_syntax(self, name: str) -> exp.Expr:
+            parts: list[exp.Expr] = []
+            while self._curr and self._curr.token_type != TokenType.R_PAREN:
+                if self._is_word(bool(parts) or name != "EXTRACT"):
+                    parts.append(exp.var(self._curr.text))
+                    self._advance()
+                    if parts[-1].name.upper() in ("AS", "RETURNING"):
+                        parts.append(self._parse_raw_type())
+                else:
+                    part = self._parse_bitwise()
+                    if part is None:
+                        self.raise_error("Expected an argument")
+                    else:
+                        parts.append(part)
+            return self.expression(Syntax(this=name, expressions=parts))
+
+        def _is_word(self, is_argument_allowed: bool) -> bool:
+            """Whether what comes is a word or a comma of the syntax, and no argument: those are in quotes."""
+            kind = self._curr.token_type
+            if kind in (TokenType.COMMA, TokenType.COLON):
+                return True
+            if kind in (TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER, TokenType.L_PAREN):
+                return not is_argument_allowed
+            text = self._curr.text
+            return text.replace(" ", "").isalpha() and text.upper() not in _ARGUMENT_WORDS
+
+        def _parse_collation_for(self) -> exp.Expr | None:
+            if not self._match(TokenType.FOR):
+                return None
+            argument = self._parse_wrapped(self._parse_bitwise)
+            return self.expression(Syntax(this="COLLATION FOR ", expressions=[argument]))
+
+        # -- types ---------------------------------------------------------------------------------
+
+        def _parse_dcolon(self) -> exp.Expr | None:
+            return self._parse_raw_type()
+
+        def _parse_raw_type(self) -> exp.DataType:
+            first = self._curr
+            if first is None:
+                self.raise_error("Expected a type")
+            self._advance()
+            while self._curr and self._curr.token_type == TokenType.DOT:
+                self._advance(2)
+            if first.token_type != TokenType.IDENTIFIER:
+                words = _TYPE_WORDS | _INTERVAL_WORDS if first.text.lower() == "interval" else _TYPE_WORDS
+                self._skip_modifiers()
+                while self._curr and self._curr.text.lower() in words and self._curr.token_type != TokenType.IDENTIFIER:
+                    self._advance()
+            self._skip_modifiers()
+            while self._curr and self._curr.token_type == TokenType.L_BRACKET:
+                while self._prev.token_type != TokenType.R_BRACKET or self._curr.token_type == TokenType.L_BRACKET:
+                    self._advance()
+            return raw_type(_printed(self._find_sql(first, self._prev)))
+
+        def _skip_modifiers(self) -> None:
+            if self._curr and self._curr.token_type == TokenType.L_PAREN:
+                while self._prev.token_type != TokenType.R_PAREN:
+                    self._advance()
+
+        # -- clauses -------------------------------------------------------------------------------
+
+        def _parse_using_identifiers(self) -> list[exp.Expr]:
+            names = super()._parse_using_identifiers()
+            if names and self._match(TokenType.ALIAS) and (alias := self._parse_id_var()) is not None:
+                names[-1].meta[JOIN_ALIAS] = alias.name
+            return names
+
+        def _parse_recursive_with_search(self) -> exp.RecursiveWithSearch | None:
+            """SEARCH … SET column; CYCLE … SET column [TO value DEFAULT value] USING column."""
+            first = self._curr
+            if first is None or first.text.upper() not in ("SEARCH", "CYCLE"):
+                return None
+            made: dict[str, exp.Expr | None] = {}
+            while self._curr and self._curr.token_type not in (TokenType.COMMA, *_ENDS_WITH):
+                self._advance()
+                word = self._prev.text.upper() if self._prev.token_type != TokenType.IDENTIFIER else ""
+                if word in ("SET", "USING"):
+                    made[word] = self._parse_id_var()
+                elif word == "BY" or word == "CYCLE":
+                    while self._next and self._next.token_type == TokenType.COMMA:
+                        self._advance(2)
+            text = exp.var(self._find_sql(first, self._prev))
+            kind = first.text.upper()
+            return self.expression(
+                exp.RecursiveWithSearch(kind=kind, this=text, expression=made.get("SET"), using=made.get("USING"))
+            )
+
+    class Generator(PostgresGenerator):
+        # agg(DISTINCT a, b) is about all of its arguments, as it stands.
+        MULTI_ARG_DISTINCT = True
+        TRANSFORMS: ClassVar[dict[Any, Any]] = {
+            **PostgresGenerator.TRANSFORMS,
+            Infix: lambda self, e: f"{self.sql(e, 'this')} {e.args['operator']} {self.sql(e, 'expression')}",
+            Prefix: lambda self, e: f"{e.args['operator']} {self.sql(e, 'this')}",
+            exp.RecursiveWithSearch: lambda self, e: self.sql(e, "this"),
+            IsTest: lambda self, e: f"{self.sql(e, 'this')} IS {e.args['words']}",
+            Syntax: lambda self, e: f"{e.this}({' '.join(self.sql(x) for x in e.expressions)})",
+        }
+
+        def windowspec_sql(self, expression: exp.WindowSpec) -> str:
+            if expression.args.get("end"):
+                return super().windowspec_sql(expression)
+            start = f"{self.sql(expression, 'start')} {self.sql(expression, 'start_side')}".rstrip()
+            exclude = self.sql(expression, "exclude")
+            return f"{self.sql(expression, 'kind')} {start}{f' EXCLUDE {exclude}' if exclude else ''}"
+
+        def join_sql(self, expression: exp.Join, join_op: str | None = None) -> str:
+            text = super().join_sql(expression, join_op)
+            alias = using_alias(expression)
+            return f"{text} AS {self.sql(exp.to_identifier(alias, quoted=True))}" if alias else text
+
+
+#: What follows the list of WITH.
+_ENDS_WITH = (TokenType.SELECT, TokenType.VALUES, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.WITH)
+CANONICAL = Canonical()
+
+JOIN_ALIAS = "pgtrickle_join_alias"
+"""Where the last column of USING (…) AS alias has that alias."""
+#: Words without quotes with which an argument may begin.
+_ARGUMENT_WORDS = {"NULL", "TRUE", "FALSE", "CASE", "NOT", "ARRAY", "ROW", "EXISTS", "CAST", *_GRAMMAR, *_SYNTAX}
+
+
+def using_alias(join: exp.Join) -> str | None:
+    names = join.args.get("using")
+    alias: str | None = names[-1].meta.get(JOIN_ALIAS) if names else None
+    return alias
+
+
+def _bare(call: exp.Expr) -> None:
+    """Take the quotes from the name of a call where PostgreSQL needs none."""
+    innermost = call
+    while isinstance(innermost, (exp.Window, exp.Filter, exp.WithinGroup, exp.Bracket)):
+        innermost = innermost.this
+    name = innermost.this if isinstance(innermost, exp.Anonymous) else None
+    if isinstance(name, exp.Identifier) and _PLAIN.fullmatch(name.name) and name.name not in _KEYWORDS:
+        innermost.set("this", name.name)
+
+
+def _printed(text: str) -> str:
+    """A type as `format_type` prints it without `quote_all_identifiers`."""
+    bare = text[1:].split('"', 1)[0] if text.startswith('"') else ""
+    return text.replace(f'"{bare}"', bare, 1) if bare in _PLAIN_TYPES else text
