@@ -53,11 +53,9 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     CAST(COALESCE(
       SUM(__pgt_q4."__pgt_n") FILTER(WHERE
         (
-          NOT (
-            (
-              __pgt_q4."amount"
-            ) IS NULL
-          )
+          (
+            __pgt_q4."amount"
+          ) IS DISTINCT FROM NULL
         )),
       0
     ) AS BIGINT) AS "__pgt_nn"
@@ -126,13 +124,13 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     FROM "shop"."st_0" AS __pgt_q8
   ) AS __pgt_q7
   WHERE
-    __pgt_q7."customer" IS NULL
+    __pgt_q7."customer" IS NOT DISTINCT FROM NULL
     AND EXISTS(
       SELECT
         1
       FROM "__pgt_part_2" AS __pgt_q11
       WHERE
-        __pgt_q11."customer" IS NULL
+        __pgt_q11."customer" IS NOT DISTINCT FROM NULL
     )
 ), "__pgt_part_4" AS MATERIALIZED (
   SELECT
@@ -292,13 +290,13 @@ FROM (
               FROM "shop"."orders" AS __pgt_q19
             ) AS __pgt_q18
             WHERE
-              __pgt_q18."customer" IS NULL
+              __pgt_q18."customer" IS NOT DISTINCT FROM NULL
               AND EXISTS(
                 SELECT
                   1
                 FROM "__pgt_part_5" AS __pgt_q22
                 WHERE
-                  __pgt_q22."customer" IS NULL
+                  __pgt_q22."customer" IS NOT DISTINCT FROM NULL
               )
           ) AS __pgt_q17
           GROUP BY
@@ -324,13 +322,13 @@ FROM (
           )
         )
         OR (
-          __pgt_q15."customer" IS NULL
+          __pgt_q15."customer" IS NOT DISTINCT FROM NULL
           AND EXISTS(
             SELECT
               1
             FROM "__pgt_part_5" AS __pgt_q26
             WHERE
-              __pgt_q26."customer" IS NULL
+              __pgt_q26."customer" IS NOT DISTINCT FROM NULL
           )
         )
     ) AS __pgt_q14

@@ -125,13 +125,13 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     FROM "shop"."st_0" AS __pgt_q8
   ) AS __pgt_q7
   WHERE
-    __pgt_q7."customer" IS NULL
+    __pgt_q7."customer" IS NOT DISTINCT FROM NULL
     AND EXISTS(
       SELECT
         1
       FROM "__pgt_part_2" AS __pgt_q11
       WHERE
-        __pgt_q11."customer" IS NULL
+        __pgt_q11."customer" IS NOT DISTINCT FROM NULL
     )
 ), "__pgt_part_4" AS MATERIALIZED (
   SELECT
@@ -187,11 +187,9 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     (
       (
         (
-          NOT (
-            (
-              __pgt_q21."__pgt_del"
-            ) IS NULL
-          )
+          (
+            __pgt_q21."__pgt_del"
+          ) IS DISTINCT FROM NULL
           AND COALESCE(
             (
               __pgt_q21."__pgt_del" <= LEAST(__pgt_q21."__pgt_ext", __pgt_q21."__pgt_ins")
@@ -200,11 +198,9 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
           )
         )
         OR (
-          NOT (
-            (
-              __pgt_q21."__pgt_del_2"
-            ) IS NULL
-          )
+          (
+            __pgt_q21."__pgt_del_2"
+          ) IS DISTINCT FROM NULL
           AND COALESCE(
             (
               __pgt_q21."__pgt_del_2" >= GREATEST(__pgt_q21."__pgt_ext_2", __pgt_q21."__pgt_ins_2")
@@ -222,11 +218,9 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     (
       (
         (
-          NOT (
-            (
-              __pgt_q24."__pgt_del"
-            ) IS NULL
-          )
+          (
+            __pgt_q24."__pgt_del"
+          ) IS DISTINCT FROM NULL
           AND COALESCE(
             (
               __pgt_q24."__pgt_del" <= LEAST(__pgt_q24."__pgt_ext", __pgt_q24."__pgt_ins")
@@ -235,11 +229,9 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
           )
         )
         OR (
-          NOT (
-            (
-              __pgt_q24."__pgt_del_2"
-            ) IS NULL
-          )
+          (
+            __pgt_q24."__pgt_del_2"
+          ) IS DISTINCT FROM NULL
           AND COALESCE(
             (
               __pgt_q24."__pgt_del_2" >= GREATEST(__pgt_q24."__pgt_ext_2", __pgt_q24."__pgt_ins_2")
@@ -274,11 +266,9 @@ FROM (
         NOT (
           (
             (
-              NOT (
-                (
-                  __pgt_q13."__pgt_del"
-                ) IS NULL
-              )
+              (
+                __pgt_q13."__pgt_del"
+              ) IS DISTINCT FROM NULL
               AND COALESCE(
                 (
                   __pgt_q13."__pgt_del" <= LEAST(__pgt_q13."__pgt_ext", __pgt_q13."__pgt_ins")
@@ -287,11 +277,9 @@ FROM (
               )
             )
             OR (
-              NOT (
-                (
-                  __pgt_q13."__pgt_del_2"
-                ) IS NULL
-              )
+              (
+                __pgt_q13."__pgt_del_2"
+              ) IS DISTINCT FROM NULL
               AND COALESCE(
                 (
                   __pgt_q13."__pgt_del_2" >= GREATEST(__pgt_q13."__pgt_ext_2", __pgt_q13."__pgt_ins_2")
@@ -364,13 +352,13 @@ FROM (
             FROM "shop"."orders" AS __pgt_q19
           ) AS __pgt_q18
           WHERE
-            __pgt_q18."customer" IS NULL
+            __pgt_q18."customer" IS NOT DISTINCT FROM NULL
             AND EXISTS(
               SELECT
                 1
               FROM "__pgt_part_5" AS __pgt_q22
               WHERE
-                __pgt_q22."customer" IS NULL
+                __pgt_q22."customer" IS NOT DISTINCT FROM NULL
             )
         ) AS __pgt_q17
         GROUP BY
@@ -396,13 +384,13 @@ FROM (
         )
       )
       OR (
-        __pgt_q15."customer" IS NULL
+        __pgt_q15."customer" IS NOT DISTINCT FROM NULL
         AND EXISTS(
           SELECT
             1
           FROM "__pgt_part_5" AS __pgt_q26
           WHERE
-            __pgt_q26."customer" IS NULL
+            __pgt_q26."customer" IS NOT DISTINCT FROM NULL
         )
       )
   ) AS __pgt_q14

@@ -50,11 +50,9 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     CAST(COALESCE(
       SUM(__pgt_q4."__pgt_n") FILTER(WHERE
         (
-          NOT (
-            (
-              __pgt_q4."amount"
-            ) IS NULL
-          )
+          (
+            __pgt_q4."amount"
+          ) IS DISTINCT FROM NULL
         )),
       0
     ) AS BIGINT) AS "__pgt_nn"

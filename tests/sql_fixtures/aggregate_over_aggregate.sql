@@ -95,13 +95,13 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
               FROM "shop"."orders" AS __pgt_q8
             ) AS __pgt_q7
             WHERE
-              __pgt_q7."customer" IS NULL
+              __pgt_q7."customer" IS NOT DISTINCT FROM NULL
               AND EXISTS(
                 SELECT
                   1
                 FROM "__pgt_part_1" AS __pgt_q11
                 WHERE
-                  __pgt_q11."customer" IS NULL
+                  __pgt_q11."customer" IS NOT DISTINCT FROM NULL
               )
           ) AS __pgt_q6
           GROUP BY
@@ -118,13 +118,13 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
             )
           )
           OR (
-            __pgt_q5."customer" IS NULL
+            __pgt_q5."customer" IS NOT DISTINCT FROM NULL
             AND EXISTS(
               SELECT
                 1
               FROM "__pgt_part_1" AS __pgt_q13
               WHERE
-                __pgt_q13."customer" IS NULL
+                __pgt_q13."customer" IS NOT DISTINCT FROM NULL
             )
           )
       ) AS __pgt_q4
@@ -232,13 +232,13 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
                   WHERE
                     c."id" = t."id"
                 )
-                AND t."customer" IS NULL
+                AND t."customer" IS NOT DISTINCT FROM NULL
                 AND EXISTS(
                   SELECT
                     1
                   FROM "__pgt_part_1" AS __pgt_q22
                   WHERE
-                    __pgt_q22."customer" IS NULL
+                    __pgt_q22."customer" IS NOT DISTINCT FROM NULL
                 )
               UNION ALL
               SELECT
@@ -263,13 +263,13 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
                         "id"
                       FROM "__pgt_window_orders"
                     )
-                    AND t."customer" IS NULL
+                    AND t."customer" IS NOT DISTINCT FROM NULL
                     AND EXISTS(
                       SELECT
                         1
                       FROM "__pgt_part_1" AS __pgt_q20
                       WHERE
-                        __pgt_q20."customer" IS NULL
+                        __pgt_q20."customer" IS NOT DISTINCT FROM NULL
                     )
                   UNION ALL
                   SELECT
@@ -278,13 +278,13 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
                     "customer"
                   FROM "__pgt_window_orders" AS c
                   WHERE
-                    c."customer" IS NULL
+                    c."customer" IS NOT DISTINCT FROM NULL
                     AND EXISTS(
                       SELECT
                         1
                       FROM "__pgt_part_1" AS __pgt_q21
                       WHERE
-                        __pgt_q21."customer" IS NULL
+                        __pgt_q21."customer" IS NOT DISTINCT FROM NULL
                     )
                 ) AS s
                 GROUP BY
@@ -309,13 +309,13 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
             )
           )
           OR (
-            __pgt_q15."customer" IS NULL
+            __pgt_q15."customer" IS NOT DISTINCT FROM NULL
             AND EXISTS(
               SELECT
                 1
               FROM "__pgt_part_1" AS __pgt_q26
               WHERE
-                __pgt_q26."customer" IS NULL
+                __pgt_q26."customer" IS NOT DISTINCT FROM NULL
             )
           )
       ) AS __pgt_q14

@@ -74,11 +74,9 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     CAST(COALESCE(
       SUM(__pgt_q4."__pgt_n") FILTER(WHERE
         (
-          NOT (
-            (
-              __pgt_q4."amount"
-            ) IS NULL
-          )
+          (
+            __pgt_q4."amount"
+          ) IS DISTINCT FROM NULL
         )),
       0
     ) AS BIGINT) AS "__pgt_nn"
@@ -187,13 +185,13 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     FROM "shop"."st_0" AS __pgt_q14
   ) AS __pgt_q13
   WHERE
-    __pgt_q13."country" IS NULL
+    __pgt_q13."country" IS NOT DISTINCT FROM NULL
     AND EXISTS(
       SELECT
         1
       FROM "__pgt_part_2" AS __pgt_q17
       WHERE
-        __pgt_q17."country" IS NULL
+        __pgt_q17."country" IS NOT DISTINCT FROM NULL
     )
 ), "__pgt_part_4" AS MATERIALIZED (
   SELECT
@@ -343,13 +341,13 @@ FROM (
               FROM "shop"."customers" AS __pgt_q26
             ) AS __pgt_q25
             WHERE
-              __pgt_q25."country" IS NULL
+              __pgt_q25."country" IS NOT DISTINCT FROM NULL
               AND EXISTS(
                 SELECT
                   1
                 FROM "__pgt_part_5" AS __pgt_q29
                 WHERE
-                  __pgt_q29."country" IS NULL
+                  __pgt_q29."country" IS NOT DISTINCT FROM NULL
               )
           ) AS __pgt_q24
           WHERE
@@ -379,13 +377,13 @@ FROM (
           )
         )
         OR (
-          __pgt_q21."country" IS NULL
+          __pgt_q21."country" IS NOT DISTINCT FROM NULL
           AND EXISTS(
             SELECT
               1
             FROM "__pgt_part_5" AS __pgt_q33
             WHERE
-              __pgt_q33."country" IS NULL
+              __pgt_q33."country" IS NOT DISTINCT FROM NULL
           )
         )
     ) AS __pgt_q20

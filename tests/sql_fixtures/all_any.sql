@@ -234,18 +234,18 @@ FROM (
       (
         __pgt_q2."amount" >= ALL (
           SELECT
-            x.amount
-          FROM shop.orders AS x
+            "x"."amount"
+          FROM "shop"."orders" AS "x"
         )
       )
       OR (
         __pgt_q2."customer" IN (
           SELECT
-            customers.id
-          FROM shop.customers
+            "customers"."id"
+          FROM "shop"."customers"
           WHERE
             (
-              customers.country IS NULL
+              "customers"."country" IS NULL
             )
         )
       )
@@ -262,18 +262,18 @@ FROM (
       (
         __pgt_q10."amount" >= ALL (
           SELECT
-            x.amount
-          FROM shop.orders AS x
+            "x"."amount"
+          FROM "shop"."orders" AS "x"
         )
       )
       OR (
         __pgt_q10."customer" IN (
           SELECT
-            customers.id
-          FROM shop.customers
+            "customers"."id"
+          FROM "shop"."customers"
           WHERE
             (
-              customers.country IS NULL
+              "customers"."country" IS NULL
             )
         )
       )
@@ -290,18 +290,18 @@ FROM (
       (
         __pgt_q11."amount" >= ALL (
           SELECT
-            x.amount
-          FROM "__pgt_old_orders" AS x
+            "x"."amount"
+          FROM "__pgt_old_orders" AS "x"
         )
       )
       OR (
         __pgt_q11."customer" IN (
           SELECT
-            customers.id
+            "customers"."id"
           FROM "__pgt_old_customers" AS "customers"
           WHERE
             (
-              customers.country IS NULL
+              "customers"."country" IS NULL
             )
         )
       )

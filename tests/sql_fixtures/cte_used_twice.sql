@@ -96,13 +96,13 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
             FROM "shop"."orders" AS __pgt_q7
           ) AS __pgt_q6
           WHERE
-            __pgt_q6."customer" IS NULL
+            __pgt_q6."customer" IS NOT DISTINCT FROM NULL
             AND EXISTS(
               SELECT
                 1
               FROM "__pgt_part_1" AS __pgt_q10
               WHERE
-                __pgt_q10."customer" IS NULL
+                __pgt_q10."customer" IS NOT DISTINCT FROM NULL
             )
         ) AS __pgt_q5
         GROUP BY
@@ -119,13 +119,13 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
           )
         )
         OR (
-          __pgt_q4."customer" IS NULL
+          __pgt_q4."customer" IS NOT DISTINCT FROM NULL
           AND EXISTS(
             SELECT
               1
             FROM "__pgt_part_1" AS __pgt_q12
             WHERE
-              __pgt_q12."customer" IS NULL
+              __pgt_q12."customer" IS NOT DISTINCT FROM NULL
           )
         )
     ) AS __pgt_q3
@@ -242,13 +242,13 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
                 WHERE
                   c."id" = t."id"
               )
-              AND t."customer" IS NULL
+              AND t."customer" IS NOT DISTINCT FROM NULL
               AND EXISTS(
                 SELECT
                   1
                 FROM "__pgt_part_1" AS __pgt_q21
                 WHERE
-                  __pgt_q21."customer" IS NULL
+                  __pgt_q21."customer" IS NOT DISTINCT FROM NULL
               )
             UNION ALL
             SELECT
@@ -276,13 +276,13 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
                       "id"
                     FROM "__pgt_window_orders"
                   )
-                  AND t."customer" IS NULL
+                  AND t."customer" IS NOT DISTINCT FROM NULL
                   AND EXISTS(
                     SELECT
                       1
                     FROM "__pgt_part_1" AS __pgt_q19
                     WHERE
-                      __pgt_q19."customer" IS NULL
+                      __pgt_q19."customer" IS NOT DISTINCT FROM NULL
                   )
                 UNION ALL
                 SELECT
@@ -292,13 +292,13 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
                   "amount"
                 FROM "__pgt_window_orders" AS c
                 WHERE
-                  c."customer" IS NULL
+                  c."customer" IS NOT DISTINCT FROM NULL
                   AND EXISTS(
                     SELECT
                       1
                     FROM "__pgt_part_1" AS __pgt_q20
                     WHERE
-                      __pgt_q20."customer" IS NULL
+                      __pgt_q20."customer" IS NOT DISTINCT FROM NULL
                   )
               ) AS s
               GROUP BY
@@ -324,13 +324,13 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
           )
         )
         OR (
-          __pgt_q14."customer" IS NULL
+          __pgt_q14."customer" IS NOT DISTINCT FROM NULL
           AND EXISTS(
             SELECT
               1
             FROM "__pgt_part_1" AS __pgt_q25
             WHERE
-              __pgt_q25."customer" IS NULL
+              __pgt_q25."customer" IS NOT DISTINCT FROM NULL
           )
         )
     ) AS __pgt_q13

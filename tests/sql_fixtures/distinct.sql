@@ -84,13 +84,13 @@ WITH "__pgt_window_clicks" AS NOT MATERIALIZED (
     FROM "shop"."st_0" AS __pgt_q6
   ) AS __pgt_q5
   WHERE
-    __pgt_q5."page" IS NULL
+    __pgt_q5."page" IS NOT DISTINCT FROM NULL
     AND EXISTS(
       SELECT
         1
       FROM "__pgt_part_2" AS __pgt_q9
       WHERE
-        __pgt_q9."page_2" IS NULL
+        __pgt_q9."page_2" IS NOT DISTINCT FROM NULL
     )
 ), "__pgt_part_4" AS MATERIALIZED (
   SELECT

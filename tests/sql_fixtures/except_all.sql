@@ -122,13 +122,13 @@ FROM (
           FROM "shop"."clicks" AS __pgt_q6
         ) AS __pgt_q5
         WHERE
-          __pgt_q5."page" IS NULL
+          __pgt_q5."page" IS NOT DISTINCT FROM NULL
           AND EXISTS(
             SELECT
               1
             FROM "__pgt_part_1" AS __pgt_q11
             WHERE
-              __pgt_q11."page_2" IS NULL
+              __pgt_q11."page_2" IS NOT DISTINCT FROM NULL
           )
       ) AS __pgt_q4
       EXCEPT ALL
@@ -164,13 +164,13 @@ FROM (
           FROM "shop"."blocked" AS __pgt_q14
         ) AS __pgt_q13
         WHERE
-          __pgt_q13."page_3" IS NULL
+          __pgt_q13."page_3" IS NOT DISTINCT FROM NULL
           AND EXISTS(
             SELECT
               1
             FROM "__pgt_part_1" AS __pgt_q16
             WHERE
-              __pgt_q16."page_2" IS NULL
+              __pgt_q16."page_2" IS NOT DISTINCT FROM NULL
           )
       ) AS __pgt_q12
     ) AS __pgt_q3
@@ -224,13 +224,13 @@ FROM (
       FROM "shop"."st_0" AS __pgt_q22
     ) AS __pgt_q21
     WHERE
-      __pgt_q21."page" IS NULL
+      __pgt_q21."page" IS NOT DISTINCT FROM NULL
       AND EXISTS(
         SELECT
           1
         FROM "__pgt_part_1" AS __pgt_q24
         WHERE
-          __pgt_q24."page_2" IS NULL
+          __pgt_q24."page_2" IS NOT DISTINCT FROM NULL
       )
   ) AS __pgt_q20
   CROSS JOIN LATERAL (

@@ -115,13 +115,13 @@ FROM (
       FROM "shop"."orders" AS __pgt_q4
     ) AS __pgt_q3
     WHERE
-      __pgt_q3."customer" IS NULL
+      __pgt_q3."customer" IS NOT DISTINCT FROM NULL
       AND EXISTS(
         SELECT
           1
         FROM "__pgt_part_1" AS __pgt_q9
         WHERE
-          __pgt_q9."k1" IS NULL
+          __pgt_q9."k1" IS NOT DISTINCT FROM NULL
       )
   ) AS __pgt_q2
   FULL JOIN (
@@ -244,13 +244,13 @@ FROM (
           WHERE
             c."id" = t."id"
         )
-        AND t."customer" IS NULL
+        AND t."customer" IS NOT DISTINCT FROM NULL
         AND EXISTS(
           SELECT
             1
           FROM "__pgt_part_1" AS __pgt_q20
           WHERE
-            __pgt_q20."k1" IS NULL
+            __pgt_q20."k1" IS NOT DISTINCT FROM NULL
         )
       UNION ALL
       SELECT
@@ -275,13 +275,13 @@ FROM (
                 "id"
               FROM "__pgt_window_orders"
             )
-            AND t."customer" IS NULL
+            AND t."customer" IS NOT DISTINCT FROM NULL
             AND EXISTS(
               SELECT
                 1
               FROM "__pgt_part_1" AS __pgt_q18
               WHERE
-                __pgt_q18."k1" IS NULL
+                __pgt_q18."k1" IS NOT DISTINCT FROM NULL
             )
           UNION ALL
           SELECT
@@ -290,13 +290,13 @@ FROM (
             "customer"
           FROM "__pgt_window_orders" AS c
           WHERE
-            c."customer" IS NULL
+            c."customer" IS NOT DISTINCT FROM NULL
             AND EXISTS(
               SELECT
                 1
               FROM "__pgt_part_1" AS __pgt_q19
               WHERE
-                __pgt_q19."k1" IS NULL
+                __pgt_q19."k1" IS NOT DISTINCT FROM NULL
             )
         ) AS s
         GROUP BY

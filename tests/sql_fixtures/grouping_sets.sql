@@ -50,7 +50,7 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
   FROM "__pgt_window_orders" AS __pgt_q10
 ), "__pgt_part_2" AS MATERIALIZED (
   SELECT
-    __pgt_q35."customer" AS "customer_3"
+    __pgt_q35."customer" AS "customer"
   FROM "__pgt_window_orders" AS __pgt_q35
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
@@ -118,24 +118,24 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
 )
 SELECT
   __pgt_q1."__pgt_w",
-  __pgt_q1."customer_7" AS "customer",
-  __pgt_q1."placed_7" AS "placed",
-  __pgt_q1."which_4" AS "which",
-  __pgt_q1."total_4" AS "total"
+  __pgt_q1."customer" AS "customer",
+  __pgt_q1."placed" AS "placed",
+  __pgt_q1."grouping" AS "which",
+  __pgt_q1."agg" AS "total"
 FROM (
   SELECT
     __pgt_q2."__pgt_w",
-    __pgt_q2."customer_2" AS "customer_7",
-    __pgt_q2."placed_2" AS "placed_7",
-    __pgt_q2."which" AS "which_4",
-    __pgt_q2."total" AS "total_4"
+    __pgt_q2."customer",
+    __pgt_q2."placed",
+    __pgt_q2."agg",
+    __pgt_q2."grouping"
   FROM (
     SELECT
       __pgt_q3."__pgt_w",
-      __pgt_q3."customer" AS "customer_2",
-      __pgt_q3."placed" AS "placed_2",
-      0 AS "which",
-      __pgt_q3."agg" AS "total"
+      __pgt_q3."customer" AS "customer",
+      __pgt_q3."placed" AS "placed",
+      __pgt_q3."agg" AS "agg",
+      0 AS "grouping"
     FROM (
       SELECT
         1 AS "__pgt_w",
@@ -189,13 +189,13 @@ FROM (
               FROM "shop"."orders" AS __pgt_q8
             ) AS __pgt_q7
             WHERE
-              __pgt_q7."customer" IS NULL
+              __pgt_q7."customer" IS NOT DISTINCT FROM NULL
               AND EXISTS(
                 SELECT
                   1
                 FROM "__pgt_part_1" AS __pgt_q11
                 WHERE
-                  __pgt_q11."customer" IS NULL
+                  __pgt_q11."customer" IS NOT DISTINCT FROM NULL
               )
           ) AS __pgt_q6
           GROUP BY
@@ -338,13 +338,13 @@ FROM (
                   WHERE
                     c."id" = t."id"
                 )
-                AND t."customer" IS NULL
+                AND t."customer" IS NOT DISTINCT FROM NULL
                 AND EXISTS(
                   SELECT
                     1
                   FROM "__pgt_part_1" AS __pgt_q22
                   WHERE
-                    __pgt_q22."customer" IS NULL
+                    __pgt_q22."customer" IS NOT DISTINCT FROM NULL
                 )
               UNION ALL
               SELECT
@@ -375,13 +375,13 @@ FROM (
                         "id"
                       FROM "__pgt_window_orders"
                     )
-                    AND t."customer" IS NULL
+                    AND t."customer" IS NOT DISTINCT FROM NULL
                     AND EXISTS(
                       SELECT
                         1
                       FROM "__pgt_part_1" AS __pgt_q20
                       WHERE
-                        __pgt_q20."customer" IS NULL
+                        __pgt_q20."customer" IS NOT DISTINCT FROM NULL
                     )
                   UNION ALL
                   SELECT
@@ -392,13 +392,13 @@ FROM (
                     "placed"
                   FROM "__pgt_window_orders" AS c
                   WHERE
-                    c."customer" IS NULL
+                    c."customer" IS NOT DISTINCT FROM NULL
                     AND EXISTS(
                       SELECT
                         1
                       FROM "__pgt_part_1" AS __pgt_q21
                       WHERE
-                        __pgt_q21."customer" IS NULL
+                        __pgt_q21."customer" IS NOT DISTINCT FROM NULL
                     )
                 ) AS s
                 GROUP BY
@@ -431,133 +431,119 @@ FROM (
   UNION ALL
   SELECT
     __pgt_q27."__pgt_w",
-    __pgt_q27."customer_4" AS "customer_7",
-    __pgt_q27."placed_4" AS "placed_7",
-    __pgt_q27."which_2" AS "which_4",
-    __pgt_q27."total_2" AS "total_4"
+    __pgt_q27."customer",
+    __pgt_q27."placed",
+    __pgt_q27."agg",
+    __pgt_q27."grouping"
   FROM (
     SELECT
       __pgt_q28."__pgt_w",
-      __pgt_q28."customer_3" AS "customer_4",
-      (
-        __pgt_q28."agg_2"
-      )[1] AS "placed_4",
-      1 AS "which_2",
-      __pgt_q28."agg_3" AS "total_2"
+      __pgt_q28."customer" AS "customer",
+      CAST(NULL AS DATE) AS "placed",
+      __pgt_q28."agg" AS "agg",
+      1 AS "grouping"
     FROM (
       SELECT
         1 AS "__pgt_w",
-        __pgt_q29."customer_3",
-        __pgt_q29."agg_2",
-        __pgt_q29."agg_3"
+        __pgt_q29."customer",
+        __pgt_q29."agg"
       FROM (
         SELECT
-          __pgt_q30."customer_3",
-          __pgt_q30."agg_2",
-          __pgt_q30."agg_3"
+          __pgt_q30."customer",
+          __pgt_q30."agg"
         FROM (
           SELECT
-            __pgt_q31."customer_3",
-            ARRAY_AGG(__pgt_q31."placed_3" ORDER BY CAST((
-              __pgt_q31."placed_3"
-            ) AS TEXT)) FILTER(WHERE
-              FALSE) AS "agg_2",
-            SUM(__pgt_q31."amount_2") AS "agg_3"
+            __pgt_q31."customer",
+            SUM(__pgt_q31."amount") AS "agg"
           FROM (
             SELECT
-              __pgt_q32."id_2",
-              __pgt_q32."customer_3",
-              __pgt_q32."amount_2",
-              __pgt_q32."placed_3"
+              __pgt_q32."id",
+              __pgt_q32."customer",
+              __pgt_q32."amount",
+              __pgt_q32."placed"
             FROM (
               SELECT
-                __pgt_q33."id" AS "id_2",
-                __pgt_q33."customer" AS "customer_3",
-                __pgt_q33."amount" AS "amount_2",
-                __pgt_q33."placed" AS "placed_3"
+                __pgt_q33."id" AS "id",
+                __pgt_q33."customer" AS "customer",
+                __pgt_q33."amount" AS "amount",
+                __pgt_q33."placed" AS "placed"
               FROM "shop"."orders" AS __pgt_q33
             ) AS __pgt_q32
             WHERE
               (
-                __pgt_q32."customer_3"
+                __pgt_q32."customer"
               ) IN (
                 SELECT
-                  __pgt_q34."customer_3"
+                  __pgt_q34."customer"
                 FROM "__pgt_part_2" AS __pgt_q34
               )
             UNION ALL
             SELECT
-              __pgt_q32."id_2",
-              __pgt_q32."customer_3",
-              __pgt_q32."amount_2",
-              __pgt_q32."placed_3"
+              __pgt_q32."id",
+              __pgt_q32."customer",
+              __pgt_q32."amount",
+              __pgt_q32."placed"
             FROM (
               SELECT
-                __pgt_q33."id" AS "id_2",
-                __pgt_q33."customer" AS "customer_3",
-                __pgt_q33."amount" AS "amount_2",
-                __pgt_q33."placed" AS "placed_3"
+                __pgt_q33."id" AS "id",
+                __pgt_q33."customer" AS "customer",
+                __pgt_q33."amount" AS "amount",
+                __pgt_q33."placed" AS "placed"
               FROM "shop"."orders" AS __pgt_q33
             ) AS __pgt_q32
             WHERE
-              __pgt_q32."customer_3" IS NULL
+              __pgt_q32."customer" IS NOT DISTINCT FROM NULL
               AND EXISTS(
                 SELECT
                   1
                 FROM "__pgt_part_2" AS __pgt_q36
                 WHERE
-                  __pgt_q36."customer_3" IS NULL
+                  __pgt_q36."customer" IS NOT DISTINCT FROM NULL
               )
           ) AS __pgt_q31
           GROUP BY
-            __pgt_q31."customer_3"
+            __pgt_q31."customer"
         ) AS __pgt_q30
         WHERE
           (
             (
-              __pgt_q30."customer_3"
+              __pgt_q30."customer"
             ) IN (
               SELECT
-                __pgt_q37."customer_3"
+                __pgt_q37."customer"
               FROM "__pgt_part_2" AS __pgt_q37
             )
           )
           OR (
-            __pgt_q30."customer_3" IS NULL
+            __pgt_q30."customer" IS NOT DISTINCT FROM NULL
             AND EXISTS(
               SELECT
                 1
               FROM "__pgt_part_2" AS __pgt_q38
               WHERE
-                __pgt_q38."customer_3" IS NULL
+                __pgt_q38."customer" IS NOT DISTINCT FROM NULL
             )
           )
       ) AS __pgt_q29
       UNION ALL
       SELECT
         -1 AS "__pgt_w",
-        __pgt_q39."customer_3",
-        __pgt_q39."agg_2",
-        __pgt_q39."agg_3"
+        __pgt_q39."customer",
+        __pgt_q39."agg"
       FROM (
         SELECT
-          __pgt_q40."customer_3",
-          __pgt_q40."agg_2",
-          __pgt_q40."agg_3"
+          __pgt_q40."customer",
+          __pgt_q40."agg"
         FROM (
           SELECT
-            __pgt_q41."customer_3",
-            ARRAY_AGG(__pgt_q41."placed_3" ORDER BY CAST((
-              __pgt_q41."placed_3"
-            ) AS TEXT)) FILTER(WHERE
-              FALSE) AS "agg_2",
-            SUM(__pgt_q41."amount_2") AS "agg_3"
+            __pgt_q41."customer",
+            SUM(__pgt_q41."amount") AS "agg"
           FROM (
             SELECT
-              __pgt_q48."id" AS "id_2",
-              __pgt_q48."customer" AS "customer_3",
-              __pgt_q48."amount" AS "amount_2",
-              __pgt_q48."placed" AS "placed_3"
+              __pgt_q48."id" AS "id",
+              __pgt_q48."customer" AS "customer",
+              __pgt_q48."amount" AS "amount",
+              __pgt_q48."placed" AS "placed"
             FROM (
               SELECT
                 "id",
@@ -576,7 +562,7 @@ FROM (
                   t."customer"
                 ) IN (
                   SELECT
-                    __pgt_q44."customer_3"
+                    __pgt_q44."customer"
                   FROM "__pgt_part_2" AS __pgt_q44
                 )
               UNION ALL
@@ -612,7 +598,7 @@ FROM (
                       t."customer"
                     ) IN (
                       SELECT
-                        __pgt_q42."customer_3"
+                        __pgt_q42."customer"
                       FROM "__pgt_part_2" AS __pgt_q42
                     )
                   UNION ALL
@@ -628,7 +614,7 @@ FROM (
                       c."customer"
                     ) IN (
                       SELECT
-                        __pgt_q43."customer_3"
+                        __pgt_q43."customer"
                       FROM "__pgt_part_2" AS __pgt_q43
                     )
                 ) AS s
@@ -643,10 +629,10 @@ FROM (
             ) AS __pgt_q48
             UNION ALL
             SELECT
-              __pgt_q49."id" AS "id_2",
-              __pgt_q49."customer" AS "customer_3",
-              __pgt_q49."amount" AS "amount_2",
-              __pgt_q49."placed" AS "placed_3"
+              __pgt_q49."id" AS "id",
+              __pgt_q49."customer" AS "customer",
+              __pgt_q49."amount" AS "amount",
+              __pgt_q49."placed" AS "placed"
             FROM (
               SELECT
                 "id",
@@ -661,13 +647,13 @@ FROM (
                   WHERE
                     c."id" = t."id"
                 )
-                AND t."customer" IS NULL
+                AND t."customer" IS NOT DISTINCT FROM NULL
                 AND EXISTS(
                   SELECT
                     1
                   FROM "__pgt_part_2" AS __pgt_q47
                   WHERE
-                    __pgt_q47."customer_3" IS NULL
+                    __pgt_q47."customer" IS NOT DISTINCT FROM NULL
                 )
               UNION ALL
               SELECT
@@ -698,13 +684,13 @@ FROM (
                         "id"
                       FROM "__pgt_window_orders"
                     )
-                    AND t."customer" IS NULL
+                    AND t."customer" IS NOT DISTINCT FROM NULL
                     AND EXISTS(
                       SELECT
                         1
                       FROM "__pgt_part_2" AS __pgt_q45
                       WHERE
-                        __pgt_q45."customer_3" IS NULL
+                        __pgt_q45."customer" IS NOT DISTINCT FROM NULL
                     )
                   UNION ALL
                   SELECT
@@ -715,13 +701,13 @@ FROM (
                     "placed"
                   FROM "__pgt_window_orders" AS c
                   WHERE
-                    c."customer" IS NULL
+                    c."customer" IS NOT DISTINCT FROM NULL
                     AND EXISTS(
                       SELECT
                         1
                       FROM "__pgt_part_2" AS __pgt_q46
                       WHERE
-                        __pgt_q46."customer_3" IS NULL
+                        __pgt_q46."customer" IS NOT DISTINCT FROM NULL
                     )
                 ) AS s
                 GROUP BY
@@ -735,26 +721,26 @@ FROM (
             ) AS __pgt_q49
           ) AS __pgt_q41
           GROUP BY
-            __pgt_q41."customer_3"
+            __pgt_q41."customer"
         ) AS __pgt_q40
         WHERE
           (
             (
-              __pgt_q40."customer_3"
+              __pgt_q40."customer"
             ) IN (
               SELECT
-                __pgt_q50."customer_3"
+                __pgt_q50."customer"
               FROM "__pgt_part_2" AS __pgt_q50
             )
           )
           OR (
-            __pgt_q40."customer_3" IS NULL
+            __pgt_q40."customer" IS NOT DISTINCT FROM NULL
             AND EXISTS(
               SELECT
                 1
               FROM "__pgt_part_2" AS __pgt_q51
               WHERE
-                __pgt_q51."customer_3" IS NULL
+                __pgt_q51."customer" IS NOT DISTINCT FROM NULL
             )
           )
       ) AS __pgt_q39
@@ -763,57 +749,33 @@ FROM (
   UNION ALL
   SELECT
     __pgt_q52."__pgt_w",
-    __pgt_q52."customer_6" AS "customer_7",
-    __pgt_q52."placed_6" AS "placed_7",
-    __pgt_q52."which_3" AS "which_4",
-    __pgt_q52."total_3" AS "total_4"
+    __pgt_q52."customer",
+    __pgt_q52."placed",
+    __pgt_q52."agg",
+    __pgt_q52."grouping"
   FROM (
     SELECT
       __pgt_q53."__pgt_w",
-      (
-        __pgt_q53."agg_4"
-      )[1] AS "customer_6",
-      (
-        __pgt_q53."agg_5"
-      )[1] AS "placed_6",
-      3 AS "which_3",
-      __pgt_q53."agg_6" AS "total_3"
+      CAST(NULL AS INT) AS "customer",
+      CAST(NULL AS DATE) AS "placed",
+      __pgt_q53."agg" AS "agg",
+      3 AS "grouping"
     FROM (
       SELECT
         1 AS "__pgt_w",
-        __pgt_q54."agg_4",
-        __pgt_q54."agg_5",
-        __pgt_q54."agg_6"
+        __pgt_q54."agg"
       FROM (
         SELECT
-          ARRAY_AGG(__pgt_q55."customer" ORDER BY CAST((
-            __pgt_q55."customer"
-          ) AS TEXT)) FILTER(WHERE
-            FALSE) AS "agg_4",
-          ARRAY_AGG(__pgt_q55."placed" ORDER BY CAST((
-            __pgt_q55."placed"
-          ) AS TEXT)) FILTER(WHERE
-            FALSE) AS "agg_5",
-          SUM(__pgt_q55."amount") AS "agg_6"
+          SUM(__pgt_q55."amount") AS "agg"
         FROM "shop"."orders" AS __pgt_q55
       ) AS __pgt_q54
       UNION ALL
       SELECT
         -1 AS "__pgt_w",
-        __pgt_q56."agg_4",
-        __pgt_q56."agg_5",
-        __pgt_q56."agg_6"
+        __pgt_q56."agg"
       FROM (
         SELECT
-          ARRAY_AGG(__pgt_q57."customer" ORDER BY CAST((
-            __pgt_q57."customer"
-          ) AS TEXT)) FILTER(WHERE
-            FALSE) AS "agg_4",
-          ARRAY_AGG(__pgt_q57."placed" ORDER BY CAST((
-            __pgt_q57."placed"
-          ) AS TEXT)) FILTER(WHERE
-            FALSE) AS "agg_5",
-          SUM(__pgt_q57."amount") AS "agg_6"
+          SUM(__pgt_q57."amount") AS "agg"
         FROM "__pgt_old_orders" AS __pgt_q57
       ) AS __pgt_q56
     ) AS __pgt_q53

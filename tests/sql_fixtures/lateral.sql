@@ -65,7 +65,7 @@ WITH "__pgt_window_customers" AS NOT MATERIALIZED (
   WHERE
     (
       __pgt_q8."customer"
-    ) IS NOT NULL
+    ) IS DISTINCT FROM NULL
 ), "__pgt_delta_2" AS MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
@@ -174,14 +174,14 @@ FROM (
   FROM "__pgt_window_customers" AS __pgt_q2
   LEFT JOIN LATERAL (
     SELECT
-      o.id
-    FROM shop.orders AS o
+      "o"."id"
+    FROM "shop"."orders" AS "o"
     WHERE
       (
-        o.customer = __pgt_q2."id"
+        "o"."customer" = __pgt_q2."id"
       )
     ORDER BY
-      o.id
+      "o"."id"
     LIMIT 1
   ) AS __pgt_q3("id_3")
     ON (
@@ -195,14 +195,14 @@ FROM (
   FROM "__pgt_delta_2" AS __pgt_q13
   LEFT JOIN LATERAL (
     SELECT
-      o.id
-    FROM shop.orders AS o
+      "o"."id"
+    FROM "shop"."orders" AS "o"
     WHERE
       (
-        o.customer = __pgt_q13."id"
+        "o"."customer" = __pgt_q13."id"
       )
     ORDER BY
-      o.id
+      "o"."id"
     LIMIT 1
   ) AS __pgt_q14("id_3")
     ON (
@@ -216,14 +216,14 @@ FROM (
   FROM "__pgt_delta_2" AS __pgt_q15
   LEFT JOIN LATERAL (
     SELECT
-      o.id
-    FROM "__pgt_old_orders" AS o
+      "o"."id"
+    FROM "__pgt_old_orders" AS "o"
     WHERE
       (
-        o.customer = __pgt_q15."id"
+        "o"."customer" = __pgt_q15."id"
       )
     ORDER BY
-      o.id
+      "o"."id"
     LIMIT 1
   ) AS __pgt_q16("id_3")
     ON (

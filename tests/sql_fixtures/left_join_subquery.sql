@@ -159,7 +159,7 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
     )
     AND (
       __pgt_q6."customer"
-    ) IS NOT NULL
+    ) IS DISTINCT FROM NULL
 ), "__pgt_part_4" AS MATERIALIZED (
   SELECT DISTINCT
     __pgt_q22."id" AS "k1"
@@ -183,7 +183,7 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
   WHERE
     (
       __pgt_q22."id"
-    ) IS NOT NULL
+    ) IS DISTINCT FROM NULL
 ), "__pgt_part_5" AS MATERIALIZED (
   SELECT
     AVG(__pgt_q37."amount") AS "agg"

@@ -114,12 +114,12 @@ FROM (
       "customer"
     FROM (
       SELECT
-        orders.id,
-        orders.customer
-      FROM shop.orders
+        "orders"."id",
+        "orders"."customer"
+      FROM "shop"."orders"
       ORDER BY
-        orders.amount DESC NULLS LAST,
-        orders.id
+        "orders"."amount" DESC NULLS LAST,
+        "orders"."id"
       LIMIT 2
     ) AS __pgt_q3("id", "customer")
   ) AS __pgt_q2
@@ -134,12 +134,12 @@ FROM (
       "customer"
     FROM (
       SELECT
-        orders.id,
-        orders.customer
+        "orders"."id",
+        "orders"."customer"
       FROM "__pgt_old_orders" AS "orders"
       ORDER BY
-        orders.amount DESC NULLS LAST,
-        orders.id
+        "orders"."amount" DESC NULLS LAST,
+        "orders"."id"
       LIMIT 2
     ) AS __pgt_q5("id", "customer")
   ) AS __pgt_q4

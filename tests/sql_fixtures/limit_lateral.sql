@@ -50,7 +50,7 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
   WHERE
     (
       __pgt_q6."customer"
-    ) IS NOT NULL
+    ) IS DISTINCT FROM NULL
 ), "__pgt_old_orders" AS NOT MATERIALIZED (
   SELECT
     "id",
@@ -145,16 +145,16 @@ FROM (
   ) AS __pgt_q2
   LEFT JOIN LATERAL (
     SELECT
-      o.id,
-      o.amount
-    FROM shop.orders AS o
+      "o"."id",
+      "o"."amount"
+    FROM "shop"."orders" AS "o"
     WHERE
       (
-        o.customer = __pgt_q2."id"
+        "o"."customer" = __pgt_q2."id"
       )
     ORDER BY
-      o.placed DESC NULLS LAST,
-      o.id
+      "o"."placed" DESC NULLS LAST,
+      "o"."id"
     LIMIT 1
   ) AS __pgt_q7("id_3", "amount_2")
     ON (
@@ -185,16 +185,16 @@ FROM (
   ) AS __pgt_q8
   LEFT JOIN LATERAL (
     SELECT
-      o.id,
-      o.amount
-    FROM "__pgt_old_orders" AS o
+      "o"."id",
+      "o"."amount"
+    FROM "__pgt_old_orders" AS "o"
     WHERE
       (
-        o.customer = __pgt_q8."id"
+        "o"."customer" = __pgt_q8."id"
       )
     ORDER BY
-      o.placed DESC NULLS LAST,
-      o.id
+      "o"."placed" DESC NULLS LAST,
+      "o"."id"
     LIMIT 1
   ) AS __pgt_q12("id_3", "amount_2")
     ON (

@@ -153,8 +153,8 @@ FROM (
       NOT (
         __pgt_q2."id" IN (
           SELECT
-            orders.customer
-          FROM shop.orders
+            "orders"."customer"
+          FROM "shop"."orders"
         )
       )
     )
@@ -168,8 +168,8 @@ FROM (
       NOT (
         __pgt_q8."id" IN (
           SELECT
-            orders.customer
-          FROM shop.orders
+            "orders"."customer"
+          FROM "shop"."orders"
         )
       )
     )
@@ -183,7 +183,7 @@ FROM (
       NOT (
         __pgt_q9."id" IN (
           SELECT
-            orders.customer
+            "orders"."customer"
           FROM "__pgt_old_orders" AS "orders"
         )
       )

@@ -277,13 +277,13 @@ FROM (
                   FROM "shop"."needs" AS __pgt_q33
                 ) AS __pgt_q32
                 WHERE
-                  __pgt_q32."part_2" IS NULL
+                  __pgt_q32."part_2" IS NOT DISTINCT FROM NULL
                   AND EXISTS(
                     SELECT
                       1
                     FROM "__pgt_part_3" AS __pgt_q36
                     WHERE
-                      __pgt_q36."part" IS NULL
+                      __pgt_q36."part" IS NOT DISTINCT FROM NULL
                   )
               ) AS __pgt_q31
               WHERE
@@ -386,13 +386,13 @@ FROM (
                     FROM "shop"."needs" AS __pgt_q49
                   ) AS __pgt_q48
                   WHERE
-                    __pgt_q48."part_5" IS NULL
+                    __pgt_q48."part_5" IS NOT DISTINCT FROM NULL
                     AND EXISTS(
                       SELECT
                         1
                       FROM "__pgt_part_3" AS __pgt_q51
                       WHERE
-                        __pgt_q51."part" IS NULL
+                        __pgt_q51."part" IS NOT DISTINCT FROM NULL
                     )
                 ) AS __pgt_q47
                 WHERE

@@ -284,13 +284,13 @@ FROM (
                   FROM "shop"."edge" AS __pgt_q43
                 ) AS __pgt_q42
                 WHERE
-                  __pgt_q42."dst" IS NULL
+                  __pgt_q42."dst" IS NOT DISTINCT FROM NULL
                   AND EXISTS(
                     SELECT
                       1
                     FROM "__pgt_part_3" AS __pgt_q45
                     WHERE
-                      __pgt_q45."id" IS NULL
+                      __pgt_q45."id" IS NOT DISTINCT FROM NULL
                   )
               ) AS __pgt_q41
               WHERE

@@ -67,7 +67,7 @@ WITH "__pgt_window_customers" AS NOT MATERIALIZED (
   WHERE
     (
       __pgt_q8."customer"
-    ) IS NOT NULL
+    ) IS DISTINCT FROM NULL
 ), "__pgt_delta_2" AS MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
@@ -125,7 +125,7 @@ WITH "__pgt_window_customers" AS NOT MATERIALIZED (
   WHERE
     (
       __pgt_q18."id_2"
-    ) IS NOT NULL
+    ) IS DISTINCT FROM NULL
 )
 SELECT
   __pgt_q1."__pgt_w",

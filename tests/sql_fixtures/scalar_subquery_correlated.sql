@@ -45,7 +45,7 @@ WITH "__pgt_window_customers" AS NOT MATERIALIZED (
   WHERE
     (
       __pgt_q9."id"
-    ) IS NOT NULL
+    ) IS DISTINCT FROM NULL
 ), "__pgt_window_orders" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
@@ -73,7 +73,7 @@ WITH "__pgt_window_customers" AS NOT MATERIALIZED (
   WHERE
     (
       __pgt_q14."customer"
-    ) IS NOT NULL
+    ) IS DISTINCT FROM NULL
 ), "__pgt_delta_3" AS MATERIALIZED (
   SELECT
     1 AS "__pgt_w",
@@ -125,7 +125,7 @@ WITH "__pgt_window_customers" AS NOT MATERIALIZED (
   WHERE
     (
       __pgt_q25."id"
-    ) IS NOT NULL
+    ) IS DISTINCT FROM NULL
 )
 SELECT
   __pgt_q1."__pgt_w",

@@ -112,13 +112,13 @@ WITH "__pgt_window_clicks" AS NOT MATERIALIZED (
     FROM "shop"."st_0" AS __pgt_q8
   ) AS __pgt_q7
   WHERE
-    __pgt_q7."page" IS NULL
+    __pgt_q7."page" IS NOT DISTINCT FROM NULL
     AND EXISTS(
       SELECT
         1
       FROM "__pgt_part_2" AS __pgt_q11
       WHERE
-        __pgt_q11."page_5" IS NULL
+        __pgt_q11."page_5" IS NOT DISTINCT FROM NULL
     )
 ), "__pgt_part_4" AS MATERIALIZED (
   SELECT

@@ -107,13 +107,13 @@ WITH "__pgt_window_orders" AS NOT MATERIALIZED (
       FROM "shop"."st_0" AS __pgt_q8
     ) AS __pgt_q7
     WHERE
-      __pgt_q7."customer" IS NULL
+      __pgt_q7."customer" IS NOT DISTINCT FROM NULL
       AND EXISTS(
         SELECT
           1
         FROM "__pgt_part_2" AS __pgt_q11
         WHERE
-          __pgt_q11."customer_4" IS NULL
+          __pgt_q11."customer_4" IS NOT DISTINCT FROM NULL
       )
   ) AS __pgt_q6
   CROSS JOIN LATERAL (

@@ -104,13 +104,13 @@ FROM (
           FROM "shop"."orders" AS __pgt_q6
         ) AS __pgt_q5
         WHERE
-          __pgt_q5."customer" IS NULL
+          __pgt_q5."customer" IS NOT DISTINCT FROM NULL
           AND EXISTS(
             SELECT
               1
             FROM "__pgt_part_1" AS __pgt_q9
             WHERE
-              __pgt_q9."customer" IS NULL
+              __pgt_q9."customer" IS NOT DISTINCT FROM NULL
           )
       ) AS __pgt_q4
     ) AS __pgt_q3
@@ -126,13 +126,13 @@ FROM (
       )
     )
     OR (
-      __pgt_q2."customer" IS NULL
+      __pgt_q2."customer" IS NOT DISTINCT FROM NULL
       AND EXISTS(
         SELECT
           1
         FROM "__pgt_part_1" AS __pgt_q11
         WHERE
-          __pgt_q11."customer" IS NULL
+          __pgt_q11."customer" IS NOT DISTINCT FROM NULL
       )
     )
 ) AS __pgt_q1
@@ -180,12 +180,12 @@ FROM (
     FROM "shop"."st_0" AS __pgt_q14
   ) AS __pgt_q13
   WHERE
-    __pgt_q13."customer" IS NULL
+    __pgt_q13."customer" IS NOT DISTINCT FROM NULL
     AND EXISTS(
       SELECT
         1
       FROM "__pgt_part_1" AS __pgt_q16
       WHERE
-        __pgt_q16."customer" IS NULL
+        __pgt_q16."customer" IS NOT DISTINCT FROM NULL
     )
 ) AS __pgt_q12
