@@ -5,12 +5,15 @@ schedule: 5m
 refresh_mode: DIFFERENTIAL
 */
 SELECT …
+
+A comment with no line that begins with the name of an option is a comment.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,9 @@ from airflow_provider_pgtrickle.stream_table import StreamTable
 
 _BLOCK = re.compile(r"\s*/\*(?P<text>.*?)\*/", re.DOTALL)
 _LINES = re.compile(r"\s*(?P<text>(?:[ \t]*--[^\n]*(?:\n|\Z))+)")
+#: @hourly and "*/5 * * * *" mean something else to YAML, or nothing at all.
+_SCHEDULE = re.compile(r"^(?P<key>\s*schedule\s*:\s*)(?P<value>[^'\"\s#][^#\n]*?)(?P<rest>\s*(?:#.*)?)$", re.MULTILINE)
+_OPTION = re.compile(r"\s*(?P<name>\w+)\s*:")
 _KEYS = {f.name for f in fields(StreamTable)} - {"query"}
 
 
@@ -61,6 +67,18 @@ def stream_table(file: Path) -> StreamTable:
         raise type(error)(f"{file.name}: {error.message}", remedy=error.remedy, stream_table=name) from None
 
 
+def _is_option(line: str) -> bool:
+    """Whether a line of a comment names an option, or nearly does."""
+    match = _OPTION.match(line)
+    return match is not None and bool(get_close_matches(match["name"].lower(), _KEYS, n=1, cutoff=0.75))
+
+
+def _quoted(match: re.Match[str]) -> str:
+    plain = match["value"].lower() in ("null", "~")
+    value = match["value"] if plain else "'" + match["value"].replace("'", "''") + "'"
+    return f"{match['key']}{value}{match['rest']}"
+
+
 def _header(file: Path, text: str) -> tuple[dict[str, Any], int]:
     """The options and where the query starts. A comment that is prose is just a comment."""
     match = _BLOCK.match(text) or _LINES.match(text)
@@ -70,8 +88,10 @@ def _header(file: Path, text: str) -> tuple[dict[str, Any], int]:
     if match.re is _LINES:
         body = "\n".join(line.strip().removeprefix("--").removeprefix(" ") for line in body.splitlines())
     body = body.replace("---", "")
+    if not any(_is_option(line) for line in body.splitlines()):
+        return {}, 0
     try:
-        options = yaml.safe_load(body)
+        options = yaml.safe_load(_SCHEDULE.sub(_quoted, body))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = text[: match.start("text")].count("\n") + mark.line + 1 if mark else 1

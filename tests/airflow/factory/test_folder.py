@@ -53,7 +53,7 @@ def test_the_place_of_an_error_is_the_files(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("/*\nshedule: 5m\n*/ SELECT 1 AS a", r"t\.sql: no option is named 'shedule'"),
-        ("/*\nschedule: [\n*/ SELECT 1 AS a", r"t\.sql: the header is no YAML \(line 3\)"),
+        ("/*\ntier: [\n*/ SELECT 1 AS a", r"t\.sql: the header is no YAML \(line 3\)"),
         ("/*\nschedule: soon\n*/ SELECT 1 AS a", r"t\.sql: 'soon' is not a schedule"),
     ],
 )
