@@ -16,8 +16,8 @@ from airflow_provider_pgtrickle.errors import UsageError
 _BOOLEANS = {"true": True, "t": True, "1": True, "on": True, "false": False, "f": False, "0": False, "off": False}
 
 
-def _setting(default: Any, description: str) -> Any:
-    return field(default=default, metadata={"description": description})
+def _setting(default: Any, description: str, choices: tuple[str, ...] = ()) -> Any:
+    return field(default=default, metadata={"description": description, "choices": choices})
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,12 @@ class Settings:
     max_consecutive_errors: int = _setting(3, "Failed refreshes in a row after which a stream table is suspended.")
     differential_max_change_ratio: float = _setting(
         0.15, "Changed rows / rows of a source above which a refresh runs FULL. 0.0 never falls back."
+    )
+    halted: str = _setting(
+        "fail",
+        "What an Airflow task does for a stream table in status SUSPENDED or ERROR: `fail` in each run until somebody"
+        " acts, or `warn` in the plan's log and be skipped.",
+        ("fail", "warn"),
     )
     change_buffer_warning_rows: int = _setting(
         1_000_000, "Pending rows in a change buffer above which buffer_growth_warning is sent."
@@ -78,6 +84,9 @@ class Settings:
                 raw = _from_airflow(name)
             if raw is not None:
                 values[name] = _convert(name, raw, type(spec.default))
+                choices = spec.metadata["choices"]
+                if choices and values[name] not in choices:
+                    raise UsageError(f"Setting {name} can't be {raw!r}", remedy=f"Use one of {', '.join(choices)}.")
         return cls(**values)
 
 

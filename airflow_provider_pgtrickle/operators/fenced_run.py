@@ -34,6 +34,7 @@ class FencedRun:
         self._turn = f"{self.token}#{getattr(context['ti'], 'try_number', 1)}"
         self._initiator = outcome.initiator(context)
         self._dsn, self._settings = hook.dsn, hook.settings
+        self.settings = Settings.load(**hook.settings)
         self._backend: Backend | None = None
 
     def end_earlier_rounds(self, context: Context) -> None:
@@ -59,8 +60,7 @@ class FencedRun:
 
     def confirm(self, tables: Sequence[QualifiedName]) -> bool:
         """Whether the unit was brought to this instant without Spark."""
-        settings = Settings.load(**self._settings)
-        done = confirm(self.database, tables, settings, run_token=self._turn, initiated_by=self._initiator)
+        done = confirm(self.database, tables, self.settings, run_token=self._turn, initiated_by=self._initiator)
         return done is not None
 
     def outcomes(self, tables: Sequence[str] | None = None) -> dict[str, Outcome]:

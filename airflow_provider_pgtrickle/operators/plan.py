@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_pgtrickle.catalog.database import Database
     from airflow_provider_pgtrickle.client import PgTrickle
     from airflow_provider_pgtrickle.operators.readiness import TableState, Verdict
+    from airflow_provider_pgtrickle.settings import Settings
 
 #: An XCom is a summary; the log has the rest.
 MOST_NAMES = 50
@@ -60,9 +61,11 @@ class StreamTablePlanOperator(BaseOperator):
             states = self._declared(client)
             self._compare_with_postgres(states)
             self._tell_of_stale(client, states)
-            verdict = _judged(self.units, states, self.schedules, context)
+            verdict = _judged(self.units, states, self.schedules, context, client.settings)
             if self.skips:
                 verdict = self._confirmed(client, verdict, context)
+        for reason in verdict.halted.values():
+            self.log.warning("%s", reason)
         for task_id, reason in verdict.skip.items():
             self.log.info("%s: %s", task_id, reason)
         self.log.info("To refresh: %s", ", ".join(verdict.run) or "nothing")
@@ -151,15 +154,21 @@ def due_units(
     """What there is to do now, from PostgreSQL and not from what an earlier task said."""
     with database.transaction() as conn:
         states = readiness.read(conn, [name for unit in units for name in unit.names])
-    return states, _judged(units, states, schedules, context)
+    return states, _judged(units, states, schedules, context, database.settings)
 
 
 def _judged(
-    units: Sequence[Unit], states: Mapping[str, TableState], schedules: Mapping[str, Effective], context: Context
+    units: Sequence[Unit],
+    states: Mapping[str, TableState],
+    schedules: Mapping[str, Effective],
+    context: Context,
+    settings: Settings,
 ) -> Verdict:
     # A run by hand, by an asset or by `dags test` means: now.
     scheduled = getattr(context.get("dag_run"), "run_type", None) == "scheduled"
-    return readiness.judge(units, states, schedules, datetime.now(UTC), scheduled=scheduled)
+    return readiness.judge(
+        units, states, schedules, datetime.now(UTC), scheduled=scheduled, halted_fail=settings.halted == "fail"
+    )
 
 
 def _is_as_declared(table: StreamTable, state: TableState | None) -> bool:
@@ -174,4 +183,4 @@ def _spelled(table: StreamTable) -> str:
 
 
 def _kind(reason: str) -> str:
-    return reason if reason in (readiness.NOT_DUE, readiness.NO_CHANGE) else "held"
+    return reason if reason in (readiness.NOT_DUE, readiness.NO_CHANGE, readiness.HALTED) else "held"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 NOT_DUE = "not due"
 NO_CHANGE = "no change"
+HALTED = "halted"
 
 # Sources without change capture (materialized views, foreign tables) may always have changed.
 _STATES = """
@@ -69,12 +70,21 @@ class TableState:
 
     @property
     def held(self) -> str | None:
-        """Why it must not be refreshed by a schedule, whatever happened."""
+        """Why it is not to be refreshed by a schedule, as somebody wants it."""
         if self.gated_reason is not None:
             return f"gated: {self.gated_reason}" if self.gated_reason else "gated"
-        if self.status in ("SUSPENDED", "ERROR"):
-            return f"in status {self.status}" + (f" ({self.last_error})" if self.last_error else "")
         return "frozen" if self.options["tier"] == "frozen" else None
+
+    @property
+    def halted(self) -> str | None:
+        """Why no schedule refreshes it until somebody acts."""
+        if self.status not in ("SUSPENDED", "ERROR"):
+            return None
+        cause = f": {self.last_error.rstrip('.')}" if self.last_error else ""
+        return (
+            f"{self.name} is in status {self.status}{cause}."
+            f" Mend the cause, then resume it (pgtrickle alter {self.name} --status active) or refresh it in full."
+        )
 
     @property
     def has_work(self) -> bool:
@@ -97,6 +107,9 @@ def read(conn: psycopg.Connection[Any], names: Iterable[str] | None = None) -> d
     """Every stream table's state, or those named, in one query."""
     from psycopg.rows import dict_row
 
+    from airflow_provider_pgtrickle.catalog import migrate
+
+    migrate.require(conn)
     wanted = None if names is None else sorted(names)
     with conn.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(_STATES, {"names": wanted}).fetchall()
@@ -127,6 +140,8 @@ class Verdict:
     run: tuple[str, ...]
     skip: Mapping[str, str]
     """Reason by task id."""
+    halted: Mapping[str, str] = field(default_factory=dict)
+    """What is in the way of units that nobody holds back, by task id. Their tasks fail, or are skipped."""
 
     def with_also(self, task_ids: Sequence[str], units: Sequence[Unit]) -> Verdict:
         """These run, too, and so does what reads them and was skipped for want of a change."""
@@ -135,7 +150,7 @@ class Verdict:
             if self.skip.get(unit.task_id) == NO_CHANGE and set(unit.upstream) & run:
                 run.add(unit.task_id)
         skip = {task_id: reason for task_id, reason in self.skip.items() if task_id not in run}
-        return Verdict(tuple(unit.task_id for unit in units if unit.task_id in run), skip)
+        return Verdict(tuple(unit.task_id for unit in units if unit.task_id in run), skip, self.halted)
 
 
 def judge(
@@ -145,20 +160,29 @@ def judge(
     now: datetime,
     *,
     scheduled: bool,
+    halted_fail: bool = True,
 ) -> Verdict:
     """Units in refresh order: a change upstream in this run is a change, too. A run by hand finds everything due."""
     run: list[str] = []
     skip: dict[str, str] = {}
+    halted: dict[str, str] = {}
     for unit in units:
         members = [states[name] for name in unit.names]
         held = [f"{state.name} is {state.held}" for state in members if state.held]
         due = [not scheduled or state.is_due(schedules[state.name], now) for state in members]
+        broken = [state.halted for state in members if state.halted]
         if held:
             skip[unit.task_id] = "; ".join(held)
+        elif broken:
+            halted[unit.task_id] = " ".join(broken)
+            if halted_fail:
+                run.append(unit.task_id)
+            else:
+                skip[unit.task_id] = HALTED
         elif not (all(due) if unit.policy == "slowest" else any(due)):
             skip[unit.task_id] = NOT_DUE
         elif not any(state.has_work for state in members) and not set(unit.upstream) & set(run):
             skip[unit.task_id] = NO_CHANGE
         else:
             run.append(unit.task_id)
-    return Verdict(tuple(run), skip)
+    return Verdict(tuple(run), skip, halted)

@@ -91,6 +91,11 @@ class StreamTableRefreshOperator(BaseOperator):
         held = [f"{name} is {state.held}" for name, state in states.items() if state.held]
         if held:
             raise AirflowSkipException("; ".join(held))
+        halted = [state.halted for state in states.values() if state.halted]
+        if halted and not self.force_full:
+            if run.settings.halted == "warn":
+                raise AirflowSkipException(" ".join(halted))
+            raise RefreshError(" ".join(halted))
         return any(state.has_work for state in states.values())
 
     def _states(self, run: FencedRun) -> dict[str, TableState]:

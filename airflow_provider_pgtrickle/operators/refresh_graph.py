@@ -75,7 +75,9 @@ class StreamTableGraphRefreshOperator(BaseOperator):
             ]
             run.end_earlier_rounds(context)
             changed = {name for name, state in states.items() if state.has_work}
-            failed = self._refresh(run, due, reads, changed)
+            halted = dict(verdict.halted) if run.settings.halted == "fail" else {}
+            due = [unit for unit in due if unit.task_id not in halted]
+            failed = self._refresh(run, due, reads, changed, halted)
             outcomes = run.outcomes()
         return self._report(context, failed, outcomes)
 
@@ -115,10 +117,15 @@ class StreamTableGraphRefreshOperator(BaseOperator):
                 yield {"title": unit.task_id, "tables": list(unit.names), "error": failed[unit.task_id]}
 
     def _refresh(
-        self, run: FencedRun, due: Sequence[Unit], reads: Mapping[str, set[str]], changed: set[str]
+        self,
+        run: FencedRun,
+        due: Sequence[Unit],
+        reads: Mapping[str, set[str]],
+        changed: set[str],
+        halted: Mapping[str, str],
     ) -> dict[str, str]:
-        """The task ids of the units that failed, or wait for one that did, and why."""
-        failed: dict[str, str] = {}
+        """The task ids of the units that failed, are halted, or wait for one that did or is, and why."""
+        failed = dict(halted)
         wanted: dict[str, Unit] = {}
         for unit in due:
             if broken := reads[unit.task_id] & failed.keys():

@@ -69,13 +69,13 @@ def test_of_two_runs_at_once_one_refreshes_and_the_other_is_skipped(airflow: Run
 
 
 @slow
-def test_a_suspended_table_is_skipped_until_it_is_resumed(airflow: RunningAirflow, filled: Filled) -> None:
+def test_a_suspended_table_fails_its_task_until_it_is_resumed(airflow: RunningAirflow, filled: Filled) -> None:
     suspended = filled("suspended")
     suspended.change()
     suspended.run("UPDATE pgtrickle.pgt_stream_tables SET status = 'SUSPENDED' WHERE pgt_name = {name}")
     run = airflow.trigger("suspended")
-    assert airflow.finished("suspended", run) == "success"
-    assert airflow.task("suspended", run, "suspended_totals")["state"] == "skipped"
+    assert airflow.finished("suspended", run) == "failed"
+    assert airflow.task("suspended", run, "suspended_totals")["state"] == "failed"
     assert "SUSPENDED" in airflow.log("suspended", run, "plan")
     assert len(suspended.differences) > 0
 

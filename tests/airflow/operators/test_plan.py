@@ -112,7 +112,6 @@ def test_on_schedule_a_table_waits_until_it_is_due(
     ("hold", "reason"),
     [
         ("is_gated = true, gated_reason = 'nightly load'", "held"),
-        ("status = 'SUSPENDED'", "held"),
         ("tier = 'frozen'", "held"),
     ],
 )
@@ -125,6 +124,36 @@ def test_a_table_that_is_held_is_skipped(
     run = execute(plan(declared))
     assert run.skipped == ["totals"]
     assert run.value["skipped"] == {reason: 1}
+
+
+def test_a_halted_table_is_warned_of_and_given_to_its_task_which_fails(
+    shop: psycopg.Connection,
+    shop_connection: str,
+    execute: Callable[..., Any],
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    declared = tables()
+    execute(plan(declared))
+    shop.execute(
+        "UPDATE pgtrickle.pgt_stream_tables SET status = 'SUSPENDED', last_error = 'no such column' "
+        "WHERE pgt_name = 'totals'"
+    )
+    run = execute(plan(declared))
+    assert "totals" in run.value["units"]
+    assert "public.totals is in status SUSPENDED: no such column. Mend the cause" in caplog.text + capsys.readouterr().out
+
+
+def test_a_halted_table_is_only_warned_of_where_the_setting_says_so(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = tables()
+    execute(plan(declared))
+    shop.execute("UPDATE pgtrickle.pgt_stream_tables SET status = 'SUSPENDED' WHERE pgt_name = 'totals'")
+    monkeypatch.setenv("PGTRICKLE_HALTED", "warn")
+    run = execute(plan(declared))
+    assert run.skipped == ["totals"]
+    assert run.value["skipped"] == {"halted": 1}
 
 
 def test_a_changed_declaration_is_carried_out(
