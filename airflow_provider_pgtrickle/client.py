@@ -16,11 +16,11 @@ from airflow_provider_pgtrickle import dvm
 from airflow_provider_pgtrickle.capture.cleanup import clean_buffers, drop_orphan_stages
 from airflow_provider_pgtrickle.catalog import indexes, migrate, records
 from airflow_provider_pgtrickle.catalog.database import Database, server_default_schema, translating
-from airflow_provider_pgtrickle.catalog.probe import probe
 from airflow_provider_pgtrickle.catalog.records import StreamTable
 from airflow_provider_pgtrickle.declare import dependencies
 from airflow_provider_pgtrickle.declare.alter import alter, revert
 from airflow_provider_pgtrickle.declare.create import create
+from airflow_provider_pgtrickle.declare.definition import analysed
 from airflow_provider_pgtrickle.declare.drop import drop
 from airflow_provider_pgtrickle.declare.notices import announce
 from airflow_provider_pgtrickle.declare.options import Options
@@ -146,7 +146,7 @@ class PgTrickle:
             qualified = self._name(conn, name)
             if if_exists and records.find(conn, qualified) is None:
                 return ()
-            return drop(conn, qualified, cascade=cascade)
+            return drop(conn, self.settings, qualified, cascade=cascade)
 
     def gate(self, name: str, reason: str | None = None) -> None:
         """Hold back its refreshes until `ungate`."""
@@ -256,7 +256,7 @@ class PgTrickle:
         return self._record(name)
 
     def _populate(self, table: StreamTable) -> None:
-        with self._undone_on_failure(lambda conn: drop(conn, table.qualified)):
+        with self._undone_on_failure(lambda conn: drop(conn, self.settings, table.qualified)):
             self._refresh([table.qualified], force_full=True, initiated_by="create")
 
     @contextmanager
@@ -312,22 +312,21 @@ class PgTrickle:
         return SparkExecutor(session, self.database)
 
     def _explain(self, conn: psycopg.Connection, query: str) -> dvm.Explanation:
-        probed = probe(conn, query)
-        view = dvm.analyze(probed.text, probed.schema)
+        _, view = analysed(conn, query)
         return view.explain(missing_indexes=indexes.missing(conn, view.sources, view.wanted_keys()))
 
     @contextmanager
     def _transaction(self) -> Iterator[psycopg.Connection]:
         """One transaction on a database that has the catalog."""
         with self.database.transaction() as conn:
-            _require_catalog(conn)
+            migrate.require(conn)
             yield conn
 
     @contextmanager
     def _before_refresh(self) -> Iterator[psycopg.Connection]:
         """The same, in the session that the refresh will use."""
         with self.database.session() as conn, translating(), conn.transaction():
-            _require_catalog(conn)
+            migrate.require(conn)
             yield conn
 
     def _name(self, conn: psycopg.Connection, text: str) -> QualifiedName:
@@ -353,11 +352,3 @@ class PgTrickle:
     def _rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
         with self._transaction() as conn, conn.cursor(row_factory=dict_row) as cursor:
             return cursor.execute(statement, values or None).fetchall()
-
-
-def _require_catalog(conn: psycopg.Connection) -> None:
-    if not migrate.is_installed(conn):
-        raise UsageError(
-            "The pgtrickle catalog is not installed in this database",
-            remedy="Run `pgtrickle install`, or install() in Python.",
-        )

@@ -81,6 +81,11 @@ class Every:
             return "0 0 * * *" if minutes == 1_440 else f"0 */{minutes // 60} * * *"
         return "0 0 * * 1" if minutes == 10_080 else None
 
+    @property
+    def longest(self) -> int:
+        """Seconds that may pass between two refreshes."""
+        return self.seconds
+
     def as_airflow(self) -> str | timedelta:
         return self.cron or timedelta(seconds=self.seconds)
 
@@ -101,7 +106,12 @@ class Cron:
     @property
     def seconds(self) -> int:
         """Its shortest gap: what it is compared by with other schedules."""
-        return _shortest_gap(self.expression)
+        return min(_gaps(self.expression))
+
+    @property
+    def longest(self) -> int:
+        """Its longest gap: nothing is late before it has passed."""
+        return max(_gaps(self.expression))
 
     def is_due(self, last: datetime | None, now: datetime) -> bool:
         if last is None:
@@ -155,14 +165,14 @@ def _cron(text: str) -> Cron | None:
     if len(expression.split()) != 5 or not croniter.is_valid(expression):
         return None
     try:
-        _shortest_gap(expression)
+        _gaps(expression)
     except ValueError:  # well-formed, but of no real day: 30 February
         return None
     return Cron(expression)
 
 
 @cache
-def _shortest_gap(expression: str) -> int:
+def _gaps(expression: str) -> tuple[int, ...]:
     firings = croniter(expression, _REFERENCE)
     moments = [firings.get_next(datetime) for _ in range(61)]
-    return min(int((b - a).total_seconds()) for a, b in pairwise(moments))
+    return tuple(int((b - a).total_seconds()) for a, b in pairwise(moments))

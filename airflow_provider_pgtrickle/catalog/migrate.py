@@ -1,7 +1,12 @@
-"""Bring the catalog to this version: numbered SQL files, each once, each whole or not at all."""
+"""Bring the catalog to this version.
+
+Tables change by migrations: numbered SQL files, each once, each whole or not at all. Views and functions stand in
+`objects` as they are now, and are all created or replaced when one of them is another than the catalog has.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from importlib import resources
@@ -10,6 +15,7 @@ from psycopg import Connection
 
 from airflow_provider_pgtrickle.catalog.capabilities import Capabilities
 from airflow_provider_pgtrickle.catalog.faults import translating
+from airflow_provider_pgtrickle.errors import UsageError
 
 #: Key of the advisory lock that lets one installer at a time work; any constant of our own will do.
 _INSTALL_LOCK = 0x7067745F696E7374
@@ -65,12 +71,44 @@ def install(conn: Connection, steps: list[Migration] | None = None) -> list[str]
                     "INSERT INTO pgtrickle.pgt_migrations (number, name) VALUES (%s, %s)", [step.number, step.name]
                 )
                 applied.append(f"{step.number:04}_{step.name}")
+        if steps is None and _replace_objects(conn):
+            applied.append("views and functions")
     return applied
+
+
+def _replace_objects(conn: Connection) -> bool:
+    """Have the views and functions of this version; whether they were not there."""
+    folder = resources.files(__package__).joinpath("objects")
+    text = "\n".join(e.read_text(encoding="utf-8") for e in sorted(folder.iterdir(), key=lambda e: e.name))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    current = "SELECT name FROM pgtrickle.pgt_migrations WHERE number = 0"
+    with conn.transaction():
+        if conn.execute(current).fetchone() == (digest,):
+            return False
+        _lock(conn)
+        if conn.execute(current).fetchone() == (digest,):
+            return False
+        conn.execute(text)
+        conn.execute(
+            "INSERT INTO pgtrickle.pgt_migrations (number, name) VALUES (0, %s)"
+            " ON CONFLICT (number) DO UPDATE SET name = excluded.name, applied_at = now()",
+            [digest],
+        )
+    return True
 
 
 def is_installed(conn: Connection) -> bool:
     row = conn.execute("SELECT to_regclass('pgtrickle.pgt_migrations') IS NOT NULL").fetchone()
     return bool(row and row[0])
+
+
+def require(conn: Connection) -> None:
+    """Say what to do where there is no catalog."""
+    if not is_installed(conn):
+        raise UsageError(
+            "The pgtrickle catalog is not installed in this database",
+            remedy="Run `pgtrickle install`, install() in Python, or the task `plan` of a DAG.",
+        )
 
 
 def version(conn: Connection) -> int:

@@ -11,6 +11,7 @@ from airflow_provider_pgtrickle.catalog.probe import Probe
 from airflow_provider_pgtrickle.catalog.records import Dependency, StreamTable
 from airflow_provider_pgtrickle.errors import CycleDetected
 from airflow_provider_pgtrickle.graph import Graph, Node
+from airflow_provider_pgtrickle.settings import Settings
 
 _READS = "SELECT pgt_id, source_pgt_id, source_schema || '.' || source_name FROM pgtrickle.pgt_reads"
 
@@ -48,6 +49,18 @@ def graph(conn: psycopg.Connection) -> Graph:
         # A stream table by its name of now; it may have been renamed or moved since.
         sources.setdefault(reader, set()).add(names.get(source_id) or name)
     return Graph.build(_node(table, frozenset(sources.get(table.id, ()))) for table in tables)
+
+
+def settle_schedules(conn: psycopg.Connection, settings: Settings) -> None:
+    """Write down how old each stream table may become: a declaration may change it for all that it reads."""
+    schedules = graph(conn).effective_schedules(settings.min_schedule_seconds, least=0)
+    conn.execute(
+        "UPDATE pgtrickle.pgt_stream_tables t SET effective_schedule = make_interval(secs => s.seconds)"
+        " FROM unnest(%s::text[], %s::bigint[]) AS s(name, seconds)"
+        " WHERE t.pgt_schema || '.' || t.pgt_name = s.name"
+        " AND t.effective_schedule IS DISTINCT FROM make_interval(secs => s.seconds)",
+        (list(schedules), [schedule.longest for schedule in schedules.values()]),
+    )
 
 
 def refuse_circle(conn: psycopg.Connection, table: StreamTable, wanted: tuple[Dependency, ...]) -> None:

@@ -105,9 +105,10 @@ class Graph:
         """The stream tables that this one reads itself."""
         return self._sorted(self._tables.pred[self._known(name)])
 
-    def effective_schedules(self, min_seconds: int) -> dict[str, Effective]:
-        """Every table's schedule, CALCULATED resolved."""
-        return effective_schedules(self._tables, self.nodes, self._order, min_seconds)
+    def effective_schedules(self, min_seconds: int, *, least: int | None = None) -> dict[str, Effective]:
+        """Every table's schedule, CALCULATED resolved; one shorter than `least` (the minimum) is a mistake."""
+        least = min_seconds if least is None else least
+        return effective_schedules(self._tables, self.nodes, self._order, min_seconds, least)
 
     def policy(self, unit: Iterable[str]) -> str:
         """`slowest` where a diamond that closes in the unit says so: then it waits until all members are due."""

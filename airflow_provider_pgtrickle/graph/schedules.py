@@ -13,13 +13,13 @@ from airflow_provider_pgtrickle.schedule import Calculated, Effective, Every, pa
 
 
 def effective_schedules(
-    tables: nx.DiGraph, nodes: Mapping[str, Node], order: Sequence[str], min_seconds: int
+    tables: nx.DiGraph, nodes: Mapping[str, Node], order: Sequence[str], min_seconds: int, least: int
 ) -> dict[str, Effective]:
     """Downstream up; where nothing downstream says anything, as often as something new can arrive from upstream.
 
-    A graph in which nobody says anything ticks at the minimum.
+    A graph in which nobody says anything ticks at the minimum. `least` is the shortest schedule that is no mistake.
     """
-    explicit = {name: _parsed(nodes[name], min_seconds) for name in order}
+    explicit = {name: _parsed(nodes[name], least) for name in order}
     resolved: dict[str, Effective] = {}
     _from_downstream(tables, reversed(order), explicit, resolved)
     for name in order:
@@ -29,9 +29,9 @@ def effective_schedules(
     return {name: resolved[name] for name in order}
 
 
-def _parsed(node: Node, min_seconds: int) -> Effective | None:
+def _parsed(node: Node, least: int) -> Effective | None:
     try:
-        schedule = parse(node.schedule, min_seconds)
+        schedule = parse(node.schedule, least)
     except UsageError as error:
         raise UsageError(error.message, remedy=error.remedy, stream_table=node.name) from None
     return None if isinstance(schedule, Calculated) else schedule

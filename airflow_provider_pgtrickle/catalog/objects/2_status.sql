@@ -44,16 +44,57 @@ AS $$
     END
 $$;
 
--- Sources first: level 0 reads no stream table. UNION ends it should the catalog ever hold a circle.
+-- What stream tables read, their parts looked through; reader_pgt_id is the one, or the part, that reads it.
+CREATE OR REPLACE VIEW pgtrickle.pgt_reads AS
+WITH RECURSIVE walk AS (
+    SELECT t.pgt_id, d.pgt_id AS reader_pgt_id, d.source_relid, d.source_pgt_id
+    FROM pgtrickle.pgt_stream_tables t JOIN pgtrickle.pgt_dependencies d USING (pgt_id)
+    WHERE NOT t.is_hidden
+    UNION
+    SELECT w.pgt_id, d.pgt_id, d.source_relid, d.source_pgt_id
+    FROM walk w
+    JOIN pgtrickle.pgt_stream_tables h ON h.pgt_id = w.source_pgt_id AND h.is_hidden
+    JOIN pgtrickle.pgt_dependencies d ON d.pgt_id = h.pgt_id
+)
+SELECT
+    w.pgt_id,
+    w.reader_pgt_id,
+    d.source_relid,
+    d.source_type,
+    d.source_schema,
+    d.source_name,
+    d.source_pgt_id,
+    d.columns_used,
+    d.cdc_mode
+FROM walk w
+JOIN pgtrickle.pgt_dependencies d ON (d.pgt_id, d.source_relid) = (w.reader_pgt_id, w.source_relid)
+LEFT JOIN pgtrickle.pgt_stream_tables s ON s.pgt_id = d.source_pgt_id
+WHERE s.is_hidden IS NOT TRUE;
+
+-- Sources first; level 0 reads no stream table, and parts are no level of their own. UNION ends it should there ever be a circle.
 CREATE OR REPLACE VIEW pgtrickle.pgt_levels AS
 WITH RECURSIVE walk(pgt_id, level) AS (
     SELECT pgt_id, 0 FROM pgtrickle.pgt_stream_tables
     UNION
-    SELECT d.pgt_id, w.level + 1
-    FROM walk w JOIN pgtrickle.pgt_dependencies d ON d.source_pgt_id = w.pgt_id
+    SELECT r.pgt_id, w.level + 1
+    FROM walk w JOIN pgtrickle.pgt_reads r ON r.source_pgt_id = w.pgt_id
     WHERE w.level < 1000
 )
 SELECT pgt_id, max(level) AS topo_level FROM walk GROUP BY pgt_id;
+
+CREATE OR REPLACE FUNCTION pgtrickle.list_sources(name text)
+RETURNS TABLE (source_table text, source_oid oid, source_type text, cdc_mode text, columns_used text[])
+LANGUAGE sql STABLE
+AS $$
+    SELECT format('%s.%s', r.source_schema, r.source_name), r.source_relid, min(r.source_type), min(r.cdc_mode),
+           (SELECT array_agg(DISTINCT c ORDER BY c)
+            FROM pgtrickle.pgt_reads o, unnest(o.columns_used) AS c
+            WHERE o.pgt_id = r.pgt_id AND o.source_relid = r.source_relid)
+    FROM pgtrickle.pgt_reads r
+    WHERE r.pgt_id = pgtrickle.pgt_resolve($1)
+    GROUP BY r.pgt_id, r.source_relid, r.source_schema, r.source_name
+    ORDER BY 1
+$$;
 
 -- A table without a schedule has the shortest one of the tables that read it.
 CREATE OR REPLACE VIEW pgtrickle.pgt_effective_schedules AS
@@ -78,10 +119,10 @@ SELECT
     t.status,
     t.refresh_mode,
     t.schedule,
-    e.every AS effective_schedule,
+    coalesce(t.effective_schedule, e.every) AS effective_schedule,
     t.is_populated,
     now() - t.data_timestamp AS staleness,
-    coalesce(now() - t.data_timestamp > e.every, NOT t.is_populated) AS stale,
+    coalesce(now() - t.data_timestamp > coalesce(t.effective_schedule, e.every), NOT t.is_populated) AS stale,
     t.data_timestamp,
     t.last_refresh_at,
     t.last_refresh_at AS last_refreshed_at,
@@ -92,8 +133,8 @@ SELECT
     t.differentiable,
     t.refusal,
     ARRAY(
-        SELECT format('%s.%s', d.source_schema, d.source_name) FROM pgtrickle.pgt_dependencies d
-        WHERE d.pgt_id = t.pgt_id ORDER BY 1
+        SELECT DISTINCT format('%s.%s', r.source_schema, r.source_name) FROM pgtrickle.pgt_reads r
+        WHERE r.pgt_id = t.pgt_id ORDER BY 1
     ) AS depends_on,
     l.topo_level,
     t.append_only,
@@ -116,7 +157,8 @@ SELECT
     t.updated_at
 FROM pgtrickle.pgt_stream_tables t
 LEFT JOIN pgtrickle.pgt_levels l USING (pgt_id)
-LEFT JOIN pgtrickle.pgt_effective_schedules e USING (pgt_id);
+LEFT JOIN pgtrickle.pgt_effective_schedules e USING (pgt_id)
+WHERE NOT t.is_hidden;
 
 CREATE OR REPLACE VIEW pgtrickle.pg_stat_stream_tables AS
 SELECT

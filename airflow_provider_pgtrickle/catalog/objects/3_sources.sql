@@ -4,9 +4,13 @@ CREATE OR REPLACE FUNCTION pgtrickle.list_sources(name text)
 RETURNS TABLE (source_table text, source_oid oid, source_type text, cdc_mode text, columns_used text[])
 LANGUAGE sql STABLE
 AS $$
-    SELECT format('%s.%s', source_schema, source_name), source_relid, source_type, cdc_mode, columns_used
-    FROM pgtrickle.pgt_dependencies
-    WHERE pgt_id = pgtrickle.pgt_resolve($1)
+    SELECT format('%s.%s', r.source_schema, r.source_name), r.source_relid, min(r.source_type), min(r.cdc_mode),
+           (SELECT array_agg(DISTINCT c ORDER BY c)
+            FROM pgtrickle.pgt_reads o, unnest(o.columns_used) AS c
+            WHERE o.pgt_id = r.pgt_id AND o.source_relid = r.source_relid)
+    FROM pgtrickle.pgt_reads r
+    WHERE r.pgt_id = pgtrickle.pgt_resolve($1)
+    GROUP BY r.pgt_id, r.source_relid, r.source_schema, r.source_name
     ORDER BY 1
 $$;
 
@@ -15,11 +19,13 @@ CREATE OR REPLACE FUNCTION pgtrickle.dependency_tree()
 RETURNS TABLE (tree_line text, node text, node_type text, depth integer, status text, refresh_mode text)
 LANGUAGE sql STABLE
 AS $$
-    WITH RECURSIVE tree AS (
+    WITH RECURSIVE reads AS (
+        SELECT DISTINCT pgt_id, source_pgt_id, source_schema, source_name FROM pgtrickle.pgt_reads
+    ), tree AS (
         SELECT t.pgt_id, format('%s.%s', t.pgt_schema, t.pgt_name) AS node, 0 AS depth,
                ''::text AS indent, ''::text AS branch, ARRAY[format('%s.%s', t.pgt_schema, t.pgt_name)] AS path
         FROM pgtrickle.pgt_stream_tables t
-        WHERE NOT EXISTS (SELECT FROM pgtrickle.pgt_dependencies d WHERE d.source_pgt_id = t.pgt_id)
+        WHERE NOT t.is_hidden AND NOT EXISTS (SELECT FROM reads r WHERE r.source_pgt_id = t.pgt_id)
         UNION ALL
         SELECT below.pgt_id, below.node, above.depth + 1,
                above.indent || CASE WHEN above.depth = 0 THEN '' WHEN above.branch LIKE '└%' THEN '    ' ELSE '│   ' END,
@@ -27,9 +33,9 @@ AS $$
                above.path || below.node
         FROM tree above
         CROSS JOIN LATERAL (
-            SELECT d.source_pgt_id AS pgt_id, format('%s.%s', d.source_schema, d.source_name) AS node,
-                   row_number() OVER (ORDER BY d.source_schema, d.source_name) = count(*) OVER () AS is_last
-            FROM pgtrickle.pgt_dependencies d WHERE d.pgt_id = above.pgt_id
+            SELECT r.source_pgt_id AS pgt_id, format('%s.%s', r.source_schema, r.source_name) AS node,
+                   row_number() OVER (ORDER BY r.source_schema, r.source_name) = count(*) OVER () AS is_last
+            FROM reads r WHERE r.pgt_id = above.pgt_id
         ) AS below
         WHERE above.depth < 100
     )
@@ -63,23 +69,26 @@ BEGIN
 END
 $$;
 
+-- A source that several parts read is pending once: they are refreshed together.
 CREATE OR REPLACE FUNCTION pgtrickle.change_buffer_sizes()
 RETURNS TABLE (
     stream_table text, source_table text, source_oid oid, cdc_mode text, pending_rows bigint, buffer_bytes bigint
 )
 LANGUAGE sql STABLE
 AS $$
-    SELECT format('%s.%s', t.pgt_schema, t.pgt_name), format('%s.%s', d.source_schema, d.source_name), d.source_relid,
-           d.cdc_mode, pgtrickle.pgt_pending_rows(b.buffer, t.frontier, b.source_key),
-           pg_total_relation_size(to_regclass(format('pgtrickle_changes.%I', b.buffer)))
-    FROM pgtrickle.pgt_dependencies d
+    SELECT format('%s.%s', t.pgt_schema, t.pgt_name), format('%s.%s', r.source_schema, r.source_name), r.source_relid,
+           min(r.cdc_mode), max(pgtrickle.pgt_pending_rows(b.buffer, reader.frontier, b.source_key)),
+           max(pg_total_relation_size(to_regclass(format('pgtrickle_changes.%I', b.buffer))))
+    FROM pgtrickle.pgt_reads r
     JOIN pgtrickle.pgt_stream_tables t USING (pgt_id)
-    LEFT JOIN pgtrickle.pgt_change_tracking c ON c.source_relid = d.source_relid
+    JOIN pgtrickle.pgt_stream_tables reader ON reader.pgt_id = r.reader_pgt_id
+    LEFT JOIN pgtrickle.pgt_change_tracking c ON c.source_relid = r.source_relid
     CROSS JOIN LATERAL (
-        SELECT coalesce('changes_pgt_' || d.source_pgt_id, c.buffer) AS buffer,
-               coalesce('pgt_' || d.source_pgt_id, d.source_relid::text) AS source_key
+        SELECT coalesce('changes_pgt_' || r.source_pgt_id, c.buffer) AS buffer,
+               coalesce('pgt_' || r.source_pgt_id, r.source_relid::text) AS source_key
     ) AS b
     WHERE b.buffer IS NOT NULL
+    GROUP BY t.pgt_id, t.pgt_schema, t.pgt_name, r.source_relid, r.source_schema, r.source_name
     ORDER BY 1, 2
 $$;
 
@@ -94,6 +103,8 @@ AS $$
            cardinality(c.columns) < facts.columns, c.columns, cardinality(c.tracked_by_pgt_ids), facts.pending,
            pg_total_relation_size(facts.buffer), NULL::bigint,
            CASE
+               WHEN facts.columns = 0 AND to_regclass(format('%I.%I', c.source_schema, c.source_name)) IS NOT NULL
+                   THEN 'source_made_anew'
                WHEN facts.columns = 0 THEN 'source_dropped'
                WHEN facts.buffer IS NULL THEN 'buffer_missing'
                WHEN facts.disabled THEN 'trigger_disabled'
