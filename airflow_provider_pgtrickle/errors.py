@@ -12,6 +12,7 @@
     ├── PermissionFault            the role lacks a right
     ├── RefreshError               a refresh failed; nothing of it was committed
     │   ├── TransientFault         trying again may help: locks, serialization, lost executors
+    │   ├── TableAltered           its table was dropped by hand, or got something that refuses or changes its rows
     │   ├── LeaseLost              another run took this run's lease; this one must not commit
     │   └── InvariantViolated      the delta contradicts the stored rows; nothing was written
     └── EnvironmentFault           this machine lacks something (Java, the JDBC driver, equal PySpark versions)
@@ -118,6 +119,10 @@ class TransientFault(RefreshError):
 
 class LeaseLost(RefreshError):
     """Another run took this run's lease."""
+
+
+class TableAltered(RefreshError):
+    """The stream table's own table was dropped by hand, or got something that refuses or changes its rows."""
 
 
 class InvariantViolated(RefreshError):

@@ -37,7 +37,9 @@ _TABLES = """
             FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS p(attnum, place)
             LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = p.attnum AND a.attnum > 0
             WHERE p.place <= i.indnkeyatts) AS k
-         WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND k.sound),
+         WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND k.sound
+           -- A stream table's indexes come and go with its content, and no query is planned by them.
+           AND NOT EXISTS (SELECT FROM pgtrickle.pgt_stream_tables t WHERE t.pgt_relid = c.oid)),
         (SELECT jsonb_agg(jsonb_build_array(p.polname, p.polcmd, p.polpermissive, p.polroles::text,
                                             p.polqual::text, p.polwithcheck::text) ORDER BY p.polname)
          FROM pg_catalog.pg_policy p WHERE p.polrelid = c.oid),

@@ -1,31 +1,71 @@
-"""Look at a query's text for stars and for the internal columns of stream tables."""
+"""What a star means over stream tables: the columns that their queries give, and none of the internal ones."""
 
 from __future__ import annotations
 
 import sqlglot
+from psycopg import Connection, sql
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from airflow_provider_pgtrickle.dvm.dialect import CANONICAL
 from airflow_provider_pgtrickle.names import RESERVED_PREFIX
 
+_VISIBLE = """
+    SELECT n.nspname, c.relname,
+           ARRAY(SELECT column_ ->> 'name' FROM jsonb_array_elements(t.storage) AS column_
+                 WHERE column_ ->> 'role' = 'visible')
+    FROM pgtrickle.pgt_stream_tables t
+    JOIN pg_catalog.pg_class c ON c.oid = t.pgt_relid
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE t.pgt_relid = pg_catalog.to_regclass(%s)::oid
+"""
 
-def pruned(canonical: str) -> str:
-    """`canonical` without the internal columns that a star brought into it, in any SELECT of it.
 
-    >>> pruned("SELECT t.a, t.__pgt_row_id FROM public.t")
-    'SELECT t.a FROM public.t'
+def visible_only(conn: Connection, query: str) -> str:
+    """The user's text with each stream table in it read through its visible columns.
+
+    SELECT * FROM totals NATURAL JOIN names
+        →  SELECT * FROM (SELECT id, total FROM totals) AS totals NATURAL JOIN names
+
+    Only the names of the tables are touched, where they stand. What can't be parsed is left as it is.
     """
     try:
-        tree = sqlglot.parse_one(canonical, dialect="postgres")
+        tree = sqlglot.parse_one(query, dialect="postgres")
+    except (SqlglotError, RecursionError):
+        return query
+    cuts: list[tuple[int, int, str]] = []
+    for table in tree.find_all(exp.Table):
+        parts = [p for p in (table.args.get("db"), table.this) if isinstance(p, exp.Identifier)]
+        if not parts or any("start" not in p.meta for p in parts):
+            continue
+        start, end = parts[0].meta["start"], parts[-1].meta["end"] + 1
+        found = conn.execute(_VISIBLE, [query[start:end]]).fetchone()
+        if found is not None and not _is_common_table(table):
+            schema, name, columns = found
+            listed = sql.SQL(", ").join(map(sql.Identifier, columns))
+            text = sql.SQL("(SELECT {} FROM {})").format(listed, sql.Identifier(schema, name)).as_string(None)
+            alias = "" if table.alias else f" AS {sql.Identifier(name).as_string(None)}"
+            cuts.append((start, end, text + alias))
+    for start, end, text in sorted(cuts, reverse=True):
+        query = query[:start] + text + query[end:]
+    return query
+
+
+def pruned(text: str) -> str:
+    """A canonical text without the internal columns that a star over a view brought into the lists of its SELECTs.
+
+    >>> pruned('SELECT "v"."a", "v"."__pgt_row_id" FROM "public"."v"')
+    'SELECT "v"."a" FROM "public"."v"'
+    """
+    try:
+        tree = sqlglot.parse_one(text, read=CANONICAL)
     except SqlglotError:
-        return canonical
-    changed = False
+        return text
     for select in tree.find_all(exp.Select):
         kept = [e for e in select.expressions if not (isinstance(e, exp.Column) and e.name.startswith(RESERVED_PREFIX))]
         if kept and len(kept) < len(select.expressions):
             select.set("expressions", kept)
-            changed = True
-    return tree.sql(dialect="postgres") if changed else canonical
+    return tree.sql(CANONICAL, normalize_functions=False)
 
 
 def is_open_ended(query: str) -> bool:
@@ -36,7 +76,7 @@ def is_open_ended(query: str) -> bool:
     """
     try:
         tree = sqlglot.parse_one(query, dialect="postgres")
-    except SqlglotError:
+    except (SqlglotError, RecursionError):
         # PostgreSQL understood it and sqlglot doesn't: assume the worse.
         return True
     if any(join.method.upper() == "NATURAL" for join in tree.find_all(exp.Join)):
@@ -47,4 +87,11 @@ def is_open_ended(query: str) -> bool:
         isinstance(e, exp.Star) and select.args.get("from_") and not isinstance(select.args["from_"].this, exp.Values)
         for select in tree.find_all(exp.Select)
         for e in select.expressions
+    )
+
+
+def _is_common_table(table: exp.Table) -> bool:
+    """Whether a WITH item of that name is in sight, or may be."""
+    return not table.args.get("db") and any(
+        cte.alias == table.name for clause in table.root().find_all(exp.With) for cte in clause.expressions
     )

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from psycopg import Connection
 
+from airflow_provider_pgtrickle.catalog.internals import pruned
 from airflow_provider_pgtrickle.catalog.relations import FIRST_USER_OID
 from airflow_provider_pgtrickle.errors import QueryError
+from airflow_provider_pgtrickle.names import RESERVED_PREFIX
 
 #: Views on views on views: deeper than this is taken for a mistake.
 MAX_DEPTH = 32
@@ -39,7 +41,9 @@ _PARSE_TREES = r"""
                  JOIN pg_catalog.pg_class o ON o.oid = m[1]::oid AND o.relkind <> 'v'),
            ARRAY(SELECT m[1]::bigint
                  FROM regexp_matches(r.ev_action::text, ':(?:funcid|aggfnoid|winfnoid|opfuncid) (\d+)', 'g') AS m),
-           r.ev_action::text ~ '\{SQLVALUEFUNCTION '
+           r.ev_action::text ~ '\{SQLVALUEFUNCTION ',
+           r.ev_action::text ~ '\{ROWMARKCLAUSE ',
+           r.ev_action::text ~ ':row_typeid 2249 :row_format 2 :colnames \("(?!f1")'
     FROM pg_catalog.pg_rewrite r
     WHERE r.ev_class = ANY(%s)
 """
@@ -98,6 +102,8 @@ STEADY = frozenset(
 class References:
     columns: Mapping[int, frozenset[str] | None]
     """By relid of each relation that is no view: the columns named, None for all of them."""
+    own_columns: Mapping[int, frozenset[str]]
+    """Those that the view followed from names itself, and not through another one."""
     views: Mapping[int, tuple[tuple[str, str], str, tuple[str, ...]]]
     """By oid: (schema, name), canonical text, column names. The view followed from is not among them."""
     functions: Mapping[str, str]
@@ -113,6 +119,7 @@ class References:
 def follow(conn: Connection, view: int) -> References:
     """Everything that `view` reads, to a fixpoint. The session's search_path decides how view texts are printed."""
     columns: dict[int, frozenset[str] | None] = {}
+    own: dict[int, frozenset[str]] = {}
     functions: set[int] = set()
     reads_session = False
     seen, frontier = {view}, {view}
@@ -128,6 +135,8 @@ def follow(conn: Connection, view: int) -> References:
                 _refuse_builtin(relid, schema, name)
                 following.add(relid)
             elif relkind in "rpmf":
+                if owner == view:
+                    own[relid] = frozenset(named or ())
                 before = columns.get(relid, frozenset())
                 columns[relid] = None if owner in whole_rows or before is None else before | frozenset(named or ())
             elif relkind == "S":
@@ -137,10 +146,15 @@ def follow(conn: Connection, view: int) -> References:
     else:
         raise QueryError(f"Views are nested more than {MAX_DEPTH} deep", remedy="Query the tables more directly.")
     views = {
-        oid: ((schema, name), definition(conn, oid, quoted=True), tuple(names))
+        oid: ((schema, name), _without_internals(definition(conn, oid, quoted=True)), tuple(names))
         for oid, schema, name, names in conn.execute(_VIEWS, [list(seen - {view})]).fetchall()
     }
-    return References(columns, views, *_functions(conn, functions, reads_session))
+    return References(columns, own, views, *_functions(conn, functions, reads_session))
+
+
+def _without_internals(text: str) -> str:
+    """A view made as SELECT * of a stream table has its internal columns, which nobody is to read."""
+    return pruned(text) if RESERVED_PREFIX in text else text
 
 
 def definition(conn: Connection, view: int, *, quoted: bool = False) -> str:
@@ -155,10 +169,19 @@ def _parse_trees(conn: Connection, views: set[int]) -> tuple[set[int], set[int],
     whole_rows: set[int] = set()
     called: set[int] = set()
     asks_session = False
-    for view, whole_row, relations, alone, functions, session in conn.execute(_PARSE_TREES, [list(views)]).fetchall():
+    found = conn.execute(_PARSE_TREES, [list(views)]).fetchall()
+    for view, whole_row, relations, alone, functions, session, locks, unnames in found:
         if whole_row:
             whole_rows.add(view)
         called.update(functions)
+        if locks:
+            raise QueryError("The query locks rows (FOR UPDATE or FOR SHARE)", remedy="Remove the locking clause.")
+        if unnames:
+            raise QueryError(
+                "The query takes the whole row of a join's alias as one value, and PostgreSQL's own text of it forgets"
+                " the names of its fields",
+                remedy="Give the join in a derived table: FROM (SELECT … FROM a JOIN b …) AS u.",
+            )
         asks_session = asks_session or session
         if alone:
             _refuse_only(conn, alone[0])

@@ -73,6 +73,7 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
             update |= _status(conn, before, status)
         if update:
             records.update(conn, before.id, **update)
+        dependencies.settle_schedules(conn, settings)
         after = records.get(conn, name)
         due = query is not None and before.is_populated and after.status == "ACTIVE"
         return Altered(after, notices, before, read_before, due)

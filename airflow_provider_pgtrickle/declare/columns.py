@@ -15,7 +15,8 @@ _DESCRIBE = """
 SELECT a.attname,
        pg_catalog.format_type(a.atttypid, a.atttypmod),
        CASE WHEN a.attcollation <> t.typcollation
-            THEN pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.collname) END
+            THEN pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.collname) END,
+       a.attnotnull
   FROM pg_catalog.pg_attribute a
   JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
   LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation
@@ -35,6 +36,8 @@ class Column:
     collation: str | None = None
     """Quoted by PostgreSQL, None where it is the type's own."""
     hidden: bool = False
+    not_null: bool = False
+    """Part of an identity that is never NULL, so that PostgreSQL may tell rows apart by it, in a publication too."""
 
     @property
     def ddl(self) -> sql.Composed:
@@ -42,6 +45,8 @@ class Column:
         parts = [sql.Identifier(self.name), sql.SQL(self.type)]
         if self.collation:
             parts.append(sql.SQL(f"COLLATE {self.collation}"))
+        if self.not_null:
+            parts.append(sql.SQL("NOT NULL"))
         return sql.SQL(" ").join(parts)
 
     @property
@@ -59,7 +64,7 @@ def of_view(conn: psycopg.Connection, view: View) -> tuple[Column, ...]:
         relid = scalar(conn, "SELECT %s::pg_catalog.regclass::oid", (probe.as_string(conn),))
         described = of_relation(conn, relid)
     hidden = frozenset(view.hidden)
-    return tuple(Column(c.name, c.type, c.collation, c.name in hidden) for c in described)
+    return tuple(Column(c.name, c.type, c.collation, c.name in hidden, c.name in view.never_null) for c in described)
 
 
 def of_relation(conn: psycopg.Connection, relid: int | None) -> tuple[Column, ...]:
@@ -67,7 +72,9 @@ def of_relation(conn: psycopg.Connection, relid: int | None) -> tuple[Column, ..
     with conn.transaction(force_rollback=True):
         _qualify(conn)
         rows = conn.execute(_DESCRIBE, (relid,)).fetchall()
-    return tuple(Column(name, type_, collation, name.startswith("__pgt_")) for name, type_, collation in rows)
+    return tuple(
+        Column(name, type_, collation, name.startswith("__pgt_"), not_null) for name, type_, collation, not_null in rows
+    )
 
 
 def _qualify(conn: psycopg.Connection) -> None:

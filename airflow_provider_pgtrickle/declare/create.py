@@ -9,7 +9,7 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.records import StreamTable
-from airflow_provider_pgtrickle.declare import parts, table
+from airflow_provider_pgtrickle.declare import dependencies, parts, replica_identity, table
 from airflow_provider_pgtrickle.declare.definition import define
 from airflow_provider_pgtrickle.declare.existence import establish
 from airflow_provider_pgtrickle.declare.lock import lock_declarations
@@ -44,7 +44,12 @@ def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, qu
         definition = parts.in_parts(conn, settings, owner, whole)
         created = establish(conn, name, definition, options)
         parts.belong(conn, created)
-        return Created(created, definition.notices + options.notices)
+        dependencies.settle_schedules(conn, settings)
+        view = definition.view
+        published = replica_identity.notice(
+            conn, name, keyed=view.keyed, never_null=view.never_null == frozenset(view.identity)
+        )
+        return Created(created, definition.notices + options.notices + published)
 
 
 def _refuse_taken(conn: psycopg.Connection, name: QualifiedName) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
 from airflow_provider_pgtrickle import dvm
 from airflow_provider_pgtrickle.catalog.probe import Probe, are_one_query, fingerprint, probe
 from airflow_provider_pgtrickle.catalog.records import Dependency, StorageColumn
 from airflow_provider_pgtrickle.declare import columns, dependencies, modes
 from airflow_provider_pgtrickle.declare.columns import Column
+from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding, Window
+from airflow_provider_pgtrickle.dvm.buffers import buffer_column
+from airflow_provider_pgtrickle.dvm.types import base_type
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,73 @@ class Definition:
         }
 
 
+def _unlike(stored: tuple[Column, ...], probed: Probe) -> str | None:
+    """The first column whose type, its modifier aside, is not the query's."""
+    types = {column.name: column.type for column in stored}
+    for column in probed.columns:
+        if base_type(types.get(column.name, "")) != base_type(column.type):
+            return f"{column.name} is {types.get(column.name, 'missing')} and not {column.type}"
+    return None
+
+
+def _typed(stored: tuple[Column, ...], probed: Probe) -> tuple[Column, ...]:
+    """The columns with the query's own types: numeric(10,2) becomes numeric where a NULL meets it."""
+    own = {column.name: column for column in probed.columns}
+    return tuple(
+        replace(c, type=own[c.name].type, collation=own[c.name].collation) if c.name in own else c for c in stored
+    )
+
+
+def _objection(conn: psycopg.Connection, view: dvm.View) -> str | None:
+    """What PostgreSQL has against the statements of the refreshes to come; None where it plans them all.
+
+    They are planned over stand-ins of the buffers and of the table, which are rolled back.
+    """
+    try:
+        with conn.transaction(force_rollback=True):
+            conn.execute("SET LOCAL search_path = pg_catalog")
+            binding = _stand_ins(conn, view)
+            statements = [view.full(Binding()), view.delta(binding)]
+            if len(binding.sources) > 1:
+                statements += [view.delta(_changed_alone(binding, key)) for key in binding.sources]
+            for statement in filter(None, statements):
+                conn.execute(sql.SQL("EXPLAIN ") + sql.SQL(statement))
+    except psycopg.Error as error:
+        if (error.sqlstate or "")[:2] in ("08", "53", "55", "57", "40"):
+            raise
+        return error.diag.message_primary or str(error)
+    return None
+
+
+def _changed_alone(binding: Binding, key: str) -> Binding:
+    return replace(binding, sources={k: replace(bound, changed=k == key) for k, bound in binding.sources.items()})
+
+
+def _stand_ins(conn: psycopg.Connection, view: dvm.View) -> Binding:
+    """Empty tables with the columns of the view's buffers and of its storage."""
+    bound = {}
+    for number, (key, source) in enumerate(view.sources.items()):
+        is_stream_table = source.kind == "STREAM_TABLE"
+        items: list[sql.Composable] = [sql.SQL('NULL::xid8 AS xid, NULL::"char" AS action')]
+        if is_stream_table:
+            items.append(sql.SQL("NULL::bigint AS pk_hash"))
+        for column in source.columns:
+            for image in ("new",) if is_stream_table else ("new", "old"):
+                name = buffer_column(image, column.name)
+                items.append(sql.SQL("{} AS {}").format(sql.Identifier(column.name), sql.Identifier(name)))
+        relation = sql.Identifier(source.schema, source.name)
+        made = _stand_in(conn, number, sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(items), relation))
+        bound[key] = SourceBinding(True, Window(made, "1:1:", "2:2:"))
+    stored = _stand_in(conn, len(bound), sql.SQL(view.storage_query()))
+    return Binding(bound, stored)
+
+
+def _stand_in(conn: psycopg.Connection, number: int, query: sql.Composable) -> tuple[str, str]:
+    name = ("pgtrickle", f"__pgt_stand_in_{conn.info.backend_pid}_{number}")
+    conn.execute(sql.SQL("CREATE TABLE {} AS {} WITH NO DATA").format(sql.Identifier(*name), query))
+    return name
+
+
 def _survives_parsing(conn: psycopg.Connection, probed: Probe) -> bool:
     """Whether PostgreSQL reads each text, as the algebra wrote it again, for the very same query."""
     for text in (probed.text, *probed.schema.views.values()):
@@ -70,17 +141,30 @@ def _survives_parsing(conn: psycopg.Connection, probed: Probe) -> bool:
     return True
 
 
-def define(conn: psycopg.Connection, query: str, refresh_mode: str) -> Definition:
-    """Ask PostgreSQL and the algebra about a query; refused with its place and the remedy where it can't be."""
+def analysed(conn: psycopg.Connection, query: str) -> tuple[Probe, dvm.View]:
+    """What PostgreSQL and the algebra make of a query, and refused for differences where the two disagree.
+
+    `validate`, `explain` and every declaration come this way, so that they say the same.
+    """
     probed = probe(conn, query)
     view = dvm.analyze(probed.text, probed.schema)
     if view.refusal is None and not _survives_parsing(conn, probed):
-        view = dvm.refuse_round_trip(view)
+        view = dvm.refused(view, dvm.Reason.ROUND_TRIP, "PostgreSQL reads the parsed text otherwise")
+    if view.refusal is None and (unlike := _unlike(columns.of_view(conn, view), probed)):
+        view = dvm.refused(view, dvm.Reason.ROUND_TRIP, f"PostgreSQL types the parsed text otherwise: {unlike}")
+    if view.refusal is None and (objection := _objection(conn, view)):
+        view = dvm.refused(view, dvm.Reason.UNPLANNABLE, objection)
+    return probed, view
+
+
+def define(conn: psycopg.Connection, query: str, refresh_mode: str) -> Definition:
+    """Ask PostgreSQL and the algebra about a query; refused with its place and the remedy where it can't be."""
+    probed, view = analysed(conn, query)
     refusal, notices = modes.judge(refresh_mode, view)
     return Definition(
         probe=probed,
         view=view,
-        columns=columns.of_view(conn, view),
+        columns=_typed(columns.of_view(conn, view), probed),
         dependencies=dependencies.of(conn, probed),
         fingerprint=fingerprint(conn, probed),
         refusal=refusal,

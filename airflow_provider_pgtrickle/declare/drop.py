@@ -11,11 +11,15 @@ from airflow_provider_pgtrickle.declare.existence import erase
 from airflow_provider_pgtrickle.declare.lock import lock_declarations, lock_rows, wait_for_refreshes
 from airflow_provider_pgtrickle.declare.parts import erase_unread, refuse_part
 from airflow_provider_pgtrickle.declare.subject import about
+from airflow_provider_pgtrickle.declare.table import views_on
 from airflow_provider_pgtrickle.errors import UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.settings import Settings
 
 
-def drop(conn: psycopg.Connection, name: QualifiedName, *, cascade: bool = False) -> tuple[str, ...]:
+def drop(
+    conn: psycopg.Connection, settings: Settings, name: QualifiedName, *, cascade: bool = False
+) -> tuple[str, ...]:
     """The names that were dropped, downstream first; refused while another stream table reads it."""
     with about(name):
         lock_declarations(conn)
@@ -32,10 +36,14 @@ def drop(conn: psycopg.Connection, name: QualifiedName, *, cascade: bool = False
         ids = [stream_table.id for stream_table in doomed]
         wait_for_refreshes(conn, ids)
         lock_rows(conn, ids)
+        # What a user made on top goes with the tables, and is named with them.
+        views = [view for t in doomed for view in views_on(conn, t.qualified)] if cascade else []
         for stream_table in doomed:
             erase(conn, stream_table, cascade=cascade)
             erase_unread(conn, stream_table.id)
-        return tuple(str(stream_table.qualified) for stream_table in doomed)
+        dependencies.settle_schedules(conn, settings)
+        dropped = [str(stream_table.qualified) for stream_table in doomed]
+        return (*dropped, *(f"view {view}" for view in dict.fromkeys(views)))
 
 
 def _with_readers(conn: psycopg.Connection, target: StreamTable) -> list[StreamTable]:

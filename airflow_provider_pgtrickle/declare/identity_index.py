@@ -29,7 +29,7 @@ def ensure(conn: psycopg.Connection, table: QualifiedName, identity: Sequence[st
     there = marked_index.marked(conn, table, MARK)
     if [index.columns for index in there] == ([wanted] if wanted else []):
         return any(index.unique for index in there)
-    marked_index.drop(conn, there)
+    marked_index.drop(conn, table, there)
     if not wanted:
         return False
     if marked_index.create(conn, table, wanted, MARK, unique=True):
@@ -41,4 +41,4 @@ def ensure(conn: psycopg.Connection, table: QualifiedName, identity: Sequence[st
 
 def drop(conn: psycopg.Connection, table: QualifiedName) -> bool:
     """Give the index up; whether there was one."""
-    return marked_index.drop(conn, marked_index.marked(conn, table, MARK))
+    return marked_index.drop(conn, table, marked_index.marked(conn, table, MARK))

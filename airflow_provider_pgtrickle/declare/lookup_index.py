@@ -17,11 +17,11 @@ def ensure(conn: psycopg.Connection, table: QualifiedName, lookups: Iterable[tup
     """Have an index for each look-up, and no others of their kind."""
     wanted = {columns for columns in lookups if columns}
     there = marked_index.marked(conn, table, MARK)
-    marked_index.drop(conn, [index for index in there if index.columns not in wanted])
+    marked_index.drop(conn, table, [index for index in there if index.columns not in wanted])
     for columns in sorted(wanted - {index.columns for index in there}):
         marked_index.create(conn, table, columns, MARK)
 
 
 def drop(conn: psycopg.Connection, table: QualifiedName) -> bool:
     """Give the indexes up; whether there was one."""
-    return marked_index.drop(conn, marked_index.marked(conn, table, MARK))
+    return marked_index.drop(conn, table, marked_index.marked(conn, table, MARK))

@@ -5,7 +5,7 @@ They speed refreshes up, so a table that can't have one goes without.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import psycopg
@@ -14,7 +14,7 @@ from psycopg import sql
 from airflow_provider_pgtrickle.names import QualifiedName
 
 _INDEXES = """
-SELECT i.indexrelid::bigint, n.nspname, c.relname, i.indisunique,
+SELECT i.indexrelid::bigint, n.nspname, c.relname, i.indisunique, i.indisreplident,
        (SELECT array_agg(a.attname::text ORDER BY k.place)
           FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, place)
           JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum),
@@ -30,7 +30,9 @@ SELECT i.indexrelid::bigint, n.nspname, c.relname, i.indisunique,
 class Index:
     oid: int
     name: sql.Identifier
+    bare_name: str
     unique: bool
+    is_replica_identity: bool
     columns: tuple[str, ...]
     mark: str | None
 
@@ -63,14 +65,19 @@ def create(
     return True
 
 
-def drop(conn: psycopg.Connection, indexes: Iterable[Index]) -> bool:
+def drop(conn: psycopg.Connection, table: QualifiedName, indexes: Sequence[Index]) -> bool:
     """Whether there was one."""
+    if any(index.is_replica_identity for index in indexes):
+        # Without its index the table would have none at all, and refuse every update that is published.
+        conn.execute(sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(table.sql))
     dropped = [conn.execute(sql.SQL("DROP INDEX {}").format(index.name)) for index in indexes]
     return bool(dropped)
 
 
 def _all(conn: psycopg.Connection, table: QualifiedName) -> list[Index]:
     return [
-        Index(oid, sql.Identifier(schema, name), unique, tuple(columns or ()), mark)
-        for oid, schema, name, unique, columns, mark in conn.execute(_INDEXES, [table.quoted]).fetchall()
+        Index(oid, sql.Identifier(schema, name), name, unique, is_replica_identity, tuple(columns or ()), mark)
+        for oid, schema, name, unique, is_replica_identity, columns, mark in conn.execute(
+            _INDEXES, [table.quoted]
+        ).fetchall()
     ]

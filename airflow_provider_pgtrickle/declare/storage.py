@@ -7,7 +7,7 @@ import psycopg
 from airflow_provider_pgtrickle.capture.st_buffer import drop_st_buffer, ensure_st_buffer
 from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.records import Dependency, StreamTable
-from airflow_provider_pgtrickle.declare import capturing, dependencies, parts, table
+from airflow_provider_pgtrickle.declare import capturing, dependencies, identity_index, parts, table
 from airflow_provider_pgtrickle.declare.definition import Definition, define
 from airflow_provider_pgtrickle.declare.subject import about
 from airflow_provider_pgtrickle.errors import PgTrickleError
@@ -43,8 +43,9 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
             table.keep_private(conn, stream_table.qualified)
         identified = (tuple(definition.view.identity), definition.view.keyed)
         if identified != (stream_table.identity, stream_table.keyed):
-            # The stored row ids mean something else now, so no row of them can be kept.
+            # The stored row ids mean something else now: no row of them can be kept, nor what held them apart.
             table.empty(conn, stream_table.qualified)
+            identity_index.drop(conn, stream_table.qualified)
         gone = _released(conn, stream_table, definition)
         capturing.start(conn, stream_table.id, definition.view)
         records.replace_dependencies(conn, stream_table.id, definition.dependencies)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import psycopg
@@ -97,14 +97,16 @@ def exists(conn: psycopg.Connection, name: QualifiedName) -> bool:
 
 def compare(current: Iterable[Column], wanted: Iterable[Column]) -> Change:
     """How far the stored columns are from the wanted ones; order does not matter."""
-    now = {c.name: (c.type, c.collation) for c in current if c.name != ROW_ID}
-    then = {c.name: (c.type, c.collation) for c in wanted}
-    if now == then:
-        return Change.SAME
+    now = {c.name: c for c in current if c.name != ROW_ID}
+    then = {c.name: c for c in wanted}
     shared = now.keys() & then.keys()
-    if not shared or any(now[name] != then[name] for name in shared):
+    if (now or then) and not shared:
         return Change.REBUILD
-    return Change.COMPATIBLE
+    if any((now[n].type, now[n].collation) != (then[n].type, then[n].collation) for n in shared):
+        return Change.REBUILD
+    if now.keys() != then.keys() or any(now[n].not_null != then[n].not_null for n in shared):
+        return Change.COMPATIBLE
+    return Change.SAME
 
 
 def reshape(
@@ -125,10 +127,19 @@ def reshape(
             for c in current
             if c.name not in kept and c.name != ROW_ID
         ]
-        have = {c.name for c in current}
-        new = [sql.SQL("ADD COLUMN {}").format(c.ddl) for c in wanted if c.name not in have]
+        have = {c.name: c for c in current}
+        # Without their NOT NULL: the rows that are there have nothing in them yet, and are all replaced.
+        new = [sql.SQL("ADD COLUMN {}").format(replace(c, not_null=False).ddl) for c in wanted if c.name not in have]
+        loosened = [
+            sql.SQL("ALTER COLUMN {} DROP NOT NULL").format(sql.Identifier(c.name))
+            for c in wanted
+            if c.name in have and have[c.name].not_null and not c.not_null
+        ]
         try:
-            conn.execute(sql.SQL("ALTER TABLE {} {}").format(name.sql, sql.SQL(", ").join(gone + new)))
+            if gone or loosened:
+                identity_index.drop(conn, name)
+            if changes := gone + new + loosened:
+                conn.execute(sql.SQL("ALTER TABLE {} {}").format(name.sql, sql.SQL(", ").join(changes)))
         except psycopg.errors.DependentObjectsStillExist as error:
             raise UsageError(
                 f"A column that goes is still read: {(error.diag.message_detail or '').splitlines()[0]}",
@@ -141,16 +152,22 @@ def reshape(
 
 
 def views_on(conn: psycopg.Connection, name: QualifiedName) -> tuple[str, ...]:
-    """Views of the user's own that read the table."""
+    """Views of the user's own that read the table, or such a view."""
     rows = conn.execute(
         """
-        SELECT DISTINCT n.nspname, c.relname
-          FROM pg_catalog.pg_depend d
-          JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_catalog.pg_rewrite'::regclass
-          JOIN pg_catalog.pg_class c ON c.oid = r.ev_class
+        WITH RECURSIVE reader(relid) AS (
+            SELECT pg_catalog.to_regclass(%s)::oid
+            UNION
+            SELECT r.ev_class
+              FROM reader
+              JOIN pg_catalog.pg_depend d ON d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = relid
+              JOIN pg_catalog.pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_catalog.pg_rewrite'::regclass
+        )
+        SELECT n.nspname, c.relname
+          FROM reader
+          JOIN pg_catalog.pg_class c ON c.oid = relid
           JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-         WHERE d.refclassid = 'pg_catalog.pg_class'::regclass
-           AND d.refobjid = pg_catalog.to_regclass(%s) AND c.oid <> d.refobjid
+         WHERE c.relkind IN ('v', 'm')
          ORDER BY 1, 2
         """,
         (name.quoted,),

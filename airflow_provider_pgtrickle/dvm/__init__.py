@@ -9,7 +9,7 @@ from airflow_provider_pgtrickle.dvm.lower import LeafPlan, SparkPlan
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refusal
 from airflow_provider_pgtrickle.dvm.schema import Schema, Source, SourceColumn
 from airflow_provider_pgtrickle.dvm.split import Split, splits
-from airflow_provider_pgtrickle.dvm.view import TopK, View, analyze, refuse_round_trip, round_trip
+from airflow_provider_pgtrickle.dvm.view import TopK, View, analyze, refused, round_trip
 
 __all__ = [
     "Binding",
@@ -28,7 +28,7 @@ __all__ = [
     "View",
     "Window",
     "analyze",
-    "refuse_round_trip",
+    "refused",
     "round_trip",
     "splits",
 ]

@@ -13,6 +13,7 @@ class Reason(Enum):
     """The names; each value is (when, what it says to the user)."""
 
     ROUND_TRIP = ("not yet", "the query's text does not survive parsing unchanged")
+    UNPLANNABLE = ("not yet", "PostgreSQL refuses the statement that computes the change")
     UNSUPPORTED_SYNTAX = ("not yet", "the query holds a construct the engine does not know")
     WHOLE_ROW = ("not yet", "the query refers to a whole row")
     VOLATILE_FUNCTION = ("never", "the query calls a volatile function, so no two runs agree")

@@ -97,6 +97,12 @@ class View:
         return tuple(sorted(smallest, key=order.__getitem__))
 
     @cached_property
+    def never_null(self) -> frozenset[str]:
+        """Identity columns that hold no NULL."""
+        held = {c.name for c in self._sink.storage.columns if c.not_null} if self._sink and self.keyed else set()
+        return frozenset(held & set(self.identity))
+
+    @cached_property
     def keyed(self) -> bool:
         return bool(self._sink and self._sink.storage.unique_keys)
 
@@ -188,11 +194,9 @@ def analyze(canonical: str, schema: Schema) -> View:
         return _full_only(canonical, outputs, schema, refusal)
 
 
-def refuse_round_trip(view: View) -> View:
-    """The same view, refused because its text does not survive parsing (see `round_trip`)."""
-    refusal = Refusal(
-        Reason.ROUND_TRIP, "PostgreSQL reads the parsed text otherwise", "It runs FULL in PostgreSQL; please report it."
-    )
+def refused(view: View, reason: Reason, detail: str) -> View:
+    """The same view, refused for differences by what PostgreSQL said of it."""
+    refusal = Refusal(reason, detail, "It runs FULL in PostgreSQL; please report it.")
     return View(view.canonical, view.columns, view.sources, view.used, None, refusal)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from airflow_provider_pgtrickle.capture.layout import CHANGES
-from airflow_provider_pgtrickle.declare import row_id_index
+from airflow_provider_pgtrickle.declare import replica_identity, row_id_index
 from airflow_provider_pgtrickle.dvm.buffers import ROW_ID, buffer_column
 from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.refresh import invariants
@@ -66,6 +66,7 @@ def populate(conn: Connection, sink: Sink, stage: sql.Identifier, rows: int) -> 
             sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {}").format(sink.table.sql, columns, columns, stage)
         ).rowcount
     invariants.no_identity_stands_twice(conn, sink)
+    replica_identity.settle(conn, sink.table, first=True)
     analyze(conn, sink.table.sql, inserted)
     return Applied(inserted=inserted)
 

@@ -8,11 +8,12 @@ from typing import Any
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from airflow_provider_pgtrickle.capture.guard import guard_added_partitions
 from airflow_provider_pgtrickle.capture.layout import CHANGES
 from airflow_provider_pgtrickle.catalog.records import StreamTable
 from airflow_provider_pgtrickle.declare import lookup_index
 from airflow_provider_pgtrickle.errors import TransientFault
-from airflow_provider_pgtrickle.refresh import alerts, apply, history, lease, stage
+from airflow_provider_pgtrickle.refresh import alerts, apply, history, invariants, lease, stage
 from airflow_provider_pgtrickle.refresh.alerts import Event
 from airflow_provider_pgtrickle.refresh.apply import Applied
 from airflow_provider_pgtrickle.refresh.consolidate import Sink, consolidate
@@ -73,6 +74,15 @@ def _write(conn: Connection, member: Member, settings: Settings, rebuild: Rebuil
     _allow_memory(conn, member.staged.rows)
     apply.unlock_table(conn)
     sink = member.sink(conn)
+    invariants.nothing_changes_what_is_written(conn, sink)
+    if member.st.partition_by and member.st.relid is not None:
+        guard_added_partitions(conn, member.st.relid)
+    with invariants.refusals_named(sink):
+        return _applied(conn, member, sink)
+
+
+def _applied(conn: Connection, member: Member, sink: Sink) -> Applied:
+    assert member.staged is not None
     staged = _stage(conn, member, sink)
     if staged is not None and _is_first_content(conn, member, sink):
         applied, rows = apply.populate(conn, sink, staged, member.staged.rows), staged

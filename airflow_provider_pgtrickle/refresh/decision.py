@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from airflow_provider_pgtrickle.errors import NotDifferentiable, RefreshError
+from airflow_provider_pgtrickle.errors import NotDifferentiable
 
 
 class Action(StrEnum):
@@ -91,8 +91,8 @@ class Decision:
 def decide(facts: MemberFacts) -> Decision:
     """The action, and the reason where it is not what the table's mode asks for.
 
-    DIFFERENTIAL mode is strict about what will not change by itself: a query that can't be
-    differentiated and a table without a baseline are errors there, where AUTO takes FULL.
+    DIFFERENTIAL mode is strict about what will not change by itself: a query that can't be differentiated is an
+    error there, where AUTO takes FULL. A first content is FULL in every mode.
     """
     if facts.reinit_reason:
         return Decision(Action.REINITIALIZE, facts.reinit_reason)
@@ -103,12 +103,6 @@ def decide(facts: MemberFacts) -> Decision:
             f"The query can't be refreshed by differences: {facts.refusal}",
             stream_table=facts.name,
             remedy="Set refresh_mode to AUTO or FULL.",
-        )
-    if strict and not facts.populated and not facts.forced:
-        raise RefreshError(
-            "It was never populated, so there is nothing a difference could be added to",
-            stream_table=facts.name,
-            remedy="Run one full refresh (force_full=True), or set refresh_mode to AUTO.",
         )
     if not facts.populated:
         return Decision(Action.FULL, _unless_full_mode(facts, Fallback.NEVER_POPULATED))

@@ -15,6 +15,7 @@ from airflow_provider_pgtrickle.errors import (
     PermissionFault,
     PgTrickleError,
     QueryError,
+    TableAltered,
     UsageError,
     redact,
 )
@@ -42,7 +43,7 @@ def judge(error: BaseException) -> Verdict:
         return Verdict.BLAMELESS
     if isinstance(error, PgTrickleError) and not error.permanent:
         return Verdict.RETRY
-    if isinstance(error, (QueryError, PermissionFault, InvariantViolated)):
+    if isinstance(error, (QueryError, PermissionFault, InvariantViolated, TableAltered)):
         return Verdict.STOP
     # An interrupt or an exit says nothing about the table.
     return Verdict.COUNT if isinstance(error, Exception) else Verdict.BLAMELESS

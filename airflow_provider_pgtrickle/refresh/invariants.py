@@ -2,19 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import psycopg
 from psycopg import sql
 
+from airflow_provider_pgtrickle.capture import guard
 from airflow_provider_pgtrickle.declare import identity_index
 from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
-from airflow_provider_pgtrickle.errors import InvariantViolated
+from airflow_provider_pgtrickle.errors import InvariantViolated, TableAltered
 from airflow_provider_pgtrickle.refresh.consolidate import DUPLICATE, INSERT, OP, Difference, Sink
 from airflow_provider_pgtrickle.refresh.sameness import agree
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
 
+# A row trigger that runs before a row is written may write another one.
+_BEFORE_ROW = """
+    WITH RECURSIVE tree(oid) AS (
+        SELECT pg_catalog.to_regclass(%(table)s)::oid
+        UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid
+    )
+    SELECT g.tgname FROM pg_catalog.pg_trigger g JOIN tree ON tree.oid = g.tgrelid
+     WHERE NOT g.tgisinternal AND g.tgtype & 3 = 3 AND g.tgenabled <> 'D' AND g.tgname <> ALL(%(ours)s)
+    UNION ALL
+    SELECT r.rulename FROM pg_catalog.pg_rewrite r JOIN tree ON tree.oid = r.ev_class
+    ORDER BY 1 LIMIT 1
+"""
+
 _REMEDY = (
     "Nothing was written. Refresh it with force_full=True; if its rows were not changed by hand, please report this."
 )
+
+
+def nothing_changes_what_is_written(conn: Connection, sink: Sink) -> None:
+    """No trigger or rule of a user's own stands between a refresh and the rows that it writes."""
+    found = conn.execute(
+        _BEFORE_ROW, {"table": sink.table.quoted, "ours": [guard.TRIGGER, guard.ROW_TRIGGER]}
+    ).fetchone()
+    if found is not None:
+        raise TableAltered(
+            f"{found[0]!r} on the stream table may change rows before they are written",
+            stream_table=str(sink.table),
+            remedy="Drop it, or make it an AFTER trigger: those see each change and leave it as it is.",
+        )
+
+
+@contextmanager
+def refusals_named(sink: Sink) -> Iterator[None]:
+    """A constraint of a user's own that refuses what the query yields is called by its name."""
+    try:
+        yield
+    except psycopg.errors.IntegrityError as error:
+        name = error.diag.constraint_name or error.diag.column_name or "a constraint"
+        raise TableAltered(
+            f"{name!r} refuses what the query yields: {error.diag.message_primary}",
+            stream_table=str(sink.table),
+            remedy="Drop it: a stream table takes no foreign keys, checks or unique indexes that its query may break.",
+        ) from error
 
 
 def every_row_was_there(sink: Sink, verb: str, wanted: int, found: int) -> None:

@@ -12,10 +12,10 @@ from airflow_provider_pgtrickle.capture.cleanup import clean_buffers
 from airflow_provider_pgtrickle.catalog import fingerprint, records
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.catalog.records import StreamTable
-from airflow_provider_pgtrickle.declare import identity_index, lookup_index
+from airflow_provider_pgtrickle.declare import identity_index, lookup_index, replica_identity, table
 from airflow_provider_pgtrickle.declare.storage import rebuild, recapture
 from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
-from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.errors import PgTrickleError, TableAltered
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh import alerts, compute, facts, history, lease, snapshot
 from airflow_provider_pgtrickle.refresh.alerts import Event
@@ -95,9 +95,8 @@ def attempt(request: Request, trace: history.Trace) -> dict[str, RefreshResult]:
         conn.execute("COMMIT")  # of the snapshot; temporary tables stay, and so do the locks
         try:
             results = commit(conn, unit, at, request.token, trace, request.settings, rebuild)
-        except psycopg.errors.ProgramLimitExceeded:
-            # A value that is too large for an index of ours; without one the same rows go in.
-            if not _give_up_indexes(conn, unit):
+        except (psycopg.errors.ProgramLimitExceeded, psycopg.errors.ObjectNotInPrerequisiteState) as error:
+            if not _mended(conn, unit, error):
                 raise
             results = commit(conn, unit, at, request.token, trace, request.settings, rebuild)
         if results is None:
@@ -117,8 +116,14 @@ def _sweep(conn: Connection, unit: Mapping[str, Member]) -> None:
         clean_buffers(conn, read)
 
 
-def _give_up_indexes(conn: Connection, unit: Mapping[str, Member]) -> bool:
+def _mended(conn: Connection, unit: Mapping[str, Member], error: psycopg.Error) -> bool:
+    """Whether the tables were given what the same rows go in with."""
     with conn.transaction():
+        if isinstance(error, psycopg.errors.ObjectNotInPrerequisiteState):
+            # Published meanwhile, and filled by a version that gave no replica identity.
+            settled = [replica_identity.settle(conn, member.stored.qualified) for member in unit.values()]
+            return any(settled)
+        # A value that is too large for an index of ours.
         dropped = [
             kind.drop(conn, member.stored.qualified)
             for member in unit.values()
@@ -152,6 +157,12 @@ def _unavailable(tables: Sequence[StreamTable], force_full: bool) -> str | None:
 
 def _member(conn: Connection, st: StreamTable, request: Request) -> Member:
     """Read the definition, and where it no longer holds, the one that will."""
+    if not (st.is_hidden or request.force_full or table.exists(conn, st.qualified)):
+        raise TableAltered(
+            "Its table was dropped",
+            stream_table=str(st.qualified),
+            remedy="Drop the stream table, too, to forget it; refresh it in full (--full, force_full) to have it back.",
+        )
     reason = _reinit_reason(conn, st)
     if reason is None:
         return Member(st, st, request.queries(conn, st))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_pgtrickle.errors import NotDifferentiable, RefreshError
+from airflow_provider_pgtrickle.errors import NotDifferentiable
 from airflow_provider_pgtrickle.refresh.decision import Action, Decision, MemberFacts, SourceFacts, decide
 
 QUIET = SourceFacts("1", "public.orders", rows=1000)
@@ -62,6 +62,12 @@ def test_differential_mode_refuses_what_cannot_be_differentiated() -> None:
         decide(replace(FACTS, refresh_mode="DIFFERENTIAL", refusal="no key"))
 
 
-def test_differential_mode_refuses_to_start_from_nothing() -> None:
-    with pytest.raises(RefreshError, match="never populated"):
-        decide(replace(FACTS, refresh_mode="DIFFERENTIAL", populated=False))
+@pytest.mark.parametrize("mode", ["AUTO", "DIFFERENTIAL"])
+def test_a_first_content_is_full_in_every_mode(mode: str) -> None:
+    assert decide(replace(FACTS, refresh_mode=mode, populated=False)) == Decision(Action.FULL, "never_populated")
+
+
+@pytest.mark.parametrize("mode", ["AUTO", "FULL"])
+def test_what_asks_the_clock_has_work_each_time(mode: str) -> None:
+    facts = replace(FACTS, refresh_mode=mode, steady=False, refusal="it calls now()")
+    assert decide(facts).action is Action.FULL
