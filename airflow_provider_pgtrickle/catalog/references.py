@@ -43,9 +43,16 @@ _PARSE_TREES = r"""
                  FROM regexp_matches(r.ev_action::text, ':(?:funcid|aggfnoid|winfnoid|opfuncid) (\d+)', 'g') AS m),
            r.ev_action::text ~ '\{SQLVALUEFUNCTION ',
            r.ev_action::text ~ '\{ROWMARKCLAUSE ',
-           r.ev_action::text ~ ':row_typeid 2249 :row_format 2 :colnames \("(?!f1")'
+           r.ev_action::text ~ ':row_typeid 2249 :row_format 2 :colnames \("(?!f1")',
+           r.ev_action::text ~ ':groupingSets \('
     FROM pg_catalog.pg_rewrite r
     WHERE r.ev_class = ANY(%s)
+"""
+
+#: Which columns of its SELECT lists a view groups and sorts by, as numbers.
+_KEYS = """
+    SELECT ARRAY(SELECT m[1] FROM regexp_matches(r.ev_action::text, ':ressortgroupref (\\d+)', 'g') AS m)
+    FROM pg_catalog.pg_rewrite r WHERE r.ev_class = %s::regclass
 """
 
 _VIEWS = """
@@ -170,7 +177,7 @@ def _parse_trees(conn: Connection, views: set[int]) -> tuple[set[int], set[int],
     called: set[int] = set()
     asks_session = False
     found = conn.execute(_PARSE_TREES, [list(views)]).fetchall()
-    for view, whole_row, relations, alone, functions, session, locks, unnames in found:
+    for view, whole_row, relations, alone, functions, session, locks, unnames, grouping_sets in found:
         if whole_row:
             whole_rows.add(view)
         called.update(functions)
@@ -182,6 +189,8 @@ def _parse_trees(conn: Connection, views: set[int]) -> tuple[set[int], set[int],
                 " the names of its fields",
                 remedy="Give the join in a derived table: FROM (SELECT … FROM a JOIN b …) AS u.",
             )
+        if grouping_sets:
+            _refuse_lost_keys(conn, view)
         asks_session = asks_session or session
         if alone:
             _refuse_only(conn, alone[0])
@@ -192,6 +201,18 @@ def _parse_trees(conn: Connection, views: set[int]) -> tuple[set[int], set[int],
                 ).fetchone()
                 _refuse_builtin(relid, *(row or ("pg_catalog", str(relid))))
     return whole_rows, called, asks_session
+
+
+def _refuse_lost_keys(conn: Connection, view: int) -> None:
+    """GROUPING SETS (1, 2) over two equal expressions is printed as two times the first."""
+    with conn.transaction(force_rollback=True):
+        conn.execute("CREATE VIEW pgtrickle.__pgt_reread AS " + definition(conn, view))
+        before, after = (conn.execute(_KEYS, [str(name)]).fetchone() for name in (view, "pgtrickle.__pgt_reread"))
+    if before != after:
+        raise QueryError(
+            "GROUPING SETS tells two columns of one expression apart, and PostgreSQL's own text of the query doesn't",
+            remedy="Give the two columns their names in a derived table, and group by those.",
+        )
 
 
 def _refuse_only(conn: Connection, relid: int) -> None:

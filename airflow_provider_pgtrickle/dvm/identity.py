@@ -25,8 +25,9 @@ def canonical_sql(columns: Sequence[tuple[str, str]], alias: str) -> str:
 
 
 def _value_sql(column: str, type_name: str) -> str:
+    """ROW(NULL, NULL) IS NULL, too, and yet another value."""
     text = _text_sql(column, base_type(type_name))
-    return f"CASE WHEN {column} IS NULL THEN 'N' ELSE 'V' || length({text}) || ':' || {text} END"
+    return f"CASE WHEN {column} IS NOT DISTINCT FROM NULL THEN 'N' ELSE 'V' || length({text}) || ':' || {text} END"
 
 
 def _text_sql(column: str, base: str) -> str:

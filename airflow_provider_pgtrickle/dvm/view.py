@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -143,9 +143,19 @@ class View:
         return explain(self, binding, missing_indexes)
 
     def spark(
-        self, binding: Binding, *, whole: bool, describe: Describe, slices: Slices, prefix: str
+        self,
+        binding: Binding,
+        *,
+        whole: bool,
+        key: Sequence[tuple[str, str]],
+        describe: Describe,
+        slices: Slices,
+        prefix: str,
     ) -> SparkPlan | None:
-        """The content or the change as a plan for Spark; None where it is empty, or PostgreSQL's alone."""
+        """The content or the change as a plan for Spark; None where it is empty, or PostgreSQL's alone.
+
+        `key`: names and types of the columns that identify a stored row.
+        """
         if self._sink is None or self.topk is not None:
             return None
         sink, late = self._sink.without_late()
@@ -153,7 +163,7 @@ class View:
         if root is None:
             return None
         storage = (*self.columns, *self.hidden)
-        return lower(root, storage, self.identity, lambda: self._emitter(binding), describe, slices, prefix, late)
+        return lower(root, storage, key, lambda: self._emitter(binding), describe, slices, prefix, late)
 
     def _emitter(self, binding: Binding) -> Emitter:
         return Emitter(binding, self.sources, self.used)

@@ -87,6 +87,7 @@ def _in_spark(
     found = member.query.spark(
         binding,
         whole,
+        _key(member),
         lambda statement: describe.columns(coordinator, statement),
         lambda source: ctid_slices(*describe.extent(coordinator, source), settings),
         f"pgt_{member.st.id}_{uuid.uuid4().hex[:12]}",
@@ -196,8 +197,7 @@ def _rows_sql(member: Member, decision: Decision, binding: Binding) -> str | Non
 def _as_text(member: Member, rows: str) -> str:
     """The rows with every column as text, which PostgreSQL's own input functions read back, and the identity's key."""
     storage = member.st.storage
-    types = {column.name: column.type for column in storage}
-    key = identity.canonical_sql([(name, types[name]) for name in member.st.identity], "d")
+    key = identity.canonical_sql(_key(member), "d")
     return (
         sql.SQL('SELECT "d"."__pgt_w" AS "__pgt_w", {} AS "__pgt_key"{} FROM ({}) AS "d"')
         .format(
@@ -213,3 +213,9 @@ def _as_text(member: Member, rows: str) -> str:
         )
         .as_string(None)
     )
+
+
+def _key(member: Member) -> list[tuple[str, str]]:
+    """Names and types of the columns that identify a stored row."""
+    types = {column.name: column.type for column in member.st.storage}
+    return [(name, types[name]) for name in member.st.identity]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -51,7 +51,13 @@ class SparkQuery(Protocol):
     """A query that can also be computed by Spark from reads of its sources."""
 
     def spark(
-        self, binding: Binding, whole: bool, describe: Describe, slices: Slices, prefix: str
+        self,
+        binding: Binding,
+        whole: bool,
+        key: Sequence[tuple[str, str]],
+        describe: Describe,
+        slices: Slices,
+        prefix: str,
     ) -> dvm.SparkPlan | None: ...
 
 
@@ -85,9 +91,15 @@ class ViewQuery:
         return self.view.delta(binding)
 
     def spark(
-        self, binding: Binding, whole: bool, describe: Describe, slices: Slices, prefix: str
+        self,
+        binding: Binding,
+        whole: bool,
+        key: Sequence[tuple[str, str]],
+        describe: Describe,
+        slices: Slices,
+        prefix: str,
     ) -> dvm.SparkPlan | None:
-        return self.view.spark(binding, whole=whole, describe=describe, slices=slices, prefix=prefix)
+        return self.view.spark(binding, whole=whole, key=key, describe=describe, slices=slices, prefix=prefix)
 
 
 _analysed: dict[tuple[object, ...], ViewQuery] = {}

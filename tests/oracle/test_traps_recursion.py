@@ -320,7 +320,7 @@ def test_its_change_stays_in_postgresql_when_spark_computes(new_case: NewCase, q
             return [(c.name, str(c.type_display)) for c in case.execute(f"{statement} LIMIT 0").description or ()]
 
         case.change("UPDATE node SET parent = 3 WHERE id = 4", "DELETE FROM edge WHERE src = 1")
-        plan = st.view.spark(st.binding(), whole=False, describe=describe, slices=lambda _: [], prefix="p")
+        plan = st.view.spark(st.binding(), whole=False, key=[], describe=describe, slices=lambda _: [], prefix="p")
         assert plan is not None
         assert len(plan.leaves) == 1
         assert not plan.views

@@ -171,14 +171,15 @@ def _grouped(
     # What else is asked for follows from keys that every set has: PostgreSQL made sure of it.
     dependent = sorted(set().union(*(columns_of(e) for e in rewritten)) - given)
     aggregates = tuple((n, hoisted[c]) for c, n in calls.items())
-    if not has_sets(group):
+    if not has_sets(group) and not asked:
         return Aggregate(node, (*sets[0], *dependent), aggregates), rewritten
     branches = []
     for names in sets:
         branch = Aggregate(node, (*names, *dependent), aggregates)
         bits = {n: _bits(call, keys, names, scope) for call, n in asked.items()}
         branches.append(_with_nulls(builder, branch, node, keys, names, bits))
-    return UnionAll(tuple(branches), branches[0].names), rewritten
+    together = branches[0] if len(branches) == 1 else UnionAll(tuple(branches), branches[0].names)
+    return together, rewritten
 
 
 def _are_alike(node: Node, keys: Iterable[exp.Expr]) -> bool:

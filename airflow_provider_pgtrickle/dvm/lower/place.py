@@ -31,7 +31,7 @@ from airflow_provider_pgtrickle.dvm.operators.stored import Stored
 from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.dvm.operators.weigh import Expose, Weigh
 from airflow_provider_pgtrickle.dvm.schema import Source
-from airflow_provider_pgtrickle.dvm.types import as_text
+from airflow_provider_pgtrickle.dvm.types import as_text, base_type
 
 Describe = Callable[[str], Sequence[tuple[str, str]]]
 """Names and types of a PostgreSQL statement's columns."""
@@ -42,41 +42,48 @@ Slices = Callable[[Source], Sequence[str]]
 def lower(
     root: Node,
     storage: Sequence[str],
-    identity: Sequence[str],
+    key: Sequence[tuple[str, str]],
     emitter: Callable[[], Emitter],
     describe: Describe,
     slices: Slices,
     prefix: str,
     late: Sequence[tuple[str, str]] = (),
-) -> SparkPlan:
-    """The plan of a weighted or plain root whose columns are the storage's."""
+) -> SparkPlan | None:
+    """The plan of a weighted or plain root whose columns are the storage's; None where Spark can't write its key.
+
+    `key`: names and types of the columns that identify a stored row.
+    """
+    if any(base_type(type_name) == "citext" for _, type_name in key):
+        return None  # its equality is the collation's
     placing = _Placing(emitter, describe, slices, prefix)
     root = hoist(root)
     carriers = placing.place(root)
     spark = SparkEmitter(placing.names, placing.closed, prefix)
     views, body = spark.views(root)
     weight = f"r.{quote(WEIGHT)}" if root.weighted else "1"
-    key = _canonical([(n, carriers[n]) for n in identity])
+    written = _canonical([(n, carriers[n], t) for n, t in key])
     values = ", ".join(f"CAST(r.{quote(n)} AS STRING) AS {quote(n)}" for n in storage)
-    text = (
-        f"SELECT {weight} AS {quote(WEIGHT)}, {key} AS `__pgt_key`{', ' if values else ''}{values} FROM ({body}) AS r"
-    )
+    columns = f"{weight} AS {quote(WEIGHT)}, {written} AS `__pgt_key`{', ' if values else ''}{values}"
+    text = f"SELECT {columns} FROM ({body}) AS r"
     return SparkPlan(tuple(placing.leaves), views, text, tuple(late))
 
 
-def _canonical(columns: Sequence[tuple[str, Carrier]]) -> str:
+def _canonical(columns: Sequence[tuple[str, Carrier, str]]) -> str:
     """`dvm.identity`'s text, written by Spark."""
     if not columns:
         return "''"
-    return "concat(" + ", ".join(_canonical_value(n, c) for n, c in columns) + ")"
+    return "concat(" + ", ".join(_canonical_value(*c) for c in columns) + ")"
 
 
-def _canonical_value(name: str, carrier: Carrier) -> str:
+def _canonical_value(name: str, carrier: Carrier, type_name: str) -> str:
     column = f"r.{quote(name)}"
     text = f"CAST({column} AS STRING)"
-    if carrier.base.startswith("character"):
+    base = base_type(type_name)
+    if base in ("character", "bpchar"):
         text = f"rtrim({text})"
-    if carrier.kind is Kind.DEC and carrier.scale:
+    if base in ("double precision", "real"):
+        text = f"CASE {text} WHEN '-0' THEN '0' ELSE {text} END"
+    if base == "numeric" and not (carrier.kind in (Kind.INT, Kind.DEC) and carrier.scale == 0):
         text = f"regexp_replace({text}, '(?:(\\\\.[0-9]*?[1-9])|\\\\.)0*$', '$1')"
     return f"CASE WHEN {column} IS NULL THEN 'N' ELSE concat('V', length({text}), ':', {text}) END"
 

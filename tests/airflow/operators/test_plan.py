@@ -141,7 +141,9 @@ def test_a_halted_table_is_warned_of_and_given_to_its_task_which_fails(
     )
     run = execute(plan(declared))
     assert "totals" in run.value["units"]
-    assert "public.totals is in status SUSPENDED: no such column. Mend the cause" in caplog.text + capsys.readouterr().out
+    assert (
+        "public.totals is in status SUSPENDED: no such column. Mend the cause" in caplog.text + capsys.readouterr().out
+    )
 
 
 def test_a_halted_table_is_only_warned_of_where_the_setting_says_so(

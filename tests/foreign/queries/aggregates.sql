@@ -6,7 +6,7 @@ SELECT sum(i8) AS a, avg(i8) AS b, sum(n) AS c, avg(n) AS d FROM wide
 
 SELECT sum(f8) AS a, avg(f8) AS b, sum(f4) AS c FROM wide
 
-SELECT sum(span) AS a, avg(span) AS b, min(span) AS c, max(tm) AS d FROM wide
+SELECT sum(span) AS a, avg(span) AS b, min(span) AS c, max(tm) AS d FROM wide -- looks: 1 day and 24 hours are one interval
 
 SELECT sum(money) AS a, max(money) AS b FROM wide
 
@@ -114,7 +114,7 @@ SELECT dept, string_agg(DISTINCT nick, '-' ORDER BY nick) AS x, count(DISTINCT (
 
 SELECT a.i, (SELECT count(b.k) + max(a.j) FROM b) AS x FROM a GROUP BY a.i
 
-SELECT dept, any_value(name) AS a FROM emp GROUP BY dept -- from 16
+SELECT dept, any_value(dept) AS a FROM emp GROUP BY dept -- from 16
 
 SELECT id % 3 AS k, min(at[0]) AS x FROM wide GROUP BY id % 3
 

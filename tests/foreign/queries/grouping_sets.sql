@@ -73,3 +73,5 @@ SELECT home, ints, count(*) AS n FROM wide GROUP BY ROLLUP (home, ints)
 SELECT a, b, rank() OVER (PARTITION BY a ORDER BY count(*), b) AS r, avg(b) AS m FROM item GROUP BY a, b
 
 SELECT a, min(sum(c)) OVER (PARTITION BY a) AS m FROM item GROUP BY GROUPING SETS ((a, b), (a))
+SELECT a, sum(c) AS s, grouping(a) AS g FROM item GROUP BY a
+SELECT a, b, grouping(b, a) AS g, count(*) AS n FROM item GROUP BY GROUPING SETS ((a, b)) HAVING grouping(a) = 0

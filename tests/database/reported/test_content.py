@@ -1,0 +1,218 @@
+"""Queries whose content was wrong, or that failed for their SQL, as they were reported."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from psycopg.sql import SQL
+
+from airflow_provider_pgtrickle.errors import PgTrickleError
+from tests.database.reported.conftest import Site
+
+THREE = """
+    CREATE TABLE a (i int, j int); CREATE TABLE b (i int, k int); CREATE TABLE c (i int, z int);
+    INSERT INTO a VALUES (1, 2); INSERT INTO b VALUES (1, 5); INSERT INTO c VALUES (9, 9);
+"""
+GROUPS = """
+    CREATE TABLE g (a int, b int, c int);
+    INSERT INTO g VALUES (1, 1, 10), (1, 2, 20), (2, 1, 30), (2, 2, 5), (3, NULL, 7), (NULL, 1, 7);
+"""
+ON_A = ("INSERT INTO a VALUES (9, 3), (1, 7)", "UPDATE a SET i = 1 WHERE i = 9", "DELETE FROM a WHERE j = 2")
+ON_G = ("INSERT INTO g VALUES (2, 1, 4), (4, 4, 4)", "UPDATE g SET c = c + 30 WHERE a = 1", "DELETE FROM g WHERE b = 2")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT c.z, p.j FROM c, a p JOIN b q USING (i)",
+        "SELECT c.z, p.j FROM c, a p LEFT JOIN b q USING (i)",
+        "SELECT c.z, p.j, q.k FROM c, a p NATURAL FULL JOIN b q",
+        "SELECT c.i, c.z, x.k FROM c, (a x0 JOIN b x USING (i))",
+        "SELECT i, j, k, z FROM a JOIN b USING (i) LEFT JOIN c USING (i)",
+        "SELECT x.i, x.j, x.k, c.z FROM c, (a JOIN b USING (i)) x",
+    ],
+)
+def test_a_join_merges_the_columns_of_its_own_two_sides(site: Site, query: str) -> None:
+    site.run(THREE)
+    site.follows(query, *ON_A)
+
+
+def test_a_whole_row_of_a_joins_alias_is_refused(site: Site) -> None:
+    """PostgreSQL itself forgets the names of its fields when it prints the query."""
+    site.run(THREE)
+    with pytest.raises(PgTrickleError, match="a join's alias"):
+        site.declare("st", "SELECT row_to_json(u.*) AS r FROM a JOIN b USING (i) AS u")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a, sum(c) AS s, rank() OVER (ORDER BY sum(c) DESC) AS r FROM g GROUP BY ROLLUP (a)",
+        "SELECT DISTINCT ON (b) a, b, sum(c) AS s FROM g GROUP BY CUBE (a, b) ORDER BY b, s DESC, a",
+        "SELECT a, b, count(*) AS n, sum(count(*)) OVER (PARTITION BY grouping(a, b)) AS w"
+        " FROM g GROUP BY GROUPING SETS ((a, b), (a), ())",
+        "SELECT 1 AS k, a, sum(c) AS s FROM g GROUP BY GROUPING SETS (1, 2)",
+        "SELECT x, y, count(*) AS n FROM (SELECT a AS x, a AS y FROM g) q GROUP BY GROUPING SETS (x, y)"
+        " HAVING y IS NULL",
+    ],
+)
+def test_grouping_sets_are_one_relation(site: Site, query: str) -> None:
+    site.run(GROUPS)
+    site.follows(query, *ON_G, actions=frozenset({"DIFFERENTIAL", "NO_DATA"}))
+
+
+def test_grouping_sets_that_postgresql_prints_otherwise_than_it_reads_them_are_refused(site: Site) -> None:
+    """The second of two equal expressions is printed as the first, so that the text it gives is another query."""
+    site.run(GROUPS)
+    query = "SELECT a + 1 AS x, a + 1 AS y, count(*) AS n FROM g GROUP BY GROUPING SETS (1, 2)"
+    site.run(f"CREATE VIEW both_ways AS {query}")
+    for text in (query, "SELECT x, n FROM both_ways WHERE y IS NULL"):
+        with pytest.raises(PgTrickleError, match="two columns of one expression"):
+            site.declare("st", text)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*) AS n FROM (SELECT 1 AS one FROM g HAVING true) q",
+        "SELECT 1 AS one FROM g HAVING 1 < 2",
+        "SELECT 1 AS one FROM g WHERE c > 1000 HAVING 1 > 2",
+    ],
+)
+def test_having_alone_makes_one_group(site: Site, query: str) -> None:
+    site.run(GROUPS)
+    site.follows(query, *ON_G, actions=frozenset({"DIFFERENTIAL", "NO_DATA"}))
+
+
+def test_group_by_nothing_is_one_group(site: Site) -> None:
+    site.run(GROUPS)
+    site.follows("SELECT sum(c) AS s, grouping(a) AS g FROM g GROUP BY a", *ON_G)
+    site.client.drop_stream_table("st")
+    site.follows("SELECT sum(c) AS s FROM g GROUP BY ()", "DELETE FROM g", "INSERT INTO g VALUES (1, 1, 1)")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a, (SELECT max(n) FROM (SELECT count(o.c) AS n) q) AS m FROM g o GROUP BY a",
+        "SELECT a, (SELECT sum(o.c) FROM (SELECT 1) q) AS s FROM g o GROUP BY a",
+        "SELECT (SELECT max((SELECT max(i.b) FROM g i WHERE i.a = o.a))) AS m FROM g o WHERE b = 1 AND a < 0",
+        "SELECT a, c FROM g o WHERE EXISTS (SELECT FROM a LEFT JOIN b ON b.i = o.b WHERE a.i = o.a OR b.k IS NOT NULL)",
+        "SELECT a, c FROM g o WHERE NOT EXISTS (SELECT FROM a FULL JOIN b USING (i) WHERE i = o.a)",
+    ],
+)
+def test_subqueries_that_reach_outside(site: Site, query: str) -> None:
+    site.run(THREE, GROUPS)
+    site.follows(query, *ON_G, *ON_A, actions=frozenset({"DIFFERENTIAL", "NO_DATA"}))
+
+
+def test_a_query_that_counts_a_frame_is_refused_with_its_reason_or_runs(site: Site) -> None:
+    site.run(GROUPS)
+    query = "SELECT a, c, sum(c) OVER (ORDER BY a, b, c ROWS (SELECT 1) PRECEDING) AS s FROM g"
+    site.declare("st", query)
+    for change in ON_G:
+        site.run(change)
+        site.refresh("st")
+        assert site.differs("st", query) == []
+
+
+@pytest.mark.parametrize(
+    ("typ", "values"),
+    [("xid", ("1", "2", "3")), ("money", ("1", "2", "3")), ("tsvector", ("'a'", "'b'", "'c'")), ("cid", "123")],
+)
+def test_grouping_sets_over_types_that_only_hash_or_only_sort(site: Site, typ: str, values: tuple[str, ...]) -> None:
+    """What PostgreSQL can't group itself is refused when it is declared; the rest is maintained."""
+    site.run(f"CREATE TABLE odd (k {typ}, v int)")
+    for number, value in enumerate(values):
+        literal = value if value.startswith("'") else f"'{value}'"
+        site.run(f"INSERT INTO odd VALUES ({literal}, {number})")
+    for query in (
+        "SELECT k, count(*) AS n FROM odd GROUP BY ROLLUP (k)",
+        "SELECT k, v, count(*) AS n FROM odd GROUP BY GROUPING SETS ((k), (v))",
+    ):
+        try:
+            site.conn.execute(SQL(query))  # type: ignore[arg-type]
+        except psycopg.Error:
+            with pytest.raises(PgTrickleError):
+                site.declare("st", query)
+            continue
+        site.declare("st", query)
+        site.run("UPDATE odd SET v = v + 1 WHERE v < 2")
+        site.refresh("st")
+        assert site.differs("st", query) == []
+        site.client.drop_stream_table("st")
+
+
+def test_row_locks_are_refused_by_name(site: Site) -> None:
+    site.run(THREE)
+    with pytest.raises(PgTrickleError, match="FOR UPDATE"):
+        site.declare("st", "SELECT u.i FROM a JOIN b USING (i) AS u FOR UPDATE OF a")
+
+
+def test_an_update_of_every_key_in_a_self_reference(site: Site) -> None:
+    """The cascade makes transition tables of its own, and the second is not of the rows of the first."""
+    site.run(
+        "CREATE TABLE t (a int PRIMARY KEY, b int REFERENCES t (a) ON UPDATE CASCADE)",
+        "INSERT INTO t VALUES (1, NULL), (2, 1), (3, 2)",
+    )
+    site.follows(
+        "SELECT sum(a) AS a, sum(b) AS b FROM t",
+        "UPDATE t SET a = a + 10",
+        "UPDATE t SET a = 100 - a",
+        "UPDATE t SET a = a + 1",
+    )
+
+
+def test_now_has_work_at_each_refresh(site: Site) -> None:
+    site.run("CREATE TABLE e (id int PRIMARY KEY, at timestamptz); INSERT INTO e VALUES (1, now() + '1 hour')")
+    site.declare("st", "SELECT id, at < now() AS past, random() < 0 AS never FROM e")
+    for _ in range(2):
+        assert site.refresh("st").action == "FULL"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT id, {f} AS x FROM s"
+        for f in (
+            "substring(v, 1, 3)",
+            "substr(v, 2)",
+            "strpos(v, 'b')",
+            "btrim(v)",
+            "trim(trailing 'x' from v)",
+            "char_length(v)",
+            "ceiling(n)",
+            "mod(id, 2)",
+            "date_part('day', d)",
+            "v IN ('a', 'b')",
+            "v NOT IN ('a', 'b')",
+            "CASE WHEN n BETWEEN 1 AND 2 AND n > 1 THEN 1 END",
+            "(n > 1) IS NOT TRUE",
+            "(n > 1) IS UNKNOWN",
+            "n ^ 2",
+            "|/ n",
+            "@ n",
+            "v ^@ 'a'",
+            "id::bit(4)",
+            "v || 'x' LIKE 'a%'",
+        )
+    ]
+    + [
+        "SELECT count(*) AS n, variance(id) AS w FROM s HAVING count(*) BETWEEN 1 AND 100 AND max(n) > 0",
+        "SELECT id, sum(id) OVER (ORDER BY id ROWS 3 PRECEDING) AS w FROM s",
+        "SELECT s.id FROM s JOIN s r ON s.id BETWEEN 1 AND r.id AND r.n > 1",
+        "SELECT u.id FROM s JOIN (SELECT id FROM s) q USING (id) AS u",
+    ],
+)
+def test_ordinary_sql_is_differentiated(site: Site, query: str) -> None:
+    """It was refused because the parser's own text of it was another."""
+    site.run(
+        "CREATE TABLE s (id int PRIMARY KEY, v varchar, n float8, d date)",
+        "INSERT INTO s VALUES (1, 'abx', 1, '2020-01-02'), (2, 'b', 2.25, NULL), (3, NULL, 4, '2020-02-03')",
+    )
+    assert site.client.validate_query(query).differentiable
+    site.follows(
+        query,
+        "INSERT INTO s VALUES (4, 'a', 9, '2021-01-01')",
+        "UPDATE s SET v = 'bxx', n = 16, d = '2020-05-05', id = id + 6 WHERE id < 3",
+    )
