@@ -47,6 +47,8 @@ class Member:
     """Row triggers of a partitioned table reach its partitions by themselves."""
     routes: bool
     """It is the partitioned table, which finds a partition for each row inserted."""
+    may_have_parts: bool
+    """A partition that is no partitioned table itself has none and gets none."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ _MEMBERS = """
     SELECT c.oid::bigint, n.nspname, c.relname, c.oid = %(relid)s OR NOT c.relispartition,
            EXISTS (SELECT FROM pg_catalog.pg_inherits i
                    WHERE i.inhrelid = c.oid AND i.inhparent NOT IN (SELECT oid FROM tree)),
-           c.relkind = 'p' AND c.oid = %(relid)s
+           c.relkind = 'p' AND c.oid = %(relid)s, c.relkind = 'p' OR NOT c.relispartition
     FROM tree
     JOIN pg_catalog.pg_class c ON c.oid = tree.oid
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -147,12 +149,13 @@ def layout(conn: Connection, source: Source, columns: Iterable[str]) -> Layout:
         relid=fresh.relid,
         name=QualifiedName(fresh.schema, fresh.name),
         members=tuple(
-            Member(relid, QualifiedName(schema, name), own, routes) for relid, schema, name, own, _, routes in members
+            Member(relid, QualifiedName(schema, name), own, routes, may_have_parts)
+            for relid, schema, name, own, _, routes, may_have_parts in members
         ),
         columns=captured,
         key=fresh.primary_key,
         pairing=fresh.primary_key if pairs and pairs[0] else (),
-        row_wise=any(outside for *_, outside, _ in members),
+        row_wise=any(outside for *_, outside, _, _ in members),
     )
 
 

@@ -22,10 +22,12 @@ __all__ = ["buffer_column", "track", "untrack"]
 def track(conn: Connection, source: Source, columns: Iterable[str], pgt_id: int) -> QualifiedName:
     """Have changes of `columns` of `source` captured for the stream table `pgt_id`; the buffer's name.
 
-    Called again it widens the buffer, and mends what a change of the table's schema or partitions broke. Rows that
-    were captured before keep NULL in columns that are new: their consumer starts from a FULL refresh anyway.
+    Called again it widens the buffer, and mends what a change of the table's schema or partitions broke, or what
+    somebody did to its triggers: then a new epoch begins, by which every reader knows that changes may be missing. Rows
+    that were captured before keep NULL in columns that are new: their consumer starts from a FULL refresh anyway.
     """
     wanted = set(columns)
+    mended = was_whole = False
     with translating(f"{source.schema}.{source.name}", otherwise=QueryError), conn.transaction():
         plan = layout(conn, source, wanted | _tracked_columns(conn, source.relid))
         if not _stands(conn, plan):
@@ -34,9 +36,12 @@ def track(conn: Connection, source: Source, columns: Iterable[str], pgt_id: int)
             lock_members(conn, plan.name)
             plan = layout(conn, source, wanted | _tracked_columns(conn, source.relid))
             if not _stands(conn, plan):
+                # Behind the lock nobody else changes what the digest is of.
+                was_whole = _is_whole(conn, plan.relid)
                 build_buffer(conn, plan)
                 conn.execute(create_function(plan))
-                attach(conn, plan)
+                attach(conn, plan, anew=not was_whole)
+                mended = True
         conn.execute(
             """
             INSERT INTO pgtrickle.pgt_change_tracking AS t (source_relid, source_schema, source_name, buffer, columns,
@@ -60,6 +65,13 @@ def track(conn: Connection, source: Source, columns: Iterable[str], pgt_id: int)
                 plan.fingerprint,
             ],
         )
+        if mended:
+            conn.execute(
+                "UPDATE pgtrickle.pgt_change_tracking SET digest = pgtrickle.pgt_capture_digest(source_relid),"
+                " epoch = CASE WHEN %s THEN epoch ELSE pg_catalog.pg_current_xact_id()::text::bigint END"
+                " WHERE source_relid = %s",
+                [was_whole, plan.relid],
+            )
     return plan.buffer
 
 
@@ -87,10 +99,21 @@ def _tracked_columns(conn: Connection, relid: int) -> set[str]:
     return set(row[0]) if row else set()
 
 
+def _is_whole(conn: Connection, relid: int) -> bool:
+    """Whether nobody but this package has touched the capture since it was made, or mended."""
+    row = conn.execute(
+        "SELECT digest = pgtrickle.pgt_capture_digest(source_relid) FROM pgtrickle.pgt_change_tracking"
+        " WHERE source_relid = %s",
+        [relid],
+    ).fetchone()
+    return row is not None and bool(row[0])
+
+
 def _stands(conn: Connection, plan: Layout) -> bool:
     row = conn.execute(
         "SELECT fingerprint FROM pgtrickle.pgt_change_tracking"
         " WHERE source_relid = %s AND pg_catalog.to_regclass(%s) IS NOT NULL",
         [plan.relid, plan.buffer.quoted],
     ).fetchone()
-    return row is not None and row[0] == plan.fingerprint and is_attached(conn, plan)
+    as_planned = row is not None and row[0] == plan.fingerprint and is_attached(conn, plan)
+    return as_planned and _is_whole(conn, plan.relid)

@@ -9,8 +9,10 @@ replication, which fires nothing else) it reads OLD and NEW; the statements it r
               No key: old EXCEPT ALL new as D, new EXCEPT ALL old as I, by the text of the row.
     TRUNCATE  T: what was there is unknown
 
-It never makes the user's statement fail: where the table no longer has the columns it was made for, it writes a T,
-which sends every reader to a FULL refresh, and the refresh notices the new schema.
+It never makes the user's statement fail. Where the table no longer has the columns it was made for, or has parts that
+it does not know, it writes a T, which sends every reader to a FULL refresh, and the refresh notices the new schema. A
+part that is gone again when the refresh comes has left no other trace. Without its buffer it writes nothing: whoever
+reads the buffer finds it missing.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ DECLARE
     xid CONSTANT xid8 := pg_current_xact_id();
     lsn CONSTANT pg_lsn := pg_current_wal_insert_lsn();
 BEGIN
-    IF TG_OP = 'TRUNCATE' OR (
+    IF to_regclass({buffer_name}) IS NULL THEN
+        RETURN NULL;
+    END IF;
+    IF TG_OP = 'TRUNCATE' OR {unknown_part} OR (
         SELECT count(*) FROM pg_attribute a
         WHERE a.attrelid = TG_RELID AND NOT a.attisdropped AND (a.attname, a.atttypid) IN ({expected})
     ) <> {count} THEN
@@ -119,6 +124,8 @@ def create_function(layout: Layout) -> sql.Composed:
         else sql.SQL("(NULL::name, NULL::oid)"),
         count=sql.Literal(len(layout.columns)),
         buffer=layout.buffer.sql,
+        buffer_name=sql.Literal(layout.buffer.quoted),
+        unknown_part=_unknown_part(layout),
         of_row=_events(layout, sql.SQL("(SELECT OLD.*)"), sql.SQL("(SELECT NEW.*)"), checked=False),
         of_statement=_events(layout, sql.SQL("old_rows"), sql.SQL("new_rows"), checked=True),
     )
@@ -127,6 +134,18 @@ def create_function(layout: Layout) -> sql.Composed:
         settings=sql.SQL(_EXACT_TEXT),
         body=sql.Literal(body.as_string(None)),
     )
+
+
+def _unknown_part(layout: Layout) -> sql.Composed:
+    """Whether a row trigger fires on a partition, or a statement trigger above parts, that the layout doesn't have."""
+    members = _list(sql.Literal(str(member.relid)) for member in layout.members)
+    parents = [sql.Literal(str(member.relid)) for member in layout.members if member.may_have_parts]
+    if not parents:
+        return sql.SQL("(TG_LEVEL = 'ROW' AND TG_RELID NOT IN ({}))").format(members)
+    return sql.SQL(
+        "(CASE WHEN TG_LEVEL = 'ROW' THEN TG_RELID NOT IN ({members}) ELSE TG_RELID IN ({parents}) AND EXISTS ("
+        "SELECT FROM pg_inherits i WHERE i.inhparent IN ({parents}) AND i.inhrelid NOT IN ({members})) END)"
+    ).format(members=members, parents=_list(parents))
 
 
 def _events(layout: Layout, old: sql.SQL, new: sql.SQL, checked: bool) -> sql.Composed:

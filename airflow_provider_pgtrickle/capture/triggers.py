@@ -27,37 +27,39 @@ _STATEMENT_EVENTS = {
 # (PostgreSQL 15 to 18), unless the table has a trigger before its inserts. This one is there, and never called.
 _ROUTING = "BEFORE INSERT ON {table} FOR EACH ROW WHEN (false)"
 
+_FIRING = {"O": "", "R": "REPLICA", "A": "ALWAYS"}
 
-def attach(conn: Connection, layout: Layout) -> None:
-    """Create the triggers that are missing, drop those that no longer belong."""
+
+def attach(conn: Connection, layout: Layout, *, anew: bool) -> None:
+    """Create the triggers that are missing, drop those that no longer belong; `anew` puts every one right."""
     wanted = _wanted(layout)
     present = _present(conn, layout.relid)
-    for relid, schema, table, trigger, inherited in present:
+    for relid, schema, table, trigger, _, inherited in present:
         if (relid, trigger) not in wanted and not inherited:
             conn.execute(
                 sql.SQL("DROP TRIGGER {} ON {}").format(sql.Identifier(trigger), sql.Identifier(schema, table))
             )
-    there = {(relid, trigger) for relid, _, _, trigger, _ in present}
+    there = {(relid, trigger) for relid, _, _, trigger, _, _ in present}
     for (relid, trigger), (member, event, firing) in wanted.items():
-        if (relid, trigger) in there:
+        if (relid, trigger) in there and not anew:
             continue
         conn.execute(
             sql.SQL("CREATE OR REPLACE TRIGGER {} {} EXECUTE FUNCTION {}()").format(
                 sql.Identifier(trigger), sql.SQL(event).format(table=member.name.sql), layout.function.sql
             )
         )
-        if firing:
-            conn.execute(
-                sql.SQL("ALTER TABLE {} ENABLE {} TRIGGER {}").format(
-                    member.name.sql, sql.SQL(firing), sql.Identifier(trigger)
-                )
+        # A trigger that was replaced keeps the state that somebody gave it.
+        conn.execute(
+            sql.SQL("ALTER TABLE {} ENABLE {} TRIGGER {}").format(
+                member.name.sql, sql.SQL(_FIRING[firing]), sql.Identifier(trigger)
             )
+        )
 
 
 def is_attached(conn: Connection, layout: Layout) -> bool:
-    """Whether every trigger is there and none was disabled."""
-    present = {(row[0], row[3]) for row in _present(conn, layout.relid)}
-    return _wanted(layout).keys() <= present
+    """Whether every trigger is there and fires when it should."""
+    present = {(relid, trigger): firing for relid, _, _, trigger, firing, _ in _present(conn, layout.relid)}
+    return all(present.get(place) == firing for place, (_, _, firing) in _wanted(layout).items())
 
 
 def detach(conn: Connection, relid: int) -> None:
@@ -74,34 +76,34 @@ def detach(conn: Connection, relid: int) -> None:
     conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(function))
 
 
-def _wanted(layout: Layout) -> dict[tuple[int, str], tuple[Member, str, str | None]]:
-    """By relation and trigger name: where, on what event, and when it fires."""
-    wanted: dict[tuple[int, str], tuple[Member, str, str | None]] = {}
+def _wanted(layout: Layout) -> dict[tuple[int, str], tuple[Member, str, str]]:
+    """By relation and trigger name: where, on what event, and when it fires, as `pg_trigger.tgenabled` has it."""
+    wanted: dict[tuple[int, str], tuple[Member, str, str]] = {}
     for member in layout.members:
 
-        def want(suffix: str, event: str, firing: str | None, member: Member = member) -> None:
+        def want(suffix: str, event: str, firing: str, member: Member = member) -> None:
             wanted[member.relid, f"{layout.trigger}_{suffix}"] = (member, event, firing)
 
-        want("truncate", "AFTER TRUNCATE ON {table} FOR EACH STATEMENT", "ALWAYS")
+        want("truncate", "AFTER TRUNCATE ON {table} FOR EACH STATEMENT", "A")
         if not layout.row_wise:
             for suffix, event in _STATEMENT_EVENTS.items():
-                want(suffix, event + " FOR EACH STATEMENT", None)
+                want(suffix, event + " FOR EACH STATEMENT", "O")
         if member.routes and not layout.row_wise:
-            want("routing", _ROUTING, None)
+            want("routing", _ROUTING, "O")
         if member.gets_row_trigger:
-            suffix, firing = ("row", "ALWAYS") if layout.row_wise else ("replica", "REPLICA")
+            suffix, firing = ("row", "A") if layout.row_wise else ("replica", "R")
             want(suffix, "AFTER INSERT OR UPDATE OR DELETE ON {table} FOR EACH ROW", firing)
     return wanted
 
 
-def _present(conn: Connection, relid: int) -> list[tuple[int, str, str, str, bool]]:
+def _present(conn: Connection, relid: int) -> list[tuple[int, str, str, str, str, bool]]:
     return conn.execute(
         """
-        SELECT c.oid::bigint, n.nspname, c.relname, t.tgname, t.tgparentid <> 0
+        SELECT c.oid::bigint, n.nspname, c.relname, t.tgname, t.tgenabled::text, t.tgparentid <> 0
         FROM pg_catalog.pg_trigger t
         JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid
         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-        WHERE t.tgfoid = to_regprocedure(%s) AND t.tgenabled <> 'D'
+        WHERE t.tgfoid = to_regprocedure(%s)
         """,
         [f"{CHANGES}.capture_{relid}()"],
     ).fetchall()

@@ -156,7 +156,10 @@ def _advance(conn: Connection, member: Member, unit: Mapping[str, Member], at: S
         own = (int(row[0]),)
     assert result.data_timestamp is not None
     moved: Frontier = member.frontier.advanced(
-        {key: at.frontier(state.buffer, own if key in upstream else ()) for key, state in member.states.items()},
+        {
+            key: at.frontier(state.buffer, own if key in upstream else (), state.epoch)
+            for key, state in member.states.items()
+        },
         result.data_timestamp.isoformat(),
     )
     conn.execute(

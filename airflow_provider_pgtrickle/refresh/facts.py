@@ -18,21 +18,21 @@ from airflow_provider_pgtrickle.refresh.decision import SourceFacts
 from airflow_provider_pgtrickle.refresh.frontier import Frontier
 from airflow_provider_pgtrickle.refresh.snapshot import Connection, Snapshot
 
-_TRIGGERS = "pgtrickle_capture_"
-
 _WORTH_ANALYZING = 2_000
 # A tenth of the usual sample, in a seventh of the time: what counts is that a window isn't thought to be empty.
 _COARSE = "SET default_statistics_target = 10"
 
+# All of it is read in the snapshot, so the digest is of the triggers under which everything visible was written.
 _BUFFERS = """
-SELECT s.key, b.oid::bigint, t.data_timestamp,
-       s.pgt_id IS NOT NULL OR EXISTS (
-           SELECT FROM pg_catalog.pg_trigger g WHERE g.tgrelid = s.relid
-              AND pg_catalog.starts_with(g.tgname, %s) HAVING bool_and(g.tgenabled <> 'D'))
-  FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::oid[]) AS s(key, buffer, pgt_id, relid)
+SELECT s.key, b.relfilenode::bigint, t.data_timestamp, c.epoch,
+       CASE WHEN NOT s.captured THEN false
+            WHEN s.pgt_id IS NOT NULL THEN b.oid IS NULL
+            ELSE b.oid IS NULL OR c.digest IS DISTINCT FROM pgtrickle.pgt_capture_digest(s.relid) END
+  FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::oid[], %s::bool[]) AS s(key, buffer, pgt_id, relid, captured)
   LEFT JOIN pg_catalog.pg_class b
     ON b.relname = s.buffer AND b.relnamespace = pg_catalog.to_regnamespace(%s)
   LEFT JOIN pgtrickle.pgt_stream_tables t ON t.pgt_id = s.pgt_id
+  LEFT JOIN pgtrickle.pgt_change_tracking c ON c.source_relid = s.relid AND s.pgt_id IS NULL
 """
 
 # As the planner estimates: rows a page when last analyzed, times the pages there are now. Partitions and
@@ -64,7 +64,12 @@ class SourceState:
     window: Window | None
     """None where there is no frontier to start from, or no buffer to read."""
     buffer: int | None
+    """Its file."""
+    epoch: int | None
+    torn: bool
+    """Capture has to be mended: a trigger, a part or the buffer is not what it was, or is gone."""
     buffer_lost: bool
+    """Changes since the frontier may be missing."""
     pending_rows: int
     truncated: bool
     data_timestamp: datetime | None
@@ -85,10 +90,10 @@ class SourceState:
 
 @dataclass(frozen=True)
 class _Buffer:
-    oid: int | None
+    file: int | None
     data_timestamp: datetime | None
-    written: bool
-    """Whether the triggers that write it are there and enabled."""
+    epoch: int | None
+    torn: bool
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,9 @@ def read(conn: Connection, at: Snapshot, readers: Sequence[Reader]) -> dict[int,
             of_reader[key] = SourceState(
                 source=source,
                 window=window,
-                buffer=buffers[key].oid,
+                buffer=buffers[key].file,
+                epoch=None if buffers[key].torn else buffers[key].epoch,
+                torn=buffers[key].torn,
                 buffer_lost=source.captured and window is None,
                 pending_rows=rows,
                 truncated=truncated,
@@ -136,7 +143,8 @@ def sizes(conn: Connection, database: Database, sources: Sequence[Source]) -> di
     found = _estimates(conn, list(relids.values()))
     unknown = [source for source in sources if found.get(source.relid) is None]
     if unknown:
-        found |= _analyzed(database, {s.relid: sql.Identifier(s.schema, s.name) for s in unknown})
+        tables = [sql.Identifier(s.schema, s.name) for s in unknown]
+        found |= _analyzed(database, tables, estimated=[s.relid for s in unknown])
     for source in unknown:
         if found.get(source.relid) is None:
             row = conn.execute(
@@ -153,11 +161,10 @@ def describe_changes(database: Database, states: Iterable[SourceState], describe
     thousand rows are joined one by one.
     """
     many = {s.buffer: s.source for s in states if s.buffer and s.window and s.pending_rows >= _WORTH_ANALYZING}
-    many = {oid: source for oid, source in many.items() if oid not in described}
+    many = {file: source for file, source in many.items() if file not in described}
     described.update(many)
     if many:
-        buffers = {oid: sql.Identifier(CHANGES, buffer_name(source)) for oid, source in many.items()}
-        _analyzed(database, buffers, _COARSE)
+        _analyzed(database, [sql.Identifier(CHANGES, buffer_name(source)) for source in many.values()], first=_COARSE)
 
 
 def buffer_name(source: Source) -> str:
@@ -169,11 +176,11 @@ def _buffers(conn: Connection, sources: Mapping[str, Source]) -> dict[str, _Buff
     rows = conn.execute(
         _BUFFERS,
         (
-            _TRIGGERS,
             list(sources),
             [buffer_name(source) for source in sources.values()],
             [source.pgt_id for source in sources.values()],
             [source.relid for source in sources.values()],
+            [source.captured for source in sources.values()],
             CHANGES,
         ),
     ).fetchall()
@@ -182,7 +189,9 @@ def _buffers(conn: Connection, sources: Mapping[str, Source]) -> dict[str, _Buff
 
 def _window(frontier: Frontier, source: Source, buffer: _Buffer, at: Snapshot) -> Window | None:
     since = frontier.sources.get(source.key)
-    if since is None or buffer.oid is None or since.buffer != buffer.oid or not buffer.written:
+    if since is None or buffer.torn or (since.buffer, since.epoch) != (buffer.file, buffer.epoch):
+        return None
+    if buffer.file is None:
         return None
     if since.xids.xmax > at.frontier(None).xids.xmax:
         # Transaction numbers only grow: this frontier is from before a restore or from another cluster.
@@ -217,16 +226,20 @@ def within(window: Window) -> sql.Composed:
 
 
 def _analyzed(
-    database: Database, tables: Mapping[int, sql.Identifier], first: LiteralString | None = None
+    database: Database,
+    tables: Sequence[sql.Identifier],
+    *,
+    first: LiteralString | None = None,
+    estimated: Sequence[int] = (),
 ) -> dict[int, float | None]:
     """ANALYZE in a session of its own, for its lock lasts as long as the transaction; the estimates it led to."""
     with database.connect(autocommit=True, application_name="pgtrickle analyze") as analyst:
         if first:
             analyst.execute(sql.SQL(first))
-        for table in tables.values():
+        for table in tables:
             # Where the role may not, it is a warning; where the table is locked, it is nothing.
             analyst.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(table))
-        return _estimates(analyst, list(tables))
+        return _estimates(analyst, list(estimated)) if estimated else {}
 
 
 def _estimates(conn: Connection, relids: list[int]) -> dict[int, float | None]:

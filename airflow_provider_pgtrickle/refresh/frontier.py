@@ -7,7 +7,7 @@ snapshot sees its transaction and the old one doesn't; that is exact however lat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -48,7 +48,9 @@ class SourceFrontier:
     """Transactions beyond the snapshot that are consumed too: those in which an upstream table of the same
     unit wrote the very changes this table already took from it."""
     buffer: int | None = None
-    """The change buffer's oid. Another oid later means that the buffer was lost and made anew."""
+    """The file of the change buffer. Another one later means that the buffer was emptied, or lost and made anew."""
+    epoch: int | None = None
+    """Of the source's capture; None where no triggers capture it, or where they could not be trusted."""
 
     @cached_property
     def xids(self) -> Xids:
@@ -57,7 +59,7 @@ class SourceFrontier:
     def advanced(self, to: SourceFrontier) -> SourceFrontier:
         """The frontier at a later snapshot; `also` keeps what that one doesn't see yet."""
         still = tuple(xid for xid in self.also if not to.xids.sees(xid))
-        return SourceFrontier(to.snapshot, to.lsn, to.ts, still + to.also, to.buffer)
+        return replace(to, also=still + to.also)
 
     def window(self, buffer: tuple[str, str], new: str) -> Window:
         """The changes of `buffer` between this frontier and the snapshot `new`."""
@@ -69,11 +71,20 @@ class SourceFrontier:
             value["also"] = list(self.also)
         if self.buffer is not None:
             value["buffer"] = self.buffer
+        if self.epoch is not None:
+            value["epoch"] = self.epoch
         return value
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SourceFrontier:
-        return cls(value["snapshot"], value["lsn"], value["ts"], tuple(value.get("also", ())), value.get("buffer"))
+        return cls(
+            value["snapshot"],
+            value["lsn"],
+            value["ts"],
+            tuple(value.get("also", ())),
+            value.get("buffer"),
+            value.get("epoch"),
+        )
 
 
 @dataclass(frozen=True)

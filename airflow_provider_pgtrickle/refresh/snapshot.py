@@ -32,9 +32,9 @@ class Snapshot:
     def data_timestamp(self) -> str:
         return self.taken_at.isoformat()
 
-    def frontier(self, buffer: int | None, also: tuple[int, ...] = ()) -> SourceFrontier:
+    def frontier(self, buffer: int | None, also: tuple[int, ...] = (), epoch: int | None = None) -> SourceFrontier:
         """A source's frontier at this snapshot."""
-        return SourceFrontier(self.xids, self.lsn, self.data_timestamp, also, buffer)
+        return SourceFrontier(self.xids, self.lsn, self.data_timestamp, also, buffer, epoch)
 
 
 def take(coordinator: Connection) -> Snapshot:

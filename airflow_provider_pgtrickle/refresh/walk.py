@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import psycopg
 
@@ -221,24 +221,13 @@ def _refuse_to_mix(unit: Mapping[str, Member]) -> None:
 def _look(conn: Connection, unit: Mapping[str, Member], request: Request, trace: history.Trace) -> Snapshot:
     """Take the snapshot and read what the decisions need. Broken capture is mended first, and looked at again."""
     at = _read(conn, unit, trace)
-    torn = [
-        member
-        for member in unit.values()
-        if member.stored.is_populated
-        and member.reinit_reason is None
-        and any(state.buffer_lost for state in member.states.values())
-    ]
+    torn = [member for member in unit.values() if any(state.torn for state in member.states.values())]
     if torn:
         conn.execute("COMMIT")
         with conn.transaction():
             for member in torn:
                 recapture(conn, member.stored, request.settings)
         at = _read(conn, unit, trace)
-        for member in torn:
-            member.states = {
-                key: replace(state, buffer_lost=True) if state.source.captured else state
-                for key, state in member.states.items()
-            }
     _warn_of_growth(unit, request)
     return at
 

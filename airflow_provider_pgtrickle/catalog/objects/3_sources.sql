@@ -111,6 +111,7 @@ AS $$
                WHEN NOT facts.suffixes @> ARRAY['truncate', 'row']
                     AND NOT facts.suffixes @> ARRAY['truncate', 'replica', 'insert', 'update', 'delete']
                    THEN 'trigger_missing'
+               WHEN c.digest IS DISTINCT FROM pgtrickle.pgt_capture_digest(c.source_relid) THEN 'capture_torn'
                WHEN facts.pending > warning_rows THEN 'buffer_growth_warning'
            END
     FROM pgtrickle.pgt_change_tracking c

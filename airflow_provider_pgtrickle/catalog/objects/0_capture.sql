@@ -1,0 +1,40 @@
+-- Whether capture is whole.
+
+-- What the capture of a table consists of, as one value that never returns to what it was: of each row of the catalog
+-- that has a part in it the transaction that wrote it counts. So a trigger that was switched off and on again shows,
+-- although all looks as before. PostgreSQL lets no writer be half-way through a statement when it changes one of them.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_capture_digest(source oid) RETURNS text
+LANGUAGE sql STABLE
+AS $$
+    WITH RECURSIVE tree(oid) AS (
+        SELECT $1
+        UNION
+        SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid
+    ), captured(columns, function) AS (
+        SELECT (SELECT c.columns FROM pgtrickle.pgt_change_tracking c WHERE c.source_relid = $1),
+               pg_catalog.to_regprocedure(pg_catalog.format('pgtrickle_changes.capture_%s()', $1))
+    ), part(line) AS (
+        SELECT pg_catalog.format('relation %s %s', c.oid, c.relpersistence)
+        FROM tree t JOIN pg_catalog.pg_class c ON c.oid = t.oid
+        UNION ALL
+        SELECT pg_catalog.format('parent %s %s %s', i.inhrelid, i.inhparent, i.xmin)
+        FROM tree t JOIN pg_catalog.pg_inherits i ON i.inhrelid = t.oid
+        UNION ALL
+        SELECT pg_catalog.format('trigger %s %s %s', g.tgrelid, g.oid, g.xmin)
+        FROM tree t JOIN pg_catalog.pg_trigger g ON g.tgrelid = t.oid JOIN captured k ON k.function = g.tgfoid
+        UNION ALL
+        SELECT pg_catalog.format('function %s %s', p.oid, p.xmin)
+        FROM captured k JOIN pg_catalog.pg_proc p ON p.oid = k.function
+        UNION ALL
+        -- A table that became another one's child, was written through it and left it again has nothing else to show.
+        SELECT pg_catalog.format('column %s %s %s %s %s', a.attrelid, a.attnum, a.xmin, d.oid, d.xmin)
+        FROM tree t
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped
+        JOIN captured k ON a.attname = ANY(k.columns) OR k.columns = '{}'
+        LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.attgenerated <> ''
+    )
+    SELECT pg_catalog.md5(pg_catalog.string_agg(line, E'\n' ORDER BY line COLLATE "C")) FROM part
+$$;
+
+COMMENT ON FUNCTION pgtrickle.pgt_capture_digest(oid) IS
+    'What the capture of a table consists of; the value never returns to an earlier one.';
