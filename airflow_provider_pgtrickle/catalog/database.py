@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -53,6 +53,8 @@ class JdbcTarget:
 
     url: str
     properties: dict[str, str] = field(repr=False)
+    session: Mapping[str, str] = field(default_factory=lambda: PINNED)
+    """Settings that each reader's session gets."""
 
 
 class Database:
@@ -88,7 +90,7 @@ class Database:
         except psycopg.Error as error:
             # `from None`: the original may show the connection string.
             raise refused_connection(error, self.target) from None
-        pinned = {**PINNED, "lock_timeout": f"{self.settings.lock_timeout_seconds}s"}
+        pinned = self._session
         try:
             with translating():
                 conn.execute(
@@ -100,6 +102,12 @@ class Database:
             conn.close()
             raise
         return conn
+
+    @property
+    def _session(self) -> dict[str, str]:
+        # A reader that waits behind a queued ALTER TABLE, which waits for the coordinator, which waits for the reader,
+        # is a circle that PostgreSQL does not see.
+        return {**PINNED, "lock_timeout": f"{self.settings.lock_timeout_seconds}s"}
 
     def _refreshing(self) -> Connection:
         return self.connect(autocommit=True, application_name="pgtrickle refresh")
@@ -151,7 +159,7 @@ class Database:
         for name in ("sslmode", "sslrootcert", "sslcert", "sslkey"):
             if parameters.get(name):
                 properties[name] = parameters[name]
-        return JdbcTarget(f"jdbc:postgresql://{authority}:{port}/{quote(dbname, safe='')}", properties)
+        return JdbcTarget(f"jdbc:postgresql://{authority}:{port}/{quote(dbname, safe='')}", properties, self._session)
 
 
 def server_default_schema(conn: Connection) -> str:

@@ -65,6 +65,8 @@ def probe(conn: Connection, query: str) -> Probe:
         columns_used=used,
         views=tuple(sorted(references.views)),
         function_oids=references.function_oids,
+        types=references.types,
+        collations=references.collations,
         open_ended=open_ended,
     )
 

@@ -32,6 +32,10 @@ class Probe:
     """Oids of the views behind the query."""
     function_oids: tuple[int, ...]
     """Oids of the user-defined functions that the query and its views call."""
+    types: frozenset[int]
+    """Oids of the user-defined types of what they handle."""
+    collations: frozenset[int]
+    """Oids of the collations that they compare by."""
     open_ended: bool
     """The text speaks of columns without naming them (`*`, NATURAL JOIN), so new columns change its meaning."""
 

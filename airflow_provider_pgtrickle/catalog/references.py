@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from psycopg import Connection
 
+from airflow_provider_pgtrickle.catalog.functions import that_may_read_tables
 from airflow_provider_pgtrickle.catalog.internals import pruned
 from airflow_provider_pgtrickle.catalog.relations import FIRST_USER_OID
+from airflow_provider_pgtrickle.dvm.schema import READS_TABLES
 from airflow_provider_pgtrickle.errors import QueryError
 from airflow_provider_pgtrickle.names import RESERVED_PREFIX
 
@@ -44,7 +46,11 @@ _PARSE_TREES = r"""
            r.ev_action::text ~ '\{SQLVALUEFUNCTION ',
            r.ev_action::text ~ '\{ROWMARKCLAUSE ',
            r.ev_action::text ~ ':row_typeid 2249 :row_format 2 :colnames \("(?!f1")',
-           r.ev_action::text ~ ':groupingSets \('
+           r.ev_action::text ~ ':groupingSets \(',
+           ARRAY(SELECT DISTINCT m[1]::bigint
+                 FROM regexp_matches(r.ev_action::text, 'type(?:id)? (\d+)', 'g') AS m),
+           ARRAY(SELECT DISTINCT m[1]::bigint
+                 FROM regexp_matches(r.ev_action::text, 'coll(?:id|Oid|ation) (\d+)', 'g') AS m)
     FROM pg_catalog.pg_rewrite r
     WHERE r.ev_class = ANY(%s)
 """
@@ -70,9 +76,17 @@ _QUOTED = """
           FROM pg_catalog.set_config('quote_all_identifiers', 'on', true) OFFSET 0) AS printed
 """
 
+# PostgreSQL calls every aggregate immutable: it is what its functions are.
 _FUNCTIONS = """
-    SELECT p.oid::bigint, lower(p.proname), p.provolatile, p.prokind = 'a', p.proretset
-    FROM pg_catalog.pg_proc p WHERE p.oid = ANY(%s)
+    SELECT p.oid::bigint, lower(p.proname), greatest(p.provolatile::text, parts.worst), p.prokind = 'a', p.proretset
+    FROM pg_catalog.pg_proc p
+    LEFT JOIN LATERAL (
+        SELECT max(f.provolatile::text) AS worst
+        FROM pg_catalog.pg_aggregate a
+        JOIN pg_catalog.pg_proc f ON f.oid IN (a.aggtransfn, a.aggfinalfn, a.aggmtransfn, a.aggminvtransfn,
+                                               a.aggmfinalfn)
+        WHERE a.aggfnoid = p.oid AND p.oid >= 16384) AS parts ON true
+    WHERE p.oid = ANY(%s)
 """
 
 # PostgreSQL prints CYCLE … TO 'x'::text DEFAULT 'y'::text, and reads constants there only as text 'x'.
@@ -121,6 +135,9 @@ class References:
     """Names under which a function that returns a set is called."""
     function_oids: tuple[int, ...]
     """User-defined functions."""
+    types: frozenset[int]
+    """User-defined types of values that the query handles."""
+    collations: frozenset[int]
 
 
 def follow(conn: Connection, view: int) -> References:
@@ -128,13 +145,14 @@ def follow(conn: Connection, view: int) -> References:
     columns: dict[int, frozenset[str] | None] = {}
     own: dict[int, frozenset[str]] = {}
     functions: set[int] = set()
+    types: set[int] = set()
+    collations: set[int] = set()
     reads_session = False
     seen, frontier = {view}, {view}
     for _ in range(MAX_DEPTH):
         if not frontier:
             break
-        whole_rows, called, asks_session = _parse_trees(conn, frontier)
-        functions |= called
+        whole_rows, asks_session = _parse_trees(conn, frontier, functions, types, collations)
         reads_session = reads_session or asks_session
         following: set[int] = set()
         for owner, relid, relkind, schema, name, named in conn.execute(_DEPENDENCIES, [list(frontier)]):
@@ -156,7 +174,14 @@ def follow(conn: Connection, view: int) -> References:
         oid: ((schema, name), _without_internals(definition(conn, oid, quoted=True)), tuple(names))
         for oid, schema, name, names in conn.execute(_VIEWS, [list(seen - {view})]).fetchall()
     }
-    return References(columns, own, views, *_functions(conn, functions, reads_session))
+    return References(
+        columns,
+        own,
+        views,
+        *_functions(conn, functions, reads_session),
+        frozenset(oid for oid in types if oid >= FIRST_USER_OID),
+        frozenset(collations - {0}),
+    )
 
 
 def _without_internals(text: str) -> str:
@@ -171,16 +196,22 @@ def definition(conn: Connection, view: int, *, quoted: bool = False) -> str:
     return _CYCLE_MARKS.sub(r"\1 \3 \2", str(row[0]).strip().removesuffix(";"))
 
 
-def _parse_trees(conn: Connection, views: set[int]) -> tuple[set[int], set[int], bool]:
-    """Which of `views` refer to whole rows, the functions they call, and whether one asks for the clock or the user."""
+def _parse_trees(
+    conn: Connection, views: set[int], functions: set[int], types: set[int], collations: set[int]
+) -> tuple[set[int], bool]:
+    """Which of `views` refer to whole rows, and whether one asks for the clock or the user.
+
+    What they call and handle is added to `functions`, `types` and `collations`.
+    """
     whole_rows: set[int] = set()
-    called: set[int] = set()
     asks_session = False
     found = conn.execute(_PARSE_TREES, [list(views)]).fetchall()
-    for view, whole_row, relations, alone, functions, session, locks, unnames, grouping_sets in found:
+    for view, whole_row, relations, alone, called, session, locks, unnames, grouping_sets, handled, sorted_by in found:
         if whole_row:
             whole_rows.add(view)
-        called.update(functions)
+        functions.update(called)
+        types.update(handled)
+        collations.update(sorted_by)
         if locks:
             raise QueryError("The query locks rows (FOR UPDATE or FOR SHARE)", remedy="Remove the locking clause.")
         if unnames:
@@ -200,7 +231,7 @@ def _parse_trees(conn: Connection, views: set[int]) -> tuple[set[int], set[int],
                     "SELECT relnamespace::regnamespace::text, relname FROM pg_catalog.pg_class WHERE oid = %s", [relid]
                 ).fetchone()
                 _refuse_builtin(relid, *(row or ("pg_catalog", str(relid))))
-    return whole_rows, called, asks_session
+    return whole_rows, asks_session
 
 
 def _refuse_lost_keys(conn: Connection, view: int) -> None:
@@ -239,10 +270,13 @@ def _functions(
 ) -> tuple[dict[str, str], frozenset[str], frozenset[str], tuple[int, ...]]:
     functions: dict[str, str] = {SESSION: "s"} if reads_session else {}
     aggregates, set_returning = set(), set()
-    for oid, name, volatility, is_aggregate, returns_set in conn.execute(_FUNCTIONS, [list(oids)]):
+    readers = that_may_read_tables(conn, oids)
+    for oid, name, volatility, is_aggregate, returns_set in conn.execute(_FUNCTIONS, [list(oids)]).fetchall():
         if volatility == "s" and oid < FIRST_USER_OID and name in STEADY:
             volatility = "i"
-        functions[name] = max(functions.get(name, "i"), volatility)  # 'i' < 's' < 'v', as it happens
+        if oid in readers:
+            volatility = max(volatility, READS_TABLES)
+        functions[name] = max(functions.get(name, "i"), volatility)  # 'i' < 's' < 't' < 'v', as it happens
         if is_aggregate:
             aggregates.add(name)
         if returns_set:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+#: Beside PostgreSQL's volatilities: whatever a function's label says, its body may look into tables.
+READS_TABLES = "t"
+
 
 @dataclass(frozen=True)
 class SourceColumn:
@@ -51,8 +54,8 @@ class Schema:
     views: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Canonical text of each view the query reads, by (schema, name)."""
     functions: Mapping[str, str] = field(default_factory=dict)
-    """Volatility ('i', 's', 'v') of each function the query calls, by lower-case name; the worst of its overloads.
-    Immutable is also what only settings shape that every session of a refresh has alike."""
+    """Volatility ('i', 's', READS_TABLES, 'v') of each function the query calls, by lower-case name; the worst of its
+    overloads. Immutable is also what only settings shape that every session of a refresh has alike."""
     aggregates: frozenset[str] = frozenset()
     """Lower-case names of the user-defined aggregates the query calls."""
     set_returning: frozenset[str] = frozenset()

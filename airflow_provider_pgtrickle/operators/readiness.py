@@ -23,7 +23,8 @@ SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedu
        st.diamond_consistency, st.diamond_schedule_policy, st.requested_cdc_mode AS cdc_mode, st.partition_by, st.tier,
        st.differential_max_change_ratio, st.status, st.is_populated, st.needs_reinit, st.is_gated, st.gated_reason,
        st.last_error, st.data_timestamp, coalesce(b.pending, 0)::bigint AS pending_rows,
-       coalesce(d.uncaptured, false) AS uncaptured, st.steady, coalesce(d.stream_tables, '{}') AS stream_tables
+       coalesce(d.uncaptured, false) AS uncaptured, st.steady, coalesce(d.stream_tables, '{}') AS stream_tables,
+       x.pgt_id IS NOT NULL AS is_distrusted, st.fingerprint
   FROM pgtrickle.pgt_stream_tables st
   LEFT JOIN (SELECT stream_table, sum(pending_rows) AS pending
                FROM pgtrickle.change_buffer_sizes() GROUP BY stream_table) b
@@ -33,6 +34,7 @@ SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedu
                         AS stream_tables
                FROM pgtrickle.pgt_reads GROUP BY pgt_id) d
     ON d.pgt_id = st.pgt_id
+  LEFT JOIN pgtrickle.pgt_distrusted x ON x.pgt_id = st.pgt_id
  WHERE NOT st.is_hidden AND (%(names)s::text[] IS NULL OR st.pgt_schema || '.' || st.pgt_name = ANY(%(names)s))
 """
 
@@ -66,6 +68,8 @@ class TableState:
     pending_rows: int
     uncaptured: bool
     steady: bool
+    is_suspect: bool
+    """Capture was touched, or what its query is made of changed: no buffer tells of either."""
     stream_tables: tuple[str, ...]
 
     @property
@@ -88,7 +92,7 @@ class TableState:
 
     @property
     def has_work(self) -> bool:
-        is_known = not self.uncaptured and self.steady
+        is_known = not self.uncaptured and self.steady and not self.is_suspect
         return self.pending_rows > 0 or not is_known or not self.is_populated or self.needs_reinit
 
     def is_due(self, schedule: Effective, now: datetime) -> bool:
@@ -107,12 +111,14 @@ def read(conn: psycopg.Connection[Any], names: Iterable[str] | None = None) -> d
     """Every stream table's state, or those named, in one query."""
     from psycopg.rows import dict_row
 
-    from airflow_provider_pgtrickle.catalog import migrate
+    from airflow_provider_pgtrickle.catalog import fingerprint, migrate
 
     migrate.require(conn)
     wanted = None if names is None else sorted(names)
     with conn.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(_STATES, {"names": wanted}).fetchall()
+    known = [row["fingerprint"] for row in rows if row["fingerprint"]]
+    same = {before for before, now in zip(known, fingerprint.all_again(conn, known), strict=True) if before == now}
     return {
         row["name"]: TableState(
             name=row["name"],
@@ -127,6 +133,7 @@ def read(conn: psycopg.Connection[Any], names: Iterable[str] | None = None) -> d
             pending_rows=row["pending_rows"],
             uncaptured=row["uncaptured"],
             steady=row["steady"],
+            is_suspect=row["is_distrusted"] or (row["fingerprint"] is not None and row["fingerprint"] not in same),
             stream_tables=tuple(sorted(row["stream_tables"])),
         )
         for row in rows

@@ -15,7 +15,7 @@ from airflow_provider_pgtrickle.catalog.records import StreamTable
 from airflow_provider_pgtrickle.declare import identity_index, lookup_index, replica_identity, table
 from airflow_provider_pgtrickle.declare.storage import rebuild, recapture
 from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
-from airflow_provider_pgtrickle.errors import PgTrickleError, TableAltered
+from airflow_provider_pgtrickle.errors import PgTrickleError, TableAltered, TransientFault
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh import alerts, compute, facts, history, lease, snapshot
 from airflow_provider_pgtrickle.refresh.alerts import Event
@@ -82,7 +82,13 @@ def attempt(request: Request, trace: history.Trace) -> dict[str, RefreshResult]:
             lease.take(conn, ids, request.token, request.settings)
             history.start(conn, ids, request.unit, request.token.run, request.initiated_by, trace)
         with trace.phase("schema"):
-            unit = {st.key: _member(conn, st, request) for st in tables}
+            # Before the fingerprints are looked at, so that nothing comes between unseen.
+            moment = _moment(conn, tables)
+            changed = _changed(conn, tables)
+            unit = {st.key: _member(conn, st, st.id in changed, request) for st in tables}
+            if any(member.reinit_reason for member in unit.values()):
+                moment = _moment(conn, [member.st for member in unit.values()])
+                _refuse_to_chase(conn, unit)
             try:
                 _parts_first(conn, unit, request)
                 _refuse_to_mix(unit)
@@ -91,8 +97,16 @@ def attempt(request: Request, trace: history.Trace) -> dict[str, RefreshResult]:
                 lease.give_back(conn, ids, request.token)
                 raise
         at = _look(conn, unit, request, trace)
-        _compute(conn, unit, request, trace)
+        try:
+            _compute(conn, unit, request, trace)
+        except (psycopg.Error, PgTrickleError) as error:
+            # A table or function that is suddenly gone is no fault of the query.
+            with suppress(psycopg.Error):
+                conn.execute("ROLLBACK")
+                _stayed(conn, unit, moment, error)
+            raise
         conn.execute("COMMIT")  # of the snapshot; temporary tables stay, and so do the locks
+        _stayed(conn, unit, moment)
         try:
             results = commit(conn, unit, at, request.token, trace, request.settings, rebuild)
         except (psycopg.errors.ProgramLimitExceeded, psycopg.errors.ObjectNotInPrerequisiteState) as error:
@@ -155,7 +169,14 @@ def _unavailable(tables: Sequence[StreamTable], force_full: bool) -> str | None:
     return None
 
 
-def _member(conn: Connection, st: StreamTable, request: Request) -> Member:
+def _changed(conn: Connection, tables: Sequence[StreamTable]) -> set[int]:
+    """The ids of those behind whose queries something is not what it was."""
+    known = [(st.id, st.fingerprint) for st in tables if st.fingerprint is not None]
+    now = fingerprint.all_again(conn, [stored for _, stored in known])
+    return {pgt_id for (pgt_id, stored), present in zip(known, now, strict=True) if present != stored}
+
+
+def _member(conn: Connection, st: StreamTable, is_changed: bool, request: Request) -> Member:
     """Read the definition, and where it no longer holds, the one that will."""
     if not (st.is_hidden or request.force_full or table.exists(conn, st.qualified)):
         raise TableAltered(
@@ -163,7 +184,7 @@ def _member(conn: Connection, st: StreamTable, request: Request) -> Member:
             stream_table=str(st.qualified),
             remedy="Drop the stream table, too, to forget it; refresh it in full (--full, force_full) to have it back.",
         )
-    reason = _reinit_reason(conn, st)
+    reason = _reinit_reason(conn, st, is_changed)
     if reason is None:
         return Member(st, st, request.queries(conn, st))
     alerts.send(conn, Event.REINITIALIZE_NEEDED, str(st.qualified), reason=reason)
@@ -177,11 +198,10 @@ def _member(conn: Connection, st: StreamTable, request: Request) -> Member:
     return Member(captured, planned, query, reason)
 
 
-def _reinit_reason(conn: Connection, st: StreamTable) -> str | None:
+def _reinit_reason(conn: Connection, st: StreamTable, is_changed: bool) -> str | None:
     if st.needs_reinit:
         return st.reinit_reason or Fallback.SCHEMA_CHANGED
-    changed = st.fingerprint is not None and fingerprint.again(conn, st.fingerprint) != st.fingerprint
-    return Fallback.SCHEMA_CHANGED if changed or _was_altered(conn, st) else None
+    return Fallback.SCHEMA_CHANGED if is_changed or _was_altered(conn, st) else None
 
 
 def _was_altered(conn: Connection, st: StreamTable) -> bool:
@@ -191,6 +211,31 @@ def _was_altered(conn: Connection, st: StreamTable) -> bool:
         (st.relid,),
     ).fetchall()
     return not {ROW_ID, *(column.name for column in st.storage)} <= {name for (name,) in there}
+
+
+def _moment(conn: Connection, tables: Sequence[StreamTable]) -> str:
+    return fingerprint.moment(
+        conn, [st.fingerprint for st in tables if st.fingerprint], [st.relid for st in tables if st.relid is not None]
+    )
+
+
+def _refuse_to_chase(conn: Connection, unit: Mapping[str, Member]) -> None:
+    """What a member was just defined by must still hold."""
+    changed = _changed(conn, [member.st for member in unit.values()])
+    for member in unit.values():
+        if member.st.id in changed:
+            raise TransientFault("Its sources changed once more when the refresh began", stream_table=member.name)
+
+
+def _stayed(conn: Connection, unit: Mapping[str, Member], moment: str, cause: Exception | None = None) -> None:
+    """What was read is of the snapshot only if nobody emptied, rewrote or replaced what it was read from meanwhile."""
+    was_read = any(member.plan is None or member.plan.computation is not None for member in unit.values())
+    if was_read and _moment(conn, [member.st for member in unit.values()]) != moment:
+        raise TransientFault(
+            "A table or function behind its query was rewritten or replaced while it was read, so what was computed is"
+            " thrown away",
+            stream_table=next(iter(unit.values())).name if len(unit) == 1 else None,
+        ) from cause
 
 
 def _parts_first(conn: Connection, unit: Mapping[str, Member], request: Request) -> None:

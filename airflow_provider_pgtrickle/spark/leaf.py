@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from airflow_provider_pgtrickle.catalog.database import PINNED, JdbcTarget
+from airflow_provider_pgtrickle.catalog.database import JdbcTarget
 from airflow_provider_pgtrickle.spark.copied import read_copied
 from airflow_provider_pgtrickle.spark.faults import translating
 from airflow_provider_pgtrickle.spark.placeholders import escape_placeholders
@@ -67,7 +67,7 @@ def session_init(snapshot: Snapshot) -> str:
 
     They run in the transaction that the read goes on in: with a fetch size set, Spark turns auto-commit off first.
     """
-    settings = {**PINNED, **dict(snapshot.planner)}
+    settings = {**snapshot.jdbc.session, **dict(snapshot.planner)}
     pinned = [
         sql.SQL("SET LOCAL {} = {}").format(sql.Identifier(name), sql.Literal(value))
         for name, value in settings.items()

@@ -92,6 +92,28 @@ AS $$
     ORDER BY 1, 2
 $$;
 
+-- Stream tables that may have missed changes: the capture of a source was touched, or mended since, or its buffer is
+-- not the one that they have read so far.
+CREATE OR REPLACE VIEW pgtrickle.pgt_distrusted AS
+WITH source AS MATERIALIZED (
+    SELECT c.source_relid, c.epoch, c.digest IS DISTINCT FROM pgtrickle.pgt_capture_digest(c.source_relid) AS is_torn
+    FROM pgtrickle.pgt_change_tracking c
+)
+SELECT DISTINCT r.pgt_id
+FROM pgtrickle.pgt_reads r
+JOIN pgtrickle.pgt_stream_tables reader ON reader.pgt_id = r.reader_pgt_id
+LEFT JOIN source s ON s.source_relid = r.source_relid AND r.source_pgt_id IS NULL
+CROSS JOIN LATERAL (
+    SELECT coalesce('pgt_' || r.source_pgt_id, r.source_relid::text) AS source_key
+) AS k
+LEFT JOIN pg_catalog.pg_class b
+    ON b.relname = 'changes_' || k.source_key AND b.relnamespace = pg_catalog.to_regnamespace('pgtrickle_changes')
+CROSS JOIN LATERAL (SELECT reader.frontier #> ARRAY['sources', k.source_key] AS seen) AS f
+WHERE reader.is_populated AND r.cdc_mode <> 'NONE'
+  AND (coalesce(s.is_torn, false)
+       OR b.relfilenode::bigint IS DISTINCT FROM (f.seen ->> 'buffer')::bigint
+       OR r.source_pgt_id IS NULL AND s.epoch IS DISTINCT FROM (f.seen ->> 'epoch')::bigint);
+
 CREATE OR REPLACE FUNCTION pgtrickle.check_cdc_health(warning_rows bigint DEFAULT 1000000)
 RETURNS TABLE (
     source_table text, source_oid oid, cdc_mode text, slot_name text, selective_capture boolean,

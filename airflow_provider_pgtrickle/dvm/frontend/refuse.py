@@ -8,7 +8,7 @@ from airflow_provider_pgtrickle.dvm.emit import SOURCE_META
 from airflow_provider_pgtrickle.dvm.expressions import render
 from airflow_provider_pgtrickle.dvm.frontend.drop_limit import shows_constants
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
-from airflow_provider_pgtrickle.dvm.schema import Schema
+from airflow_provider_pgtrickle.dvm.schema import READS_TABLES, Schema
 
 _UNCAPTURED = {
     "MATVIEW": "a materialized view",
@@ -57,6 +57,7 @@ def _functions(schema: Schema) -> None:
     """What answers differently for the same rows has no difference: not even which rows it is about is known."""
     for volatility, reason, remedy in (
         ("v", Reason.VOLATILE_FUNCTION, "Call it when reading, or store its result in a source column."),
+        (READS_TABLES, Reason.READS_TABLES, "Join those tables in the query itself."),
         ("s", Reason.TIME_DEPENDENT, "Materialize the plain columns, and call it when reading."),
     ):
         found = sorted(name for name, worst in schema.functions.items() if worst == volatility)
