@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _TESTS = Path(__file__).parent
 _NEEDS = {
     "unit": ["unit"],
+    "attack": ["database"],
     "database": ["database"],
     "foreign": ["database"],
     "oracle": ["database"],

@@ -9,7 +9,6 @@ import re
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -24,7 +23,7 @@ from airflow_provider_pgtrickle.refresh.result import RefreshResult
 from tests.attack.moves import Declare, Refresh, Say
 from tests.attack.worlds import World
 
-__all__ = ["SETTINGS", "Actor", "Hanging", "Owner", "Refresher", "Room", "client"]
+__all__ = ["SETTINGS", "Actor", "Hanging", "Owner", "Refresher", "Room", "client", "named"]
 
 #: Tables of ten rows would always run FULL for their change ratio, and a FULL hides what a difference shows.
 SETTINGS: dict[str, Any] = {
@@ -263,9 +262,9 @@ class Owner(Actor):
         """What we did to a statement that has nothing to do with us; None: it is its author's own fault."""
         if any(f"<<{kind}" in statement for kind in ("trigger", "buffer", "function")):
             return None
-        said = " ".join(
-            filter(None, (error.diag.message_primary, error.diag.message_detail, error.diag.context, error.diag.message_hint))
-        ) or str(error)
+        told = error.diag
+        words = (told.message_primary, told.message_detail, told.context, told.message_hint)
+        said = " ".join(filter(None, words)) or str(error)
         if error.sqlstate == "40P01":
             others = {pid for a in self.room.actors.values() if isinstance(a, Refresher) for pid in a.pids}
             met = {int(pid) for pid in re.findall(r"rocess (\d+)", said)} & others
@@ -339,7 +338,7 @@ class Refresher(Actor):
         if isinstance(step, Refresh):
             self.results = self._pt.refresh(step.names, force_full=step.force_full)
             for result in self.results.values():
-                self.room.counts[_named(result)] += 1
+                self.room.counts[named(result)] += 1
         elif step.what == "drop":
             self._pt.drop_stream_table(step.name, cascade=False)
         elif step.what in ("create", "replace"):
@@ -352,9 +351,7 @@ class Refresher(Actor):
             self._pt.alter_stream_table(step.name, refresh_mode=step.what)
 
 
-def _named(result: RefreshResult) -> str:
+def named(result: RefreshResult) -> str:
+    """Its action and, in short, the reason."""
     reason = result.fallback_reason
     return f"{result.action} ({reason.partition(':')[0]})" if reason else result.action
-
-
-Doing = Callable[[Sequence[str]], None]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pprint
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import psycopg
 from psycopg import sql
@@ -15,8 +16,9 @@ from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.embedded import PostgresServer
 from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.refresh.result import RefreshResult
 from tests import servers
-from tests.attack.actors import Actor, Hanging, Owner, Refresher, Room, client
+from tests.attack.actors import Actor, Hanging, Owner, Refresher, Room, client, named
 from tests.attack.moves import Declare, History, Kill, Refresh, Resume, Step, history
 from tests.attack.worlds import WORLDS, World
 
@@ -43,7 +45,11 @@ class Tally:
     histories: int = 0
     steps: int = 0
     counts: Counter[str] = field(default_factory=Counter)
+    """What happened in the histories."""
+    judged: Counter[str] = field(default_factory=Counter)
+    """How what was judged had been refreshed."""
     noticed: Counter[str] = field(default_factory=Counter)
+    """What somebody was told."""
     found: list[tuple[str, int, tuple[Verdict, ...]]] = field(default_factory=list)
 
     def __add__(self, other: Tally) -> Tally:
@@ -51,6 +57,7 @@ class Tally:
             self.histories + other.histories,
             self.steps + other.steps,
             self.counts + other.counts,
+            self.judged + other.judged,
             self.noticed + other.noticed,
             [*self.found, *other.found],
         )
@@ -58,6 +65,7 @@ class Tally:
     def __str__(self) -> str:
         lines = [f"{self.histories} histories, {self.steps} steps, {len(self.found)} of them wrong"]
         lines += [f"  {number:7} {what}" for what, number in sorted(self.counts.items())]
+        lines += [f"  {number:7} judged after {what}" for what, number in sorted(self.judged.items())]
         lines += [f"  {number:7} noticed: {what}" for what, number in self.noticed.most_common()]
         lines += [f"  {world} {seed}: {'; '.join(map(str, verdicts))}" for world, seed, verdicts in self.found]
         return "\n".join(lines)
@@ -104,7 +112,9 @@ class Worlds:
         return name
 
 
-def attack(worlds: Worlds, seeds: Sequence[int], *, shrink: bool = True, told: Callable[[str], object] = print) -> Tally:
+def attack(
+    worlds: Worlds, seeds: Sequence[int], *, shrink: bool = True, told: Callable[[str], object] = print
+) -> Tally:
     """The histories of these numbers, the worlds in turn; what is found is shrunk and told."""
     tally = Tally()
     names = list(WORLDS)
@@ -117,10 +127,14 @@ def attack(worlds: Worlds, seeds: Sequence[int], *, shrink: bool = True, told: C
         if verdicts:
             tally.found.append((world.name, seed, verdicts))
             if shrink:
-                kind = verdicts[0].kind
-                least = shrunk(steps, lambda fewer: any(v.kind == kind for v in play(worlds, world, fewer)))
+                least = shrunk(steps, partial(_again, worlds, world, verdicts[0]))
                 told(f"{world.name} {seed}: {verdicts[0]}\n{written(least)}")
     return tally
+
+
+def _again(worlds: Worlds, world: World, verdict: Verdict, fewer: History) -> bool:
+    """Whether fewer steps come to the same."""
+    return any((v.kind, v.subject) == (verdict.kind, verdict.subject) for v in play(worlds, world, fewer))
 
 
 def written(steps: History) -> str:
@@ -226,8 +240,9 @@ def _judged_at_once(room: Room, actor: Actor) -> list[Verdict]:
 def _judged_at_the_end(dsn: str, world: World, tally: Tally) -> list[Verdict]:
     verdicts: list[Verdict] = []
     with client(Database(dsn)) as pt, psycopg.connect(dsn, autocommit=True) as conn:
+        judge = _Judge(pt, conn, verdicts, tally)
         names = _in_order(conn)
-        lost = {name for name in names if not _refreshed(pt, conn, name, "at the end", verdicts, tally)}
+        told = {name for name in names if not judge.refreshes(name, "at the end")}
         for statement in world.afterwards:
             try:
                 conn.execute(statement)
@@ -235,48 +250,47 @@ def _judged_at_the_end(dsn: str, world: World, tally: Tally) -> list[Verdict]:
                 said = f"{error.diag.message_primary} {error.diag.context}"
                 if "pgtrickle" in said:
                     verdicts.append(Verdict("writer", "afterwards", f"{statement}: {said}"))
-        for name in names:
-            if name not in lost:
-                _refreshed(pt, conn, name, "afterwards", verdicts, tally)
-        # Whatever was torn is whole by now: nothing may be lost for ever.
-        with suppress(psycopg.Error):
-            conn.execute(world.afterwards[1])
-        for name in names:
-            with suppress(PgTrickleError):
-                result = pt.refresh([name])[name]
-                if result.fallback_reason == "buffer_lost":
-                    verdicts.append(Verdict("unmended", name, "buffer_lost again and again"))
-                difference = differing(conn, name)
-                if difference and result.action != "SKIP":
-                    verdicts.append(Verdict("different", name, f"after {result.action}, in the end: {difference}"))
+        # Together, as units are: another way than one by one.
+        left = [name for name in names if name not in told]
+        results = judge.refreshed(left, "afterwards")
+        for name, result in results.items():
+            if result.fallback_reason == "buffer_lost":
+                verdicts.append(Verdict("unmended", name, "buffer_lost again and again"))
     return verdicts
 
 
-def _refreshed(
-    pt: PgTrickle, conn: psycopg.Connection, name: str, when: str, verdicts: list[Verdict], tally: Tally
-) -> bool:
-    """One plain refresh, and a full one where that says that something is wrong. Whether it shows its query now."""
-    for force_full in (False, True):
+@dataclass
+class _Judge:
+    pt: PgTrickle
+    conn: psycopg.Connection
+    verdicts: list[Verdict]
+    tally: Tally
+
+    def refreshes(self, name: str, when: str) -> bool:
+        """A plain refresh, and a full one where that says that something is wrong. Whether it shows its query now."""
+        return bool(self.refreshed([name], when) or self.refreshed([name], when, force_full=True))
+
+    def refreshed(self, names: Sequence[str], when: str, force_full: bool = False) -> dict[str, RefreshResult]:
+        """What was refreshed, as one unit; nothing where somebody was told why not."""
+        if not names:
+            return {}
         try:
-            result = pt.refresh([name], force_full=force_full)[name]
+            results = self.pt.refresh(names, force_full=force_full)
         except PgTrickleError as error:
-            tally.noticed[f"{type(error).__name__}: {_gist(error)}"] += 1
-            continue
+            self.tally.noticed[f"{type(error).__name__}: {error.message[:70]}"] += 1
+            return {}
         except Exception as error:
-            verdicts.append(Verdict("raw", name, f"{when}: {type(error).__name__}: {error}"))
-            continue
-        if result.action == "SKIP":
-            tally.noticed[f"SKIP {result.fallback_reason}"] += 1
-            continue
-        difference = differing(conn, name)
-        if difference:
-            verdicts.append(Verdict("different", name, f"after {result.action}, {when}: {difference}"))
-        return not difference
-    return False
-
-
-def _gist(error: PgTrickleError) -> str:
-    return error.message[:70]
+            self.verdicts.append(Verdict("raw", ", ".join(names), f"{when}: {type(error).__name__}: {error}"))
+            return {}
+        for name, result in results.items():
+            if result.action == "SKIP":
+                self.tally.noticed[f"SKIP {result.fallback_reason}"] += 1
+                continue
+            self.tally.judged[named(result)] += 1
+            difference = differing(self.conn, name)
+            if difference:
+                self.verdicts.append(Verdict("different", name, f"after {result.action}, {when}: {difference}"))
+        return {name: result for name, result in results.items() if result.action != "SKIP"}
 
 
 def _in_order(conn: psycopg.Connection) -> list[str]:
@@ -301,7 +315,8 @@ def differing(conn: psycopg.Connection, name: str) -> str | None:
     """How the stream table and its hidden parts differ from what their queries say; None where they don't."""
     rows = conn.execute(
         "SELECT pgt_schema, pgt_name, original_query, defining_query, storage FROM pgtrickle.pgt_stream_tables"
-        " WHERE %(name)s IN (pgt_name, (SELECT o.pgt_name FROM pgtrickle.pgt_stream_tables o WHERE o.pgt_id = part_of))",
+        " WHERE %(name)s IN"
+        " (pgt_name, (SELECT o.pgt_name FROM pgtrickle.pgt_stream_tables o WHERE o.pgt_id = part_of))",
         {"name": name.removeprefix("public.")},
     ).fetchall()
     for schema, table, original, defining, storage in rows:

@@ -155,10 +155,7 @@ CREATE VIEW outer_view AS SELECT inner_view.id, inner_view.o, u.name FROM inner_
 
 GATHERED = World(
     "gathered",
-    _OTHER
-    + _T
-    + _U
-    + "CREATE MATERIALIZED VIEW mv AS SELECT g, count(*) AS n FROM t GROUP BY g;",
+    _OTHER + _T + _U + "CREATE MATERIALIZED VIEW mv AS SELECT g, count(*) AS n FROM t GROUP BY g;",
     {
         "st_hidden": "SELECT n, count(*) AS c FROM (SELECT g, count(*) AS n FROM t GROUP BY g) AS q GROUP BY n",
         "st_rank": "SELECT g, rank() OVER (ORDER BY sum(v)) AS place FROM t GROUP BY g",
