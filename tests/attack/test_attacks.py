@@ -7,9 +7,6 @@ import os
 import pytest
 
 from tests.attack.attack import Tally, Worlds, attack
-from tests.attack.moves import Refresh, Resume, Say
-from tests.attack.attack import play, shrunk
-from tests.attack.worlds import WORLDS
 
 SOME, FEW = 60, 10
 FIRST = int(os.environ.get("PGTRICKLE_ATTACK_FIRST", "1000000"))
