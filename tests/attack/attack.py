@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -16,10 +17,11 @@ from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.embedded import PostgresServer
 from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.refresh import query
 from airflow_provider_pgtrickle.refresh.result import RefreshResult
 from tests import servers
 from tests.attack.actors import Actor, Hanging, Owner, Refresher, Room, client, named
-from tests.attack.moves import Declare, History, Kill, Refresh, Resume, Step, history
+from tests.attack.moves import Declare, Forget, History, Kill, Refresh, Resume, Step, history
 from tests.attack.worlds import WORLDS, World
 
 __all__ = ["Tally", "Verdict", "Worlds", "attack", "play", "shrunk"]
@@ -77,6 +79,7 @@ class Worlds:
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
         self._made: dict[str, str] = {}
+        self._known: dict[str, dict[Any, Any]] = {}
 
     @contextmanager
     def fresh(self, world: World) -> Iterator[str]:
@@ -89,11 +92,22 @@ class Worlds:
             admin.execute(f"CREATE DATABASE {name} OWNER {servers.ORDINARY_ROLE} TEMPLATE {self._made[world.name]}")
             # A second to find a deadlock is a second for each.
             admin.execute(f"ALTER DATABASE {name} SET deadlock_timeout = '30ms'")
+        dsn = servers.ordinary_dsn(self._server, name)
+        self._know(world, dsn)
         try:
-            yield servers.ordinary_dsn(self._server, name)
+            yield dsn
         finally:
             with psycopg.connect(self._server.dsn(), autocommit=True) as admin:
                 admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _know(self, world: World, dsn: str) -> None:
+        """What a process knows of the queries that it has refreshed before: the same for each history."""
+        if world.name not in self._known:
+            with client(Database(dsn)) as pt:
+                pt.refresh(list(world.stream_tables))
+            self._known[world.name] = dict(query._analysed)
+        query._analysed.clear()
+        query._analysed.update(self._known[world.name])
 
     def _make(self, world: World) -> str:
         name = f"world_{world.name}"
@@ -107,8 +121,8 @@ class Worlds:
             conn.execute(world.ddl)
         with client(Database(dsn)) as pt:
             pt.install()
-            for table, query in world.stream_tables.items():
-                pt.create_stream_table(table, query, refresh_mode=world.modes.get(table, "AUTO"))
+            for table, text in world.stream_tables.items():
+                pt.create_stream_table(table, text, refresh_mode=world.modes.get(table, "AUTO"))
         return name
 
 
@@ -208,6 +222,8 @@ def _played(room: Room, world: World, steps: History) -> list[Verdict]:
                 actor.resume()
             case Kill():
                 actor.kill()
+            case Forget():
+                query._analysed.clear()
             case _:
                 actor.give(step)
         room.settle()
@@ -253,6 +269,10 @@ def _judged_at_the_end(dsn: str, world: World, tally: Tally) -> list[Verdict]:
         # Together, as units are: another way than one by one.
         left = [name for name in names if name not in told]
         results = judge.refreshed(left, "afterwards")
+        if not results:
+            # One that fails holds the others back: each by itself, then.
+            for name in left:
+                judge.refreshes(name, "afterwards")
         for name, result in results.items():
             if result.fallback_reason == "buffer_lost":
                 verdicts.append(Verdict("unmended", name, "buffer_lost again and again"))
@@ -323,14 +343,14 @@ def differing(conn: psycopg.Connection, name: str) -> str | None:
         visible = sql.SQL(", ").join(sql.Identifier(c["name"]) for c in storage if c["role"] == "visible")
         stored = sql.SQL("SELECT {} FROM {}").format(visible, sql.Identifier(schema, table))
         # What the author wrote may mean another table by now than when he wrote it; either is right.
-        said = [_difference(conn, stored, query) for query in dict.fromkeys((original, defining))]
+        said = [_difference(conn, stored, text) for text in dict.fromkeys((original, defining))]
         if all(said):
             return f"{table}: {said[0]}"
     return None
 
 
-def _difference(conn: psycopg.Connection, stored: sql.Composed, query: str) -> str | None:
-    asked = sql.SQL(query.strip().rstrip(";"))
+def _difference(conn: psycopg.Connection, stored: sql.Composed, text: str) -> str | None:
+    asked = sql.SQL(text.strip().rstrip(";"))
     statement = sql.SQL(
         "(SELECT 'surplus', ROW(a.*)::text FROM (({stored}) EXCEPT ALL ({asked})) a)"
         " UNION ALL (SELECT 'missing', ROW(b.*)::text FROM (({asked}) EXCEPT ALL ({stored})) b) LIMIT 6"

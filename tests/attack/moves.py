@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from tests.attack.worlds import WORLDS, World
 
-__all__ = ["Declare", "History", "Kill", "Refresh", "Resume", "Say", "Step", "history"]
+__all__ = ["Declare", "Forget", "History", "Kill", "Refresh", "Resume", "Say", "Step", "history"]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,14 @@ class Kill:
     actor: str
 
 
-Step = Say | Refresh | Declare | Resume | Kill
+@dataclass(frozen=True)
+class Forget:
+    """Forget what is known of queries, as a process that has just begun: it looks at the sources once more."""
+
+    actor: str
+
+
+Step = Say | Refresh | Declare | Resume | Kill | Forget
 History = tuple[Step, ...]
 Chance = random.Random
 Move = Callable[[Chance], list[str]]
@@ -96,6 +103,8 @@ def _shuffled(chance: Chance, scripts: Sequence[list[Step]]) -> list[Step]:
 def _refreshes(chance: Chance, world: World, actor: str) -> list[Step]:
     steps: list[Step] = []
     names = list(world.stream_tables)
+    if chance.random() < 0.25:
+        steps.append(Forget(actor))
     for _ in range(chance.randint(1, 3)):
         pauses = tuple(sorted(chance.sample(range(4, _GAPS), chance.choice((0, 1, 1, 2)))))
         kind = chance.random()
@@ -379,6 +388,26 @@ def _rekeyed(table: str, key: str) -> Move:
     return move
 
 
+def _rewritten(table: str, column: str, columns: str, refilled: str) -> Move:
+    """In a transaction that others meet: what an older snapshot sees as an empty table."""
+    t, c = table, column
+
+    def move(chance: Chance) -> list[str]:
+        fill = f"INSERT INTO {t} ({columns}) {refilled}"
+        done = chance.choice(
+            (
+                [f"ALTER TABLE {t} ADD COLUMN z{chance.randint(1, 9)} uuid DEFAULT gen_random_uuid()"],
+                [f"TRUNCATE {t} CASCADE", fill],
+                [f"ALTER TABLE {t} SET UNLOGGED"],
+                [f"ALTER TABLE {t} ALTER COLUMN {c} TYPE text USING {c}::text"],
+                [f"DELETE FROM {t}", fill, f"CREATE INDEX ON {t} ({c})"],
+            )
+        )
+        return ["BEGIN", *done, "COMMIT"]
+
+    return move
+
+
 def _swapped(table: str, columns: str, refilled: str) -> Move:
     """Another table under the same name."""
 
@@ -614,6 +643,7 @@ _OF_T: tuple[tuple[int, Move], ...] = (
     (3, _as_replica(_writes_t)),
     (12, _altered("t", "v")),
     (3, _rekeyed("t", "id")),
+    (6, _rewritten("t", "v", "id, g, v", _REFILL_T)),
     (2, _swapped("t", "id, g, v", _REFILL_T)),
     (7, _triggers("t", _writes_t)),
     (4, _ours("t", _writes_t)),
@@ -623,6 +653,7 @@ _OF_U: tuple[tuple[int, Move], ...] = (
     (3, _emptied("u", "g, name", _REFILL_U)),
     (8, _altered("u", "name", "text")),
     (2, _rekeyed("u", "g")),
+    (5, _rewritten("u", "name", "g, name", _REFILL_U)),
     (2, _swapped("u", "g, name", _REFILL_U)),
     (4, _triggers("u", _writes_u)),
     (2, _ours("u", _writes_u)),
@@ -646,6 +677,7 @@ _MOVES: dict[str, tuple[tuple[int, Move], ...]] = {
         (4, _emptied("p", "id, part, v", _REFILL_P)),
         (6, _altered("p", "v")),
         (3, _altered("p1", "v")),
+        (3, _rewritten("p1", "v", "id, part, v", "SELECT n, 1, n + 1 FROM generate_series(2, 8) AS n")),
         (4, _triggers("p", _writes_p)),
         (4, _triggers("p1", _writes_p)),
         (4, _triggers("p2a", _writes_p)),
@@ -665,6 +697,7 @@ _MOVES: dict[str, tuple[tuple[int, Move], ...]] = {
         (12, _types),
         (6, _views),
         (4, _altered("w", "v")),
+        (2, _rewritten("w", "v", "id, g, m, d, r, v", _REFILL_W)),
         (3, _emptied("w", "id, g, m, d, r, v", _REFILL_W)),
         (2, _triggers("w", _writes_w)),
         (2, _ours("w", _writes_w)),
