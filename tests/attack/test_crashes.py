@@ -1,4 +1,4 @@
-"""What a crash of the server empties without a trigger: unlogged tables. And what a new library changes: an order."""
+"""What a crash of the server empties without a trigger: unlogged tables."""
 
 from __future__ import annotations
 
@@ -66,21 +66,6 @@ def test_what_a_crash_empties_is_noticed(mortal: PostgresServer, crash: str) -> 
             _run(dsn, f"INSERT INTO {source} VALUES (9)")
         _run(dsn, "INSERT INTO p VALUES (9, 1), (9, 2)")
         _equal_after_a_refresh(dsn)
-
-
-@pytest.mark.parametrize("between", [None, "INSERT INTO words VALUES (9, 'b')"])
-def test_a_new_version_of_a_collation_is_noticed(dsn15: str, admin_dsn15: str, between: str | None) -> None:
-    """PostgreSQL's 18 of the tests has no ICU; what its system's library sorts, has no version."""
-    _run(admin_dsn15, "CREATE COLLATION sorted (provider = icu, locale = 'de')")
-    _run(dsn15, "CREATE TABLE words (id int PRIMARY KEY, w text COLLATE sorted); INSERT INTO words VALUES (1, 'a')")
-    with client(Database(dsn15)) as pt:
-        pt.install()
-        pt.create_stream_table("st", "SELECT max(w) AS w FROM words")
-        _run(admin_dsn15, "UPDATE pg_collation SET collversion = '1' WHERE collname = 'sorted'")
-        if between:
-            _run(dsn15, between)
-        assert pt.refresh_stream_table("st").action in ("FULL", "REINITIALIZE")
-        assert pt.refresh_stream_table("st").action == "NO_DATA"
 
 
 @contextmanager
