@@ -25,6 +25,7 @@ from airflow_provider_pgtrickle.declare.drop import drop
 from airflow_provider_pgtrickle.declare.notices import announce
 from airflow_provider_pgtrickle.declare.options import Options
 from airflow_provider_pgtrickle.declare.replace import difference
+from airflow_provider_pgtrickle.dvm.budget import deep
 from airflow_provider_pgtrickle.errors import PgTrickleError, UnknownStreamTable, UsageError
 from airflow_provider_pgtrickle.health import Finding, examine
 from airflow_provider_pgtrickle.names import QualifiedName
@@ -318,14 +319,14 @@ class PgTrickle:
     @contextmanager
     def _transaction(self) -> Iterator[psycopg.Connection]:
         """One transaction on a database that has the catalog."""
-        with self.database.transaction() as conn:
+        with self.database.transaction() as conn, deep():
             migrate.require(conn)
             yield conn
 
     @contextmanager
     def _before_refresh(self) -> Iterator[psycopg.Connection]:
         """The same, in the session that the refresh will use."""
-        with self.database.session() as conn, translating(), conn.transaction():
+        with self.database.session() as conn, translating(), conn.transaction(), deep():
             migrate.require(conn)
             yield conn
 

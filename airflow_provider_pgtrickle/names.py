@@ -41,10 +41,14 @@ class QualifiedName:
         >>> QualifiedName.parse('"Sales"."My totals"')
         QualifiedName(schema='Sales', name='My totals')
         """
+        if not isinstance(text, str | None):
+            raise UsageError(f"The name is {type(text).__name__} and not text", remedy="Give it as str.")
         if not text or not text.strip():
             raise UsageError("The name is empty", remedy="Give a table name, as in my_totals or sales.my_totals.")
         if "\0" in text:
             raise UsageError("A name can't hold a NUL character")
+        if surrogate := unencodable(text):
+            raise UsageError(f"The name holds {surrogate}, which is no character", remedy="Decode it as UTF-8.")
         match = _NAME.fullmatch(text)
         if match is None:
             raise UsageError(
@@ -68,6 +72,19 @@ class QualifiedName:
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"
+
+
+def unencodable(text: str) -> str | None:
+    """The first half of a pair of surrogates that stands alone: a str may hold it, UTF-8 and no database can.
+
+    >>> unencodable("totals"), unencodable("total\\ud800")
+    (None, 'U+D800')
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return f"U+{ord(text[error.start]):04X}"
+    return None
 
 
 def _part(raw: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import sqlglot
 from psycopg import Connection, sql
 from sqlglot import exp
@@ -21,6 +23,13 @@ _VISIBLE = """
 """
 
 
+#: In characters. For what is longer the worse is assumed, which costs a rebuild when a source gets a column.
+_LONGEST_PARSED = 200_000
+
+#: A star other than that of count(*), or NATURAL.
+_MAY_BE_OPEN_ENDED = re.compile(r"(?<!\()\*|\*(?!\))|\bnatural\b", re.IGNORECASE)
+
+
 def visible_only(conn: Connection, query: str) -> str:
     """The user's text with each stream table in it read through its visible columns.
 
@@ -29,6 +38,8 @@ def visible_only(conn: Connection, query: str) -> str:
 
     Only the names of the tables are touched, where they stand. What can't be parsed is left as it is.
     """
+    if len(query) > _LONGEST_PARSED:
+        return query
     try:
         tree = sqlglot.parse_one(query, dialect="postgres")
     except (SqlglotError, RecursionError):
@@ -59,7 +70,7 @@ def pruned(text: str) -> str:
     """
     try:
         tree = sqlglot.parse_one(text, read=CANONICAL)
-    except SqlglotError:
+    except (SqlglotError, RecursionError):
         return text
     for select in tree.find_all(exp.Select):
         kept = [e for e in select.expressions if not (isinstance(e, exp.Column) and e.name.startswith(RESERVED_PREFIX))]
@@ -74,7 +85,11 @@ def is_open_ended(query: str) -> bool:
     >>> [is_open_ended(f"SELECT {what} FROM t") for what in ("count(*)", "t.*", "f(t.*)")]
     [False, True, True]
     """
+    if not _MAY_BE_OPEN_ENDED.search(query):
+        return False
     try:
+        if len(query) > _LONGEST_PARSED:
+            return True
         tree = sqlglot.parse_one(query, dialect="postgres")
     except (SqlglotError, RecursionError):
         # PostgreSQL understood it and sqlglot doesn't: assume the worse.

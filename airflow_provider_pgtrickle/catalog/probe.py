@@ -7,7 +7,8 @@ user: search_path, quoting, shadowing by CTEs, `*` and NATURAL JOIN included.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import psycopg
 from psycopg import Connection, sql
@@ -20,18 +21,28 @@ from airflow_provider_pgtrickle.catalog.query_faults import as_query_fault
 from airflow_provider_pgtrickle.catalog.references import References, definition, follow
 from airflow_provider_pgtrickle.catalog.relations import read_sources
 from airflow_provider_pgtrickle.dvm.schema import Schema, Source
-from airflow_provider_pgtrickle.errors import PermissionFault, PgTrickleError, QueryError, SyntaxFault
-from airflow_provider_pgtrickle.names import RESERVED_PREFIX
+from airflow_provider_pgtrickle.errors import PermissionFault, PgTrickleError, QueryError, SyntaxFault, UsageError
+from airflow_provider_pgtrickle.names import RESERVED_PREFIX, unencodable
 
-__all__ = ["OutputColumn", "Probe", "are_one_query", "fingerprint", "probe"]
+__all__ = ["OutputColumn", "Probe", "are_one_query", "fingerprint", "planning_within", "probe"]
+
+#: What PostgreSQL reads and prints in two seconds, some six times in all.
+MAX_CHARACTERS = 1_000_000
+#: A query that takes longer to be planned would take as long at each refresh.
+PLANNING_SECONDS = 5
+
+
+@contextmanager
+def planning_within(conn: Connection, seconds: int = PLANNING_SECONDS) -> Iterator[None]:
+    """EXPLAIN inside it is cancelled after some seconds, in a savepoint of the caller's transaction."""
+    with conn.transaction(force_rollback=True):
+        conn.execute("SELECT pg_catalog.set_config('statement_timeout', %s, true)", [f"{seconds}s"])
+        yield
 
 
 def probe(conn: Connection, query: str) -> Probe:
     """What `query` means under the session's search_path. Nothing it does to the database remains."""
-    if not query.strip():
-        raise SyntaxFault("The query is empty", remedy="Give a SELECT statement.")
-    if "\0" in query:
-        raise SyntaxFault("The query holds a NUL character", remedy="Remove it.")
+    _check_text(query)
     with conn.transaction(force_rollback=True):
         open_ended = internals.is_open_ended(query)
         view = _opened(conn, query) if open_ended else _create_view(conn, query)
@@ -69,6 +80,23 @@ def probe(conn: Connection, query: str) -> Probe:
         collations=references.collations,
         open_ended=open_ended,
     )
+
+
+def _check_text(query: object) -> None:
+    """Refuse what no database could be sent, and what is too long for PostgreSQL to print and read a few times."""
+    if not isinstance(query, str):
+        raise UsageError(f"The query is {type(query).__name__} and not text", remedy="Give a SELECT statement as str.")
+    if not query.strip():
+        raise SyntaxFault("The query is empty", remedy="Give a SELECT statement.")
+    if "\0" in query:
+        raise SyntaxFault("The query holds a NUL character", remedy="Remove it.")
+    if surrogate := unencodable(query):
+        raise SyntaxFault(f"The query holds {surrogate}, which is no character", remedy="Decode its text as UTF-8.")
+    if len(query) > MAX_CHARACTERS:
+        raise QueryError(
+            f"The query has {len(query)} characters, more than {MAX_CHARACTERS}",
+            remedy="Put its constants into a table, and join that.",
+        )
 
 
 def _opened(conn: Connection, query: str) -> int:
@@ -182,10 +210,18 @@ def _check_rights(
                 f"The role may not read {source.schema}.{source.name}",
                 remedy=f"Its owner can GRANT SELECT ON it (and USAGE on schema {source.schema}).",
             )
+    relation = conn.execute("SELECT %s::oid::regclass::text", [view]).fetchone()
+    assert relation is not None
     try:
         # Opening the query checks the rest: rights on views and functions. No row is computed.
-        relation = conn.execute("SELECT %s::oid::regclass::text", [view]).fetchone()
-        assert relation is not None
-        conn.execute(sql.SQL("EXPLAIN SELECT * FROM ") + sql.SQL(relation[0]))
+        with planning_within(conn):
+            # As the server has it; more relations planned at once are for the statements of the algebra.
+            conn.execute("SET LOCAL join_collapse_limit = 8; SET LOCAL from_collapse_limit = 8")
+            conn.execute(sql.SQL("EXPLAIN SELECT * FROM ") + sql.SQL(relation[0]))
+    except psycopg.errors.QueryCanceled as error:
+        raise QueryError(
+            f"PostgreSQL takes more than {PLANNING_SECONDS} s to plan the query",
+            remedy="Join fewer relations, or nest it less: its inner part can be a stream table of its own.",
+        ) from error
     except psycopg.Error as error:
         raise as_query_fault(error, "", offset=0) from error

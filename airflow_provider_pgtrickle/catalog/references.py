@@ -33,27 +33,16 @@ _DEPENDENCIES = """
 
 # Dependencies leave out what came with the server, and don't tell `count(*)` from a reference to a whole row.
 # The stored parse tree does: its relations, those read without their children (ONLY), its functions, and variables
-# with attribute number 0.
-_PARSE_TREES = r"""
-    SELECT r.ev_class::bigint,
-           r.ev_action::text ~ ':varattno 0 ',
-           ARRAY(SELECT m[1]::bigint FROM regexp_matches(r.ev_action::text, ':rtekind 0 :relid (\d+)', 'g') AS m),
-           ARRAY(SELECT DISTINCT o.oid::bigint
-                 FROM regexp_matches(r.ev_action::text, ':rtekind 0 :relid (\d+)[^{}]* :inh false', 'g') AS m
-                 JOIN pg_catalog.pg_class o ON o.oid = m[1]::oid AND o.relkind <> 'v'),
-           ARRAY(SELECT m[1]::bigint
-                 FROM regexp_matches(r.ev_action::text, ':(?:funcid|aggfnoid|winfnoid|opfuncid) (\d+)', 'g') AS m),
-           r.ev_action::text ~ '\{SQLVALUEFUNCTION ',
-           r.ev_action::text ~ '\{ROWMARKCLAUSE ',
-           r.ev_action::text ~ ':row_typeid 2249 :row_format 2 :colnames \("(?!f1")',
-           r.ev_action::text ~ ':groupingSets \(',
-           ARRAY(SELECT DISTINCT m[1]::bigint
-                 FROM regexp_matches(r.ev_action::text, 'type(?:id)? (\d+)', 'g') AS m),
-           ARRAY(SELECT DISTINCT m[1]::bigint
-                 FROM regexp_matches(r.ev_action::text, 'coll(?:id|Oid|ation) (\d+)', 'g') AS m)
-    FROM pg_catalog.pg_rewrite r
-    WHERE r.ev_class = ANY(%s)
+# with attribute number 0. It is searched here: PostgreSQL takes seconds to search that of a long query.
+_PARSE_TREES = """
+    SELECT r.ev_class::bigint, r.ev_action::text FROM pg_catalog.pg_rewrite r WHERE r.ev_class = ANY(%s)
 """
+_RELATION = re.compile(r":rtekind 0 :relid (\d+)([^{}]*)")
+_FUNCTION = re.compile(r":(?:funcid|aggfnoid|winfnoid|opfuncid) (\d+)")
+_TYPE = re.compile(r"type(?:id)? (\d+)")
+_COLLATION = re.compile(r"coll(?:id|Oid|ation) (\d+)")
+_UNNAMED_ROW = re.compile(r':row_typeid 2249 :row_format 2 :colnames \("(?!f1")')
+_ALONE = "SELECT min(oid)::bigint FROM pg_catalog.pg_class WHERE oid = ANY(%s) AND relkind <> 'v'"
 
 #: Which columns of its SELECT lists a view groups and sorts by, as numbers.
 _KEYS = """
@@ -205,27 +194,29 @@ def _parse_trees(
     """
     whole_rows: set[int] = set()
     asks_session = False
-    found = conn.execute(_PARSE_TREES, [list(views)]).fetchall()
-    for view, whole_row, relations, alone, called, session, locks, unnames, grouping_sets, handled, sorted_by in found:
-        if whole_row:
+    for view, tree in conn.execute(_PARSE_TREES, [list(views)]).fetchall():
+        if ":varattno 0 " in tree:
             whole_rows.add(view)
-        functions.update(called)
-        types.update(handled)
-        collations.update(sorted_by)
-        if locks:
+        functions.update(map(int, _FUNCTION.findall(tree)))
+        types.update(map(int, _TYPE.findall(tree)))
+        collations.update(map(int, _COLLATION.findall(tree)))
+        if "{ROWMARKCLAUSE " in tree:
             raise QueryError("The query locks rows (FOR UPDATE or FOR SHARE)", remedy="Remove the locking clause.")
-        if unnames:
+        if _UNNAMED_ROW.search(tree):
             raise QueryError(
                 "The query takes the whole row of a join's alias as one value, and PostgreSQL's own text of it forgets"
                 " the names of its fields",
                 remedy="Give the join in a derived table: FROM (SELECT … FROM a JOIN b …) AS u.",
             )
-        if grouping_sets:
+        if ":groupingSets (" in tree:
             _refuse_lost_keys(conn, view)
-        asks_session = asks_session or session
-        if alone:
+        asks_session = asks_session or "{SQLVALUEFUNCTION " in tree
+        relations = [(int(relid), rest) for relid, rest in _RELATION.findall(tree)]
+        childless = [relid for relid, rest in relations if " :inh false" in rest]
+        alone = conn.execute(_ALONE, [childless]).fetchone() if childless else None
+        if alone and alone[0] is not None:
             _refuse_only(conn, alone[0])
-        for relid in relations:
+        for relid in dict.fromkeys(relid for relid, _ in relations):
             if relid < FIRST_USER_OID:
                 row = conn.execute(
                     "SELECT relnamespace::regnamespace::text, relname FROM pg_catalog.pg_class WHERE oid = %s", [relid]

@@ -9,7 +9,14 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle import dvm
-from airflow_provider_pgtrickle.catalog.probe import Probe, are_one_query, fingerprint, probe
+from airflow_provider_pgtrickle.catalog.probe import (
+    PLANNING_SECONDS,
+    Probe,
+    are_one_query,
+    fingerprint,
+    planning_within,
+    probe,
+)
 from airflow_provider_pgtrickle.catalog.records import Dependency, StorageColumn
 from airflow_provider_pgtrickle.declare import columns, dependencies, modes
 from airflow_provider_pgtrickle.declare.columns import Column
@@ -91,11 +98,14 @@ def _objection(conn: psycopg.Connection, view: dvm.View) -> str | None:
         with conn.transaction(force_rollback=True):
             conn.execute("SET LOCAL search_path = pg_catalog")
             binding = _stand_ins(conn, view)
-            statements = [view.full(Binding()), view.delta(binding)]
+            statements = [view.storage_query(), view.delta(binding)]
             if len(binding.sources) > 1:
                 statements += [view.delta(_changed_alone(binding, key)) for key in binding.sources]
-            for statement in filter(None, statements):
-                conn.execute(sql.SQL("EXPLAIN ") + sql.SQL(statement))
+            with planning_within(conn):
+                for statement in filter(None, statements):
+                    conn.execute(sql.SQL("EXPLAIN ") + sql.SQL(statement))
+    except psycopg.errors.QueryCanceled:
+        return f"it takes more than {PLANNING_SECONDS} s to plan it"
     except psycopg.Error as error:
         if (error.sqlstate or "")[:2] in ("08", "53", "55", "57", "40"):
             raise

@@ -1,17 +1,25 @@
-"""How large a plan may grow: what unfolds without end is refused, not waited for."""
+"""How large a query and its plan may be: what would take long is refused, not waited for."""
 
 from __future__ import annotations
 
+import re
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
+from airflow_provider_pgtrickle.errors import QueryError
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.node import Node
 
+MAX_WORDS = 25_000
+"""Words and signs in a query's text, each long constant counted once: to declare so many takes about two seconds."""
+MAX_JOINS = 100
+"""Joins in a query: what a change of each does to the others grows with their square."""
 MAX_NODES = 50_000
 """Nodes made while a query is built and differentiated."""
 COPY = 50
@@ -20,6 +28,12 @@ MAX_SELECTS = 10_000
 """SELECTs in one statement."""
 MAX_DEPTH = 320
 """SELECTs inside each other: rendering them recurses, two frames each, and Python stops at a thousand."""
+
+MAX_FRAMES = 20_000
+"""Python's calls inside each other: sqlglot takes twenty for a pair of parentheses, and Python stops at a thousand.
+A call of Python by Python takes nothing from the C stack; at this depth a thread with 1 MB of it still has room."""
+
+_WORD = re.compile(r"\w+|[^\w\s]")
 
 _left: ContextVar[int | None] = ContextVar("nodes_left", default=None)
 
@@ -41,6 +55,43 @@ def spend(nodes: int = 1) -> None:
     if left < nodes:
         raise too_large("nodes", MAX_NODES)
     _left.set(left - nodes)
+
+
+def check_words(text: str) -> None:
+    """Refuse a text that would take too long to parse and to write again."""
+    # A word has at least one character, and most texts are short.
+    if len(text) > MAX_WORDS and sum(1 for _ in _WORD.finditer(text)) > MAX_WORDS:
+        raise too_large("words and signs in its text", MAX_WORDS, "Write many comparisons as IN (…), or join a table")
+
+
+class _Deep:
+    """Python's limit is the interpreter's, so whoever comes first raises it and the last one sets it back."""
+
+    lock = threading.Lock()
+    within = 0
+    before = 0
+
+
+@contextmanager
+def deep() -> Iterator[None]:
+    """Within it queries may nest hundreds deep; one that nests deeper yet is refused in a sentence."""
+    with _Deep.lock:
+        if _Deep.within == 0:
+            _Deep.before = sys.getrecursionlimit()
+            sys.setrecursionlimit(max(_Deep.before, MAX_FRAMES))
+        _Deep.within += 1
+    try:
+        yield
+    except RecursionError:
+        raise QueryError(
+            "The query is nested too deeply to be read",
+            remedy="Give its inner part a stream table of its own, or write it with fewer parentheses.",
+        ) from None
+    finally:
+        with _Deep.lock:
+            _Deep.within -= 1
+            if _Deep.within == 0:
+                sys.setrecursionlimit(_Deep.before)
 
 
 def check_size(root: Node) -> None:
@@ -72,9 +123,11 @@ def check_size(root: Node) -> None:
         raise too_large("SELECTs inside each other", MAX_DEPTH)
 
 
-def too_large(what: str, limit: int) -> Refused:
+def too_large(
+    what: str,
+    limit: int,
+    advice: str = "Make a part of it, such as a CTE that is used often, a stream table of its own",
+) -> Refused:
     return Refused(
-        Reason.TOO_LARGE,
-        f"more than {limit:,} {what}".replace(",", " "),
-        "Make a part of it, such as a CTE that is used often, a stream table of its own; until then it runs FULL.",
+        Reason.TOO_LARGE, f"more than {limit:,} {what}".replace(",", " "), f"{advice}; until then it runs FULL."
     )

@@ -79,6 +79,12 @@ class IsTest(exp.Expression, exp.Predicate):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "words": True}
 
 
+class Constant(exp.Expression):
+    """A constant by the text that PostgreSQL prints of it: a literal or an array that is too long to be read."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}
+
+
 class Syntax(exp.Expression, exp.Func):
     """`SUBSTRING(a FROM 2 FOR 3)`: arguments and the words between them, in order."""
 
@@ -276,6 +282,7 @@ class Canonical(Postgres):
             Infix: lambda self, e: f"{self.sql(e, 'this')} {e.args['operator']} {self.sql(e, 'expression')}",
             Prefix: lambda self, e: f"{e.args['operator']} {self.sql(e, 'this')}",
             exp.RecursiveWithSearch: lambda self, e: self.sql(e, "this"),
+            Constant: lambda self, e: e.this,
             IsTest: lambda self, e: f"{self.sql(e, 'this')} IS {e.args['words']}",
             Syntax: lambda self, e: f"{e.this}({' '.join(self.sql(x) for x in e.expressions)})",
         }

@@ -189,7 +189,7 @@ class Emitter:
                 return self._versioned(node, is_old, change)
             return None
 
-        return render(rewrite(expression, change))
+        return render(rewrite(expression, change), is_own=True)
 
     def _versioned(self, table: exp.Table, is_old: bool, inside: Change) -> exp.Expr | None:
         """The table at one version, what is joined to it changed as all else."""

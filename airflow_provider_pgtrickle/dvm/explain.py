@@ -97,8 +97,14 @@ def indented(text: str) -> Iterator[str]:
     return (f"  {line}".rstrip() for line in text.splitlines())
 
 
+#: Nobody reads longer texts; to lay them out takes seconds.
+_LONGEST_LAID_OUT = 50_000
+
+
 def readable(text: str) -> str:
     """SQL laid out for the eye; as it is where that can't be done."""
+    if len(text) > _LONGEST_LAID_OUT:
+        return text
     try:
         return sqlglot.transpile(text, read=CANONICAL, write=CANONICAL, pretty=True, normalize_functions=False)[0]
     except (SqlglotError, RecursionError):

@@ -19,9 +19,9 @@ SET_META = "pgtrickle_set"
 """Where the front end marks a call that returns a set of rows."""
 
 
-def render(expression: exp.Expr) -> str:
-    """PostgreSQL text; names of functions keep their case."""
-    return expression.sql(CANONICAL, normalize_functions=False)
+def render(expression: exp.Expr, *, is_own: bool = False) -> str:
+    """PostgreSQL text; names of functions keep their case. What nobody else has (`is_own`) need not be copied first."""
+    return expression.sql(CANONICAL, normalize_functions=False, copy=not is_own)
 
 
 def column(name: str) -> exp.Column:

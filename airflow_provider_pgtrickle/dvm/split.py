@@ -50,11 +50,11 @@ def splits(canonical: str, schema: Schema) -> Iterator[Split]:
         return
     if any(clause.args.get("recursive") for clause in first.find_all(exp.With)):
         return
-    for number in range(len(_blocks(first))):
+    for number, worth in enumerate(_blocks(first)):
+        if not _aggregates(worth, schema) or not (_gathers(worth, own=True) or _is_gathered(worth, schema)):
+            continue
         query = parse(canonical)  # anew: each way of halving changes its tree
         block = _blocks(query)[number]
-        if not _aggregates(block, schema) or not (_gathers(block, own=True) or _is_gathered(block, schema)):
-            continue
         found = _halve(query, block, schema)
         if found is not None:
             yield found

@@ -9,7 +9,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding, Window
-from airflow_provider_pgtrickle.dvm.budget import budget, check_size
+from airflow_provider_pgtrickle.dvm.budget import budget, check_size, deep
 from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import SOURCE_META, Emitter
 from airflow_provider_pgtrickle.dvm.explain import Explanation, explain, looked_up
@@ -107,6 +107,10 @@ class View:
         return bool(self._sink and self._sink.storage.unique_keys)
 
     def storage_query(self) -> str:
+        return self._unbound
+
+    @cached_property
+    def _unbound(self) -> str:
         return self.full(Binding())
 
     # -- content and change --------------------------------------------------------------------
@@ -183,6 +187,7 @@ class View:
         return Binding(sources, ("…", "stream table"))
 
 
+@deep()
 def analyze(canonical: str, schema: Schema) -> View:
     """The view of a canonical query. `QueryError` where it can't be a stream table in any mode."""
     try:

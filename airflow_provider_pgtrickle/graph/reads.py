@@ -11,6 +11,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
+from airflow_provider_pgtrickle.dvm.budget import deep
 from airflow_provider_pgtrickle.errors import QueryError, SyntaxFault
 
 
@@ -36,7 +37,8 @@ def _parsed(query: str) -> exp.Query | exp.Values:
     if not query or not query.strip():
         raise QueryError("The query is empty", remedy="Give one SELECT statement.")
     try:
-        statements = [s for s in sqlglot.parse(query, read="postgres") if s is not None]
+        with deep():
+            statements = [s for s in sqlglot.parse(query, read="postgres") if s is not None]
     except ParseError as error:
         detail = error.errors[0] if error.errors else {}
         near = f" at or near {detail['highlight']!r}" if detail.get("highlight") else ""

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from airflow_provider_pgtrickle.catalog.database import Database, translating
+from airflow_provider_pgtrickle.dvm.budget import deep
 from airflow_provider_pgtrickle.errors import LeaseLost, PgTrickleError
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh import failure
@@ -63,7 +64,7 @@ def _persistently(request: Request) -> dict[str, RefreshResult]:
     for number in range(1, tries + 1):
         trace = Trace()
         try:
-            with translating(subject):
+            with translating(subject), deep():
                 return attempt(request, trace)
         except Separately:
             raise

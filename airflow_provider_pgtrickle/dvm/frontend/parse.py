@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import re
+
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from airflow_provider_pgtrickle.dvm.dialect import CANONICAL
+from airflow_provider_pgtrickle.dvm.budget import MAX_JOINS, check_words, too_large
+from airflow_provider_pgtrickle.dvm.dialect import CANONICAL, Constant
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 
 _CLAUSES = (exp.Filter, exp.WithinGroup)
+
+#: From so many characters on, a constant is not read.
+_LONG = 1_000
+_TYPE = (
+    r'::(?:"(?:[^"]|"")*+"|[a-z]++)(?:\."(?:[^"]|"")*+")?'
+    r"(?: (?:precision|varying|with|without|time|zone))*+(?:\([\d,]++\))?(?:\[\])*+"
+)
+_STRING = r"E?'[^']*+(?:''[^']*+)*+'"
+_PLAIN = rf"(?:\(?-?\d[\d.e+-]*+\)?|{_STRING}|NULL|true|false)(?:{_TYPE})*+"
+#: Names in quotes are matched to be passed over: a quote in a name begins no string.
+_APART = re.compile(rf'"[^"]*+"|(?P<constant>{_STRING}|ARRAY\[{_PLAIN}(?:, {_PLAIN})*+\])')
 
 
 def parse(text: str) -> exp.Query:
     """The one query in `text`."""
     tree = _values_written_out(read(text))
     _qualify_calls(tree)
+    if sum(1 for _ in tree.find_all(exp.Join)) > MAX_JOINS:
+        raise too_large("joins", MAX_JOINS)
     if not isinstance(tree, exp.Query):
         raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{type(tree).__name__} is no query")
     return tree
@@ -23,17 +39,42 @@ def parse(text: str) -> exp.Query:
 
 def read(text: str) -> exp.Expr:
     """The tree of `text` before anything is changed in it."""
+    short, constants = _set_apart(text)
+    check_words(short)
     try:
-        tree = sqlglot.parse_one(text, read=CANONICAL)
+        tree = sqlglot.parse_one(short, read=CANONICAL)
     except RecursionError:
         raise Refused(Reason.TOO_LARGE, "nested too deeply", "It runs FULL; or split the query.") from None
     except SqlglotError as error:
         if "recursion depth" in str(error):
             raise Refused(Reason.TOO_LARGE, "nested too deeply", "It runs FULL; or split the query.") from None
         raise Refused(Reason.UNSUPPORTED_SYNTAX, str(error).splitlines()[0][:200]) from None
+    if constants:
+        for node in list(tree.find_all(exp.Literal)):
+            if node.is_string and node.name in constants:
+                node.replace(Constant(this=constants[node.name]))
     while isinstance(tree, exp.Subquery) and not tree.alias:
         tree = tree.this
     return tree
+
+
+def _set_apart(text: str) -> tuple[str, dict[str, str]]:
+    """The text with a short name for each long constant, and the constants: their insides mean nothing to the algebra.
+
+    a = ANY (ARRAY[1, 2, …])  →  a = ANY ('__pgt_constant_1')
+    """
+    constants: dict[str, str] = {}
+    if len(text) < _LONG or "__pgt_constant_" in text:
+        return text, constants
+
+    def name(found: re.Match[str]) -> str:
+        constant = found["constant"]
+        if constant is None or len(constant) < _LONG:
+            return found[0]
+        constants[f"__pgt_constant_{len(constants) + 1}"] = constant
+        return f"'{next(reversed(constants))}'"
+
+    return _APART.sub(name, text), constants
 
 
 def output_names(query: exp.Expr) -> list[str]:
