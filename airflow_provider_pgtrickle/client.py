@@ -332,7 +332,8 @@ class PgTrickle:
 
     def _name(self, conn: psycopg.Connection, text: str) -> QualifiedName:
         """The name as this session would resolve it."""
-        return QualifiedName.parse(text, server_default_schema(conn))
+        name = QualifiedName.parse(text, "")
+        return name if name.schema else replace(name, schema=server_default_schema(conn))
 
     def _find(self, name: str) -> StreamTable | None:
         with self._transaction() as conn:

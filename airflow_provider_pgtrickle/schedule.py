@@ -56,14 +56,14 @@ def _in_utc(moment: datetime) -> datetime:
 
 @dataclass(frozen=True)
 class Every:
-    """At most `seconds` behind."""
+    """At most `seconds` behind. A time to come is that of a clock that was ahead, and says nothing: it is due."""
 
     seconds: int
 
     def is_due(self, last: datetime | None, now: datetime) -> bool:
         if last is None:
             return True
-        return _in_utc(last) < canonical_timestamp(_in_utc(now), self.seconds)
+        return not canonical_timestamp(_in_utc(now), self.seconds) <= _in_utc(last) <= _in_utc(now)
 
     @property
     def cron(self) -> str | None:
@@ -115,6 +115,8 @@ class Cron:
 
     def is_due(self, last: datetime | None, now: datetime) -> bool:
         if last is None:
+            return True
+        if _in_utc(last) > _in_utc(now):
             return True
         return croniter(self.expression, _in_utc(last)).get_next(datetime) <= _in_utc(now)
 

@@ -34,7 +34,9 @@ PINNED = MappingProxyType(
         "standard_conforming_strings": "on",
         "client_encoding": "UTF8",
         "xmloption": "content",
+        "array_nulls": "on",
         "idle_in_transaction_session_timeout": "0",
+        "idle_session_timeout": "0",
         # A policy that hides rows from the refreshing role is an error, and not a smaller content.
         "row_security": "off",
         # Statements made by the algebra nest: the planner is to see through all of them, and not to compile them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,10 +10,12 @@ import psycopg
 
 from airflow_provider_pgtrickle.errors import (
     ConnectionFault,
+    EnvironmentFault,
     PermissionFault,
     PgTrickleError,
     RefreshError,
     TransientFault,
+    UsageError,
 )
 
 #: What to do where a policy would hide rows from a refresh.
@@ -24,6 +27,10 @@ ROW_SECURITY = (
 #: SQLSTATEs after which the same thing may succeed; whole classes by their first two characters.
 _TRANSIENT = {"40001", "40P01", "55P03", "55006", "57P01", "57P02", "57P03", "57P05", "25P03"}
 _TRANSIENT_CLASSES = {"08", "53"}
+
+#: Tables, functions, columns, types and schemas that a function's body names, and the session's search_path has not.
+_UNKNOWN_NAMES = {"42P01", "42883", "42703", "42704", "3F000"}
+_FUNCTION = re.compile(r'(?:SQL|PL/\w+) function "?([^"\s(]+)')
 
 
 def translated(
@@ -48,6 +55,25 @@ def translated(
             remedy="Run it again when that session is done, or raise lock_timeout_seconds.",
             stream_table=stream_table,
         )
+    if state == "25006":
+        return EnvironmentFault(
+            f"This server or session takes no changes: {message}",
+            remedy="Connect to the primary, not to a standby, or set default_transaction_read_only off for the role.",
+            stream_table=stream_table,
+        )
+    if state == "25P04" or (state == "57014" and "timeout" in primary):
+        setting = "transaction_timeout" if state == "25P04" else "statement_timeout"
+        return otherwise(
+            message,
+            remedy=f"Raise it for this role: ALTER ROLE … SET {setting} = 0, or to what its refreshes take.",
+            stream_table=stream_table,
+        )
+    if state in _UNKNOWN_NAMES and (called := _FUNCTION.search(error.diag.context or "")):
+        return otherwise(
+            f"The function {called[1]} finds no names by itself: {primary}",
+            remedy=f"Qualify the names in its body, or ALTER FUNCTION {called[1]} SET search_path = …",
+            stream_table=stream_table,
+        )
     if state == "42501" and error.diag.source_function == "check_enable_rls":
         return PermissionFault(message, remedy=ROW_SECURITY, stream_table=stream_table)
     if state == "42501":
@@ -68,6 +94,12 @@ def translating(stream_table: str | None = None, otherwise: type[PgTrickleError]
         yield
     except psycopg.Error as error:
         raise translated(error, stream_table=stream_table, otherwise=otherwise) from error
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"A text holds U+{ord(error.object[error.start]):04X}, which is no character",
+            remedy="Decode it as UTF-8.",
+            stream_table=stream_table,
+        ) from None
 
 
 def refused_connection(error: psycopg.Error, target: str) -> ConnectionFault:

@@ -20,14 +20,13 @@ from airflow_provider_pgtrickle.catalog.probed import OutputColumn, Probe
 from airflow_provider_pgtrickle.catalog.query_faults import as_query_fault
 from airflow_provider_pgtrickle.catalog.references import References, definition, follow
 from airflow_provider_pgtrickle.catalog.relations import read_sources
+from airflow_provider_pgtrickle.dvm.budget import check_text
 from airflow_provider_pgtrickle.dvm.schema import Schema, Source
-from airflow_provider_pgtrickle.errors import PermissionFault, PgTrickleError, QueryError, SyntaxFault, UsageError
-from airflow_provider_pgtrickle.names import RESERVED_PREFIX, unencodable
+from airflow_provider_pgtrickle.errors import PermissionFault, PgTrickleError, QueryError
+from airflow_provider_pgtrickle.names import RESERVED_PREFIX
 
 __all__ = ["OutputColumn", "Probe", "are_one_query", "fingerprint", "planning_within", "probe"]
 
-#: What PostgreSQL reads and prints in two seconds, some six times in all.
-MAX_CHARACTERS = 1_000_000
 #: A query that takes longer to be planned would take as long at each refresh.
 PLANNING_SECONDS = 5
 
@@ -42,7 +41,7 @@ def planning_within(conn: Connection, seconds: int = PLANNING_SECONDS) -> Iterat
 
 def probe(conn: Connection, query: str) -> Probe:
     """What `query` means under the session's search_path. Nothing it does to the database remains."""
-    _check_text(query)
+    check_text(query)
     with conn.transaction(force_rollback=True):
         open_ended = internals.is_open_ended(query)
         view = _opened(conn, query) if open_ended else _create_view(conn, query)
@@ -80,23 +79,6 @@ def probe(conn: Connection, query: str) -> Probe:
         collations=references.collations,
         open_ended=open_ended,
     )
-
-
-def _check_text(query: object) -> None:
-    """Refuse what no database could be sent, and what is too long for PostgreSQL to print and read a few times."""
-    if not isinstance(query, str):
-        raise UsageError(f"The query is {type(query).__name__} and not text", remedy="Give a SELECT statement as str.")
-    if not query.strip():
-        raise SyntaxFault("The query is empty", remedy="Give a SELECT statement.")
-    if "\0" in query:
-        raise SyntaxFault("The query holds a NUL character", remedy="Remove it.")
-    if surrogate := unencodable(query):
-        raise SyntaxFault(f"The query holds {surrogate}, which is no character", remedy="Decode its text as UTF-8.")
-    if len(query) > MAX_CHARACTERS:
-        raise QueryError(
-            f"The query has {len(query)} characters, more than {MAX_CHARACTERS}",
-            remedy="Put its constants into a table, and join that.",
-        )
 
 
 def _opened(conn: Connection, query: str) -> int:

@@ -22,7 +22,7 @@ def as_query_fault(error: psycopg.Error, query: str, offset: int) -> PgTrickleEr
     """The fault that `error` shows in `query`, which began `offset` characters into the statement sent."""
     state = error.sqlstate or ""
     message = error.diag.message_primary
-    if message is None or state == "42501" or state[:2] in ("08", "53", "55", "57", "40"):
+    if message is None or state == "42501" or state[:2] in ("08", "25", "53", "55", "57", "40") or error.diag.context:
         return translated(error, otherwise=QueryError)
     remedy = _REMEDIES.get(state) or error.diag.message_hint
     message = message[:1].upper() + message[1:]

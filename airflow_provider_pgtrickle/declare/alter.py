@@ -64,6 +64,9 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
             definition = parts.in_parts(conn, settings, parts.Owner(name, mode, before.id), definition)
             notices = definition.notices
             update |= _redefine(conn, before, definition)
+            if before.status == "ERROR" and status is None:
+                # Such a table waits for another definition, and this is one.
+                update |= _status(conn, before, "ACTIVE")
             notices += _rebuild_notice(conn, before, definition)
         elif mode != before.refresh_mode:
             notices = define(conn, before.defining_query, mode).notices

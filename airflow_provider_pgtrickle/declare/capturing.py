@@ -12,6 +12,10 @@ from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.records import Dependency
 from airflow_provider_pgtrickle.declare.lock import lock_rows
 from airflow_provider_pgtrickle.dvm import View
+from airflow_provider_pgtrickle.errors import QueryError
+
+#: A PostgreSQL table has at most 1,600.
+MOST_COLUMNS = 798
 
 
 def start(conn: psycopg.Connection, pgt_id: int, view: View) -> None:
@@ -24,7 +28,16 @@ def start(conn: psycopg.Connection, pgt_id: int, view: View) -> None:
         if source.pgt_id is not None:
             ensure_st_buffer(conn, records.by_ids(conn, [source.pgt_id])[source.pgt_id])
         elif source.captured:
-            track(conn, source, view.used.get(source.key, ()), pgt_id)
+            try:
+                track(conn, source, view.used.get(source.key, ()), pgt_id)
+            except QueryError as error:
+                if not isinstance(error.__cause__, psycopg.errors.TooManyColumns):
+                    raise
+                raise QueryError(
+                    f"More than {MOST_COLUMNS} columns of {source.schema}.{source.name} would be captured, and a change"
+                    " buffer holds the old and the new value of each",
+                    remedy="Name fewer columns, counting all stream tables that read it, or give it a table for some.",
+                ) from error
 
 
 def stop(conn: psycopg.Connection, pgt_id: int, released: Iterable[Dependency]) -> None:

@@ -125,7 +125,8 @@ def _stand_ins(conn: psycopg.Connection, view: dvm.View) -> Binding:
         items: list[sql.Composable] = [sql.SQL('NULL::xid8 AS xid, NULL::"char" AS action')]
         if is_stream_table:
             items.append(sql.SQL("NULL::bigint AS pk_hash"))
-        for column in source.columns:
+        wanted = {*view.used.get(key, ()), *source.primary_key}
+        for column in (c for c in source.columns if c.name in wanted):
             for image in ("new",) if is_stream_table else ("new", "old"):
                 name = buffer_column(image, column.name)
                 items.append(sql.SQL("{} AS {}").format(sql.Identifier(column.name), sql.Identifier(name)))

@@ -10,7 +10,7 @@ from airflow_provider_pgtrickle.catalog.records import Dependency, StreamTable
 from airflow_provider_pgtrickle.declare import capturing, dependencies, identity_index, parts, table
 from airflow_provider_pgtrickle.declare.definition import Definition, define
 from airflow_provider_pgtrickle.declare.subject import about
-from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.errors import PgTrickleError, QueryError
 from airflow_provider_pgtrickle.settings import Settings
 
 
@@ -89,7 +89,15 @@ def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition
             return fresh
     except PgTrickleError:
         pass
-    return define(conn, stream_table.defining_query, stream_table.refresh_mode)
+    try:
+        return define(conn, stream_table.defining_query, stream_table.refresh_mode)
+    except QueryError as error:
+        error.place = None  # it is in PostgreSQL's text, which nobody wrote
+        error.remedy = (
+            "Something that it reads was changed (a column, a type, a key): undo that and refresh it in full,"
+            " or alter its query."
+        )
+        raise
 
 
 def _released(conn: psycopg.Connection, stream_table: StreamTable, definition: Definition) -> tuple[Dependency, ...]:

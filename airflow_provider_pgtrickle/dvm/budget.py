@@ -11,11 +11,14 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
-from airflow_provider_pgtrickle.errors import QueryError
+from airflow_provider_pgtrickle.errors import QueryError, SyntaxFault, UsageError
+from airflow_provider_pgtrickle.names import unencodable
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.node import Node
 
+MAX_CHARACTERS = 1_000_000
+"""Of a query's text: what PostgreSQL reads and prints in two seconds, some six times in all."""
 MAX_WORDS = 25_000
 """Words and signs in a query's text, each long constant counted once: to declare so many takes about two seconds."""
 MAX_JOINS = 100
@@ -55,6 +58,23 @@ def spend(nodes: int = 1) -> None:
     if left < nodes:
         raise too_large("nodes", MAX_NODES)
     _left.set(left - nodes)
+
+
+def check_text(query: object) -> None:
+    """Refuse what is no text, what no database could be sent, and what is too long."""
+    if query is not None and not isinstance(query, str):
+        raise UsageError(f"The query is {type(query).__name__} and not text", remedy="Give a SELECT statement as str.")
+    if not query or not query.strip():
+        raise SyntaxFault("The query is empty", remedy="Give one SELECT statement.")
+    if "\0" in query:
+        raise SyntaxFault("The query holds a NUL character", remedy="Remove it.")
+    if surrogate := unencodable(query):
+        raise SyntaxFault(f"The query holds {surrogate}, which is no character", remedy="Decode its text as UTF-8.")
+    if len(query) > MAX_CHARACTERS:
+        raise QueryError(
+            f"The query has {len(query)} characters, more than {MAX_CHARACTERS}",
+            remedy="Put its constants into a table, and join that.",
+        )
 
 
 def check_words(text: str) -> None:

@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from airflow_provider_pgtrickle.dvm.budget import deep
+from airflow_provider_pgtrickle.dvm.budget import check_text, deep
 from airflow_provider_pgtrickle.errors import QueryError, SyntaxFault
 
 
@@ -34,8 +34,7 @@ def reads(query: str, default_schema: str = "public") -> frozenset[tuple[str, st
 
 
 def _parsed(query: str) -> exp.Query | exp.Values:
-    if not query or not query.strip():
-        raise QueryError("The query is empty", remedy="Give one SELECT statement.")
+    check_text(query)
     try:
         with deep():
             statements = [s for s in sqlglot.parse(query, read="postgres") if s is not None]

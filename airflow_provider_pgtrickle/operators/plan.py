@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
@@ -166,9 +165,7 @@ def _judged(
 ) -> Verdict:
     # A run by hand, by an asset or by `dags test` means: now.
     scheduled = getattr(context.get("dag_run"), "run_type", None) == "scheduled"
-    return readiness.judge(
-        units, states, schedules, datetime.now(UTC), scheduled=scheduled, halted_fail=settings.halted == "fail"
-    )
+    return readiness.judge(units, states, schedules, scheduled=scheduled, halted_fail=settings.halted == "fail")
 
 
 def _is_as_declared(table: StreamTable, state: TableState | None) -> bool:

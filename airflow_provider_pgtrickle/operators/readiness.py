@@ -23,8 +23,8 @@ SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedu
        st.diamond_consistency, st.diamond_schedule_policy, st.requested_cdc_mode AS cdc_mode, st.partition_by, st.tier,
        st.differential_max_change_ratio, st.status, st.is_populated, st.needs_reinit, st.is_gated, st.gated_reason,
        st.last_error, st.data_timestamp, coalesce(b.pending, 0)::bigint AS pending_rows,
-       coalesce(d.uncaptured, false) AS uncaptured, st.steady, coalesce(d.stream_tables, '{}') AS stream_tables,
-       x.pgt_id IS NOT NULL AS is_distrusted, st.fingerprint
+       clock_timestamp() AS asked_at, coalesce(d.uncaptured, false) AS uncaptured, st.steady,
+       coalesce(d.stream_tables, '{}') AS stream_tables, x.pgt_id IS NOT NULL AS is_distrusted, st.fingerprint
   FROM pgtrickle.pgt_stream_tables st
   LEFT JOIN (SELECT stream_table, sum(pending_rows) AS pending
                FROM pgtrickle.change_buffer_sizes() GROUP BY stream_table) b
@@ -71,6 +71,8 @@ class TableState:
     is_suspect: bool
     """Capture was touched, or what its query is made of changed: no buffer tells of either."""
     stream_tables: tuple[str, ...]
+    asked_at: datetime
+    """By the server's clock, which the data timestamp is of."""
 
     @property
     def held(self) -> str | None:
@@ -95,7 +97,7 @@ class TableState:
         is_known = not self.uncaptured and self.steady and not self.is_suspect
         return self.pending_rows > 0 or not is_known or not self.is_populated or self.needs_reinit
 
-    def is_due(self, schedule: Effective, now: datetime) -> bool:
+    def is_due(self, schedule: Effective) -> bool:
         """A warm table takes twice its time; a cold one is refreshed on demand only, once it has content."""
         if not self.is_populated:
             return True
@@ -104,7 +106,7 @@ class TableState:
             return False
         if tier == "warm" and isinstance(schedule, Every):
             schedule = Every(schedule.seconds * 2)
-        return schedule.is_due(self.data_timestamp, now)
+        return schedule.is_due(self.data_timestamp, self.asked_at)
 
 
 def read(conn: psycopg.Connection[Any], names: Iterable[str] | None = None) -> dict[str, TableState]:
@@ -135,6 +137,7 @@ def read(conn: psycopg.Connection[Any], names: Iterable[str] | None = None) -> d
             steady=row["steady"],
             is_suspect=row["is_distrusted"] or (row["fingerprint"] is not None and row["fingerprint"] not in same),
             stream_tables=tuple(sorted(row["stream_tables"])),
+            asked_at=row["asked_at"],
         )
         for row in rows
     }
@@ -164,7 +167,6 @@ def judge(
     units: Sequence[Unit],
     states: Mapping[str, TableState],
     schedules: Mapping[str, Effective],
-    now: datetime,
     *,
     scheduled: bool,
     halted_fail: bool = True,
@@ -176,7 +178,7 @@ def judge(
     for unit in units:
         members = [states[name] for name in unit.names]
         held = [f"{state.name} is {state.held}" for state in members if state.held]
-        due = [not scheduled or state.is_due(schedules[state.name], now) for state in members]
+        due = [not scheduled or state.is_due(schedules[state.name]) for state in members]
         broken = [state.halted for state in members if state.halted]
         if held:
             skip[unit.task_id] = "; ".join(held)

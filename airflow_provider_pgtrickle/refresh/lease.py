@@ -71,13 +71,17 @@ def unlock(conn: Connection) -> None:
     conn.execute("SELECT pg_catalog.pg_advisory_unlock_all()")
 
 
-def may_take_over(conn: Connection, ids: Sequence[int], run: str) -> bool:
-    """Whether everyone who holds these is an earlier attempt of the same run, or has had its time."""
+def may_take_over(conn: Connection, ids: Sequence[int], run: str, settings: Settings) -> bool:
+    """Whether everyone who holds these is an earlier attempt of the same run, or has had its time.
+
+    A lease for longer than leases are given is of a clock that was ahead, and says nothing.
+    """
     row = conn.execute(
         "SELECT bool_and(lease_token IS NOT NULL"
-        " AND (pg_catalog.split_part(lease_token, '/', 1) = %s OR lease_expires < pg_catalog.clock_timestamp()))"
+        " AND (pg_catalog.split_part(lease_token, '/', 1) = %s OR lease_expires < pg_catalog.clock_timestamp()"
+        " OR lease_expires > pg_catalog.clock_timestamp() + %s * interval '2 seconds'))"
         " FROM pgtrickle.pgt_stream_tables WHERE pgt_id = ANY(%s)",
-        (run, list(ids)),
+        (run, settings.lease_seconds, list(ids)),
     ).fetchone()
     return row is not None and bool(row[0])
 

@@ -149,7 +149,7 @@ def _mended(conn: Connection, unit: Mapping[str, Member], error: psycopg.Error) 
 def _hold(conn: Connection, ids: Sequence[int], request: Request) -> bool:
     """Lock all members. One that an earlier attempt of this run holds, or a run past its time, is taken from it."""
     busy = lease.try_lock(conn, ids)
-    if busy and request.takes_over and lease.may_take_over(conn, busy, request.token.run):
+    if busy and request.takes_over and lease.may_take_over(conn, busy, request.token.run, request.settings):
         lease.terminate_holders(conn, busy)
         lease.try_lock(conn, busy)
         # Where the role may not end that session, the lease alone decides: what it computes, it can't commit.

@@ -15,7 +15,8 @@ from airflow_provider_pgtrickle.triggers.condition import Condition, ConditionTr
 _QUESTION = """
 SELECT status, last_error, data_timestamp,
        data_timestamp >= %s::timestamptz AS late_enough,
-       extract(epoch FROM now() - data_timestamp)::float8 AS staleness
+       data_timestamp > clock_timestamp() AS ahead,
+       greatest(extract(epoch FROM now() - data_timestamp)::float8, 0) AS staleness
 FROM pgtrickle.pgt_stream_tables
 WHERE pgt_schema = %s AND pgt_name = %s
 """
@@ -52,8 +53,8 @@ class Freshness(Condition):
                 remedy="Mend the cause, then set its status to ACTIVE.",
                 stream_table=self.stream_table,
             )
-        if row["data_timestamp"] is None:
-            return None
+        if row["data_timestamp"] is None or row["ahead"]:
+            return None  # written while the server's clock was ahead, it says nothing
         if self.at_least is not None and not row["late_enough"]:
             return None
         if self.max_staleness is not None and row["staleness"] > self.max_staleness:

@@ -70,7 +70,7 @@ class ChangesPendingTrigger(RecordTrigger):
         }
         pending_rows = sum(sources.values())
         announced = cursor.get("data_timestamp", "never") == table.data_timestamp
-        if pending_rows < self.min_rows or (announced and time.time() < cursor["repeat_at"]):
+        if pending_rows < self.min_rows or (announced and 0 < cursor["repeat_at"] - time.time() <= self.rearm_seconds):
             return [], cursor
         event = {"event": "changes_pending", "stream_table": name, "pending_rows": pending_rows, "sources": sources}
         return [event], {"data_timestamp": table.data_timestamp, "repeat_at": time.time() + self.rearm_seconds}

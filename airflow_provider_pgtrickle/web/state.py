@@ -19,7 +19,8 @@ _LONGEST_STATEMENT = "SET statement_timeout = '10s'; SET default_transaction_rea
 
 _TABLES = """
 SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.status, st.refresh_mode, st.schedule, st.is_populated,
-       st.data_timestamp, extract(epoch FROM now() - st.data_timestamp)::float8 AS staleness_seconds,
+       st.data_timestamp,
+       greatest(extract(epoch FROM now() - st.data_timestamp)::float8, 0) AS staleness_seconds,
        st.last_refresh_at, st.consecutive_errors, st.last_error, st.is_gated, st.needs_reinit,
        h.action AS last_action, h.duration_ms AS last_duration_ms
 FROM pgtrickle.pgt_stream_tables st

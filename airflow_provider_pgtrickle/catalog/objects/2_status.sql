@@ -121,8 +121,10 @@ SELECT
     t.schedule,
     coalesce(t.effective_schedule, e.every) AS effective_schedule,
     t.is_populated,
-    now() - t.data_timestamp AS staleness,
-    coalesce(now() - t.data_timestamp > coalesce(t.effective_schedule, e.every), NOT t.is_populated) AS stale,
+    -- A time to come is of a clock that was ahead: how old the content is isn't known.
+    greatest(now() - t.data_timestamp, interval '0') AS staleness,
+    coalesce(now() - t.data_timestamp > coalesce(t.effective_schedule, e.every), NOT t.is_populated)
+        OR coalesce(t.data_timestamp > clock_timestamp(), false) AS stale,
     t.data_timestamp,
     t.last_refresh_at,
     t.last_refresh_at AS last_refreshed_at,
@@ -238,7 +240,7 @@ $$;
 CREATE OR REPLACE FUNCTION pgtrickle.get_staleness(name text) RETURNS double precision
 LANGUAGE sql STABLE
 AS $$
-    SELECT extract(epoch FROM now() - data_timestamp)::double precision
+    SELECT greatest(extract(epoch FROM now() - data_timestamp)::double precision, 0)
     FROM pgtrickle.pgt_stream_tables WHERE pgt_id = pgtrickle.pgt_resolve(name)
 $$;
 
