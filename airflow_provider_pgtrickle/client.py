@@ -30,8 +30,10 @@ from airflow_provider_pgtrickle.errors import PgTrickleError, UnknownStreamTable
 from airflow_provider_pgtrickle.health import Finding, examine
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh import history
+from airflow_provider_pgtrickle.refresh import verify as verification
 from airflow_provider_pgtrickle.refresh.result import RefreshResult
 from airflow_provider_pgtrickle.refresh.unit import refresh_unit
+from airflow_provider_pgtrickle.refresh.verify import Verification
 from airflow_provider_pgtrickle.settings import Settings
 
 if TYPE_CHECKING:
@@ -189,11 +191,36 @@ class PgTrickle:
         results = self._refresh(members, force_full=force_full)
         return {name: results[str(target)] for name, target in qualified.items()}
 
+    def verify(
+        self,
+        name: str | None = None,
+        *,
+        sample: float | None = None,
+        refresh: bool = True,
+        repair: bool = False,
+        restart: bool = False,
+    ) -> Verification:
+        """Hold the content of a stream table, or of all, against the query; `.differences` is 0 where it holds.
+
+        What is compared is the content at its data timestamp, on one snapshot, while writers go on. A table that has
+        no delta and changes pending is refreshed first, unless `refresh` is False: then it is skipped with the reason.
+        `sample`: the share of the rows, by hash ranges picked at random. `repair` computes anew what differs, and
+        verifies that. A verification of a large table that was stopped goes on where it was, unless `restart`.
+        """
+        with self._transaction() as conn:
+            tables = [t for t in records.get_all(conn) if not t.is_hidden]
+            names = [records.get(conn, self._name(conn, name)).qualified] if name else [t.qualified for t in tables]
+        request = verification.Request(
+            self.database, self._usable_executor, self.settings, sample, refresh, repair, restart
+        )
+        return verification.verify(request, names)
+
     def cleanup(self) -> dict[str, int]:
         """Remove consumed changes, orphaned staging tables and old history; rows removed per buffer."""
         with self._transaction() as conn:
             drop_orphan_stages(conn)
             history.prune(conn, self.settings.refresh_history_days)
+            verification.prune(conn, self.settings.refresh_history_days)
             return clean_buffers(conn)
 
     # Looking

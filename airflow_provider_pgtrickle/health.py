@@ -12,6 +12,15 @@ from airflow_provider_pgtrickle.catalog import migrate, records
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.errors import EnvironmentFault, PgTrickleError
 
+# The last finished verification of each table and part; what was repaired is right again.
+_VERIFICATIONS = """
+SELECT DISTINCT ON (v.pgt_id) t.pgt_schema || '.' || t.pgt_name, CASE WHEN v.repaired THEN 0 ELSE v.differences END,
+       v.ended_at
+  FROM pgtrickle.pgt_verifications v JOIN pgtrickle.pgt_stream_tables t USING (pgt_id)
+ WHERE v.status IN ('EQUAL', 'DIFFERENT')
+ ORDER BY v.pgt_id, v.verification_id DESC
+"""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -66,6 +75,16 @@ def _stream_tables(database: Database) -> tuple[bool, str]:
     return not halted, "; ".join(halted) or f"{len(tables)} stream tables, none halted"
 
 
+def _verifications(database: Database) -> tuple[bool, str]:
+    with database.transaction() as conn:
+        if not migrate.is_installed(conn):
+            return False, "the catalog is not installed"
+        found = conn.execute(_VERIFICATIONS).fetchall()
+    wrong = [f"{name} differed from its query in {rows} rows at {at:%F %T}" for name, rows, at in found if rows]
+    remedy = ": run `pgtrickle verify NAME --repair`"
+    return not wrong, "; ".join(wrong) + remedy if wrong else f"{len(found)} stream tables verified, none differs"
+
+
 def _java(database: Database) -> tuple[bool, str]:
     java = shutil.which("java")
     if java is None:
@@ -91,6 +110,7 @@ CHECKS: tuple[tuple[str, Callable[[Database], tuple[bool, str]]], ...] = (
     ("catalog", _catalog),
     ("capture", _capture),
     ("stream tables", _stream_tables),
+    ("verification", _verifications),
     ("java", _java),
     ("jdbc driver", _jdbc),
     ("pyspark", _pyspark),

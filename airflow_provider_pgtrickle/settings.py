@@ -62,6 +62,10 @@ class Settings:
     )
     read_partition_rows: int = _setting(250_000, "Rows of one JDBC partition of a full table read.")
     max_read_partitions: int = _setting(16, "Most JDBC partitions of one table read.")
+    verify_chunk_rows: int = _setting(
+        5_000_000,
+        "Rows that a verification compares on one snapshot; between two of them it can be stopped, and goes on later.",
+    )
     lock_timeout_seconds: int = _setting(30, "Longest wait for a lock while declaring or applying.")
     retry_attempts: int = _setting(5, "Tries of a refresh that fails for a transient reason.")
     retry_base_seconds: float = _setting(1.0, "First back-off of a retry; doubles each time, with jitter.")

@@ -41,6 +41,7 @@ class StreamTable:
     :param partition_by: `RANGE(column)`, `LIST(column)` or `HASH(column)`, to partition its storage
     :param tier: `hot`: on schedule; `warm`: in twice its time; `cold`: on demand, once filled; `frozen`: never
     :param differential_max_change_ratio: the part of a source from which on a change makes AUTO recompute
+    :param verify_every: how often its DAG holds the content against the query, such as `1d`; None: never by itself
     :param description: for the documentation of its DAG and task
     :param depends_on: stream tables that the query reads through a view, which its text doesn't show
     """
@@ -56,6 +57,7 @@ class StreamTable:
     partition_by: str | None = None
     tier: str = "hot"
     differential_max_change_ratio: float | None = None
+    verify_every: str | None = None
     description: str | None = field(default=None, repr=False)
     depends_on: tuple[str, ...] = ()
 

@@ -51,6 +51,7 @@ class StreamTable:
     partition_by: str | None
     tier: str
     differential_max_change_ratio: float | None
+    verify_every: str | None
     is_gated: bool
     gated_reason: str | None
     is_hidden: bool

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from airflow_provider_pgtrickle.cli import catalog, declare, gates, health, observe, query, refresh
+from airflow_provider_pgtrickle.cli import catalog, declare, gates, health, observe, query, refresh, verify
 from airflow_provider_pgtrickle.cli.command import Command
 
-_GROUPS = (catalog, declare, refresh, observe, query, health, gates)
+_GROUPS = (catalog, declare, refresh, verify, observe, query, health, gates)
 
 
 def commands() -> tuple[Command, ...]:

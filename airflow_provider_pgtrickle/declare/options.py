@@ -37,6 +37,8 @@ class Options:
     tier: str = "hot"
     differential_max_change_ratio: float | None = None
     """None: the setting of that name. 0.0 never falls back to FULL."""
+    verify_every: str | None = None
+    """How often its DAG holds the content against the query: `1d`, a cron expression; None: when somebody asks."""
 
     @classmethod
     def checked(cls, settings: Settings, given: Mapping[str, Any]) -> Options:
@@ -121,6 +123,18 @@ def _ratio(value: Any, settings: Settings) -> float | None:
     return float(value)
 
 
+def _verify_every(value: Any, settings: Settings) -> str | None:
+    if value is None or (isinstance(value, str) and value.strip().lower() == "never"):
+        return None
+    if not isinstance(value, str) or isinstance(
+        schedules.parse(value, settings.min_schedule_seconds), schedules.Calculated
+    ):
+        raise UsageError(
+            f"verify_every can't be {value!r}", remedy="Use a duration such as '1d', a cron expression, or 'never'."
+        )
+    return value.strip()
+
+
 def _partition_by(value: Any, settings: Settings) -> str | None:
     if value is None:
         return None
@@ -159,5 +173,6 @@ CHECKS: Mapping[str, Callable[[Any, Settings], Any]] = MappingProxyType(
         "partition_by": _partition_by,
         "tier": _one_of("tier", ("hot", "warm", "cold", "frozen"), str.lower),
         "differential_max_change_ratio": _ratio,
+        "verify_every": _verify_every,
     }
 )

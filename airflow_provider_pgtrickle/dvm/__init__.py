@@ -6,6 +6,7 @@ Pure: sqlglot and plain values only; no driver, no Airflow, no Spark.
 from airflow_provider_pgtrickle.dvm.binding import Binding, Pending, SourceBinding, Window
 from airflow_provider_pgtrickle.dvm.explain import Explanation
 from airflow_provider_pgtrickle.dvm.lower import LeafPlan, SparkPlan
+from airflow_provider_pgtrickle.dvm.proof import Open, as_of
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refusal
 from airflow_provider_pgtrickle.dvm.schema import Schema, Source, SourceColumn
 from airflow_provider_pgtrickle.dvm.split import Split, splits
@@ -15,6 +16,7 @@ __all__ = [
     "Binding",
     "Explanation",
     "LeafPlan",
+    "Open",
     "Pending",
     "Reason",
     "Refusal",
@@ -28,6 +30,7 @@ __all__ = [
     "View",
     "Window",
     "analyze",
+    "as_of",
     "refused",
     "round_trip",
     "splits",

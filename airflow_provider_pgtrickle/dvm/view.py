@@ -13,7 +13,7 @@ from airflow_provider_pgtrickle.dvm.budget import budget, check_size, deep
 from airflow_provider_pgtrickle.dvm.differ import Differ
 from airflow_provider_pgtrickle.dvm.emit import SOURCE_META, Emitter
 from airflow_provider_pgtrickle.dvm.explain import Explanation, explain, looked_up
-from airflow_provider_pgtrickle.dvm.expressions import render
+from airflow_provider_pgtrickle.dvm.expressions import plain_column, render, unparen
 from airflow_provider_pgtrickle.dvm.frontend import PASSES
 from airflow_provider_pgtrickle.dvm.frontend.bounds import bounds
 from airflow_provider_pgtrickle.dvm.frontend.build import Builder
@@ -31,6 +31,7 @@ from airflow_provider_pgtrickle.dvm.lower.place import Describe, Slices
 from airflow_provider_pgtrickle.dvm.node import Node, walk
 from airflow_provider_pgtrickle.dvm.operators.native import Native
 from airflow_provider_pgtrickle.dvm.operators.scan import Scan
+from airflow_provider_pgtrickle.dvm.proof import Open, open_columns
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refusal, Refused
 from airflow_provider_pgtrickle.dvm.schema import Schema, Source
 from airflow_provider_pgtrickle.dvm.sinks import SINKS, Sink
@@ -120,6 +121,28 @@ class View:
         if self._sink is None:
             return self.canonical
         return self._emitter(binding).statement(self._sink.storage)
+
+    def before(self, binding: Binding) -> str | None:
+        """The same of the sources' old states: the content at the frontier. None where only PostgreSQL reads it."""
+        if self._sink is None:
+            return None
+        return self._emitter(binding).statement(Differ(binding.changed).old(self._sink.storage))
+
+    @cached_property
+    def left_open(self) -> Open:
+        """The columns in which one right answer may differ from another."""
+        if self._sink is None:
+            return Open()
+        if self.topk is None:
+            return open_columns(self._sink.storage)
+        # Rows that tie at the window's edge: which of them is in is open, and what they are ordered by is not.
+        bounds = self._sink.query.bounds
+        if bounds is None:
+            return Open(frozenset(self.columns))
+        ordered = {name for term in bounds.order for name in (plain_column(unparen(term.this)),) if name}
+        if any(key <= ordered for key in bounds.body.unique_keys):
+            return Open()
+        return Open(frozenset(self.columns) - ordered)
 
     def plan(self, changed: Iterable[str]) -> Node | None:
         """The change as a plan; None where it is provably empty."""

@@ -50,6 +50,13 @@ def take(coordinator: Connection) -> Snapshot:
     return Snapshot(*row)
 
 
+def look(conn: Connection) -> Snapshot:
+    """The snapshot of the transaction that is open."""
+    row = conn.execute(sql.SQL(_LOOK)).fetchone()
+    assert row is not None  # a SELECT without FROM
+    return Snapshot(*row)
+
+
 def export(coordinator: Connection) -> str:
     """The name by which other sessions join the open transaction's snapshot."""
     row = coordinator.execute("SELECT pg_catalog.pg_export_snapshot()").fetchone()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -85,7 +85,7 @@ def attempt(request: Request, trace: history.Trace) -> dict[str, RefreshResult]:
             # Before the fingerprints are looked at, so that nothing comes between unseen.
             moment = _moment(conn, tables)
             changed = _changed(conn, tables)
-            unit = {st.key: _member(conn, st, st.id in changed, request) for st in tables}
+            unit = {st.key: _member(conn, st, changed, request) for st in tables}
             if any(member.reinit_reason for member in unit.values()):
                 moment = _moment(conn, [member.st for member in unit.values()])
                 _refuse_to_chase(conn, unit)
@@ -176,7 +176,7 @@ def _changed(conn: Connection, tables: Sequence[StreamTable]) -> set[int]:
     return {pgt_id for (pgt_id, stored), present in zip(known, now, strict=True) if present != stored}
 
 
-def _member(conn: Connection, st: StreamTable, is_changed: bool, request: Request) -> Member:
+def _member(conn: Connection, st: StreamTable, changed: Collection[int], request: Request) -> Member:
     """Read the definition, and where it no longer holds, the one that will."""
     if not (st.is_hidden or request.force_full or table.exists(conn, st.qualified)):
         raise TableAltered(
@@ -184,7 +184,7 @@ def _member(conn: Connection, st: StreamTable, is_changed: bool, request: Reques
             stream_table=str(st.qualified),
             remedy="Drop the stream table, too, to forget it; refresh it in full (--full, force_full) to have it back.",
         )
-    reason = _reinit_reason(conn, st, is_changed)
+    reason = reinit_reason(conn, st, changed)
     if reason is None:
         return Member(st, st, request.queries(conn, st))
     alerts.send(conn, Event.REINITIALIZE_NEEDED, str(st.qualified), reason=reason)
@@ -198,9 +198,11 @@ def _member(conn: Connection, st: StreamTable, is_changed: bool, request: Reques
     return Member(captured, planned, query, reason)
 
 
-def _reinit_reason(conn: Connection, st: StreamTable, is_changed: bool) -> str | None:
+def reinit_reason(conn: Connection, st: StreamTable, changed: Collection[int] | None = None) -> str | None:
+    """Why the definition no longer holds; None where it does. `changed`: what `_changed` found, where it was asked."""
     if st.needs_reinit:
         return st.reinit_reason or Fallback.SCHEMA_CHANGED
+    is_changed = st.id in (_changed(conn, [st]) if changed is None else changed)
     return Fallback.SCHEMA_CHANGED if is_changed or _was_altered(conn, st) else None
 
 

@@ -156,10 +156,17 @@ SELECT
     t.defining_query,
     t.frontier,
     t.created_at,
-    t.updated_at
+    t.updated_at,
+    t.verify_every,
+    v.status AS verified,
+    v.ended_at AS verified_at
 FROM pgtrickle.pgt_stream_tables t
 LEFT JOIN pgtrickle.pgt_levels l USING (pgt_id)
 LEFT JOIN pgtrickle.pgt_effective_schedules e USING (pgt_id)
+LEFT JOIN LATERAL (
+    SELECT v.status, v.ended_at FROM pgtrickle.pgt_verifications v
+    WHERE v.pgt_id = t.pgt_id ORDER BY v.verification_id DESC LIMIT 1
+) AS v ON true
 WHERE NOT t.is_hidden;
 
 CREATE OR REPLACE VIEW pgtrickle.pg_stat_stream_tables AS

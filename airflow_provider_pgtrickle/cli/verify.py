@@ -1,0 +1,66 @@
+"""verify: contents held against their queries."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
+from airflow_provider_pgtrickle.errors import UsageError
+
+_COLUMNS = ("name", "status", "rows_compared", "differences", "undecided", "data_timestamp", "duration_ms", "reason")
+_SAMPLE = 0.05
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.client import PgTrickle
+
+
+def verify(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
+    if bool(arguments.names) == arguments.all:
+        raise UsageError("Which stream table is to be verified?", remedy="Give names, or --all.")
+    verified = [
+        table
+        for name in arguments.names or [None]
+        for table in client.verify(
+            name,
+            sample=arguments.sample,
+            refresh=arguments.refresh,
+            repair=arguments.repair,
+            restart=arguments.restart,
+        ).tables
+    ]
+    return Answer(
+        rows=[asdict(table) for table in verified],
+        columns=_COLUMNS,
+        failed=any(table.differences for table in verified),
+    )
+
+
+COMMANDS = (
+    Command(
+        "verify",
+        "Hold contents against their queries: exit code 1 where one differs.",
+        verify,
+        (
+            argument("names", nargs="*", metavar="NAME"),
+            argument("--all", action="store_true", help="every stream table"),
+            argument(
+                "--sample",
+                type=float,
+                nargs="?",
+                const=_SAMPLE,
+                metavar="SHARE",
+                help=f"only some of the rows, picked at random by a hash: a share such as 0.1 ({_SAMPLE})",
+            ),
+            argument(
+                "--refresh",
+                action=argparse.BooleanOptionalAction,
+                default=True,
+                help="refresh first what can't be compared as it stands (the default); else it is skipped",
+            ),
+            argument("--repair", action="store_true", help="compute anew what differs, and verify that"),
+            argument("--restart", action="store_true", help="begin anew where an earlier verification was stopped"),
+        ),
+    ),
+)
