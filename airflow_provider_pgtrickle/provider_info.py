@@ -48,6 +48,7 @@ def get_provider_info() -> dict[str, Any]:
                 "operators.refresh",
                 "operators.refresh_graph",
                 "operators.unit_state",
+                "operators.verify",
             )
         ],
         "sensors": [_modules("sensors.buffer", "sensors.freshness")],

@@ -15,12 +15,16 @@ from airflow_provider_pgtrickle.operators.refresh import StreamTableRefreshOpera
 from airflow_provider_pgtrickle.operators.refresh_graph import StreamTableGraphRefreshOperator
 from airflow_provider_pgtrickle.operators.unit import Unit
 from airflow_provider_pgtrickle.operators.unit_state import StreamTableOutcomeOperator, StreamTableStateOperator
+from airflow_provider_pgtrickle.operators.verify import StreamTableVerifyOperator
+from airflow_provider_pgtrickle.stream_table import StreamTable
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.factory.stream_table_graph import StreamTableGraph
 
 #: Airflow needs a start; what stream tables hold does not depend on it.
 _START = datetime(2024, 1, 1, tzinfo=UTC)
+#: A hyphen can't occur in a table's task id.
+_VERIFY = "verify-contents"
 _DEFAULT_ARGS: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=30)}
 
 
@@ -50,6 +54,7 @@ def build(graph: StreamTableGraph, part: Part) -> DAG:
         units=part.units,
         schedules=dict(part.schedules),
         skips=graph.granularity == "unit",
+        verifies=_VERIFY if _verified(part) else None,
         postgres_conn_id=graph.postgres_conn_id,
         doc_md="Creates or replaces what is declared, then skips what is not due or has no change.",
     )
@@ -57,6 +62,8 @@ def build(graph: StreamTableGraph, part: Part) -> DAG:
         _one_task_for_all(graph, part, dag, plan)
     else:
         _one_task_each(graph, part, dag, plan)
+    if _verified(part):
+        _verify(graph, part, dag, plan)
     return dag
 
 
@@ -120,6 +127,27 @@ def _one_task_for_all(graph: StreamTableGraph, part: Part, dag: DAG, plan: BaseO
         )
     _wire(part, tasks, refresh)
     refresh.set_downstream([tasks[unit.task_id] for unit in part.units if unit.upstream])
+
+
+def _verified(part: Part) -> list[StreamTable]:
+    return [table for table in part.tables if table.verify_every]
+
+
+def _verify(graph: StreamTableGraph, part: Part, dag: DAG, plan: BaseOperator) -> None:
+    """One task for all tables that ask for it, after their refreshes; `plan` skips it until one is due."""
+    tables = {str(table.qualified): table for table in _verified(part)}
+    task = StreamTableVerifyOperator(
+        task_id=_VERIFY,
+        dag=dag,
+        tables=list(tables),
+        only_due=True,
+        postgres_conn_id=graph.postgres_conn_id,
+        trigger_rule=TriggerRule.NONE_FAILED,
+        doc_md="Holds contents against their queries, where `verify_every` has passed; fails where one differs.",
+        **_pool(graph),
+    )
+    after = [unit.task_id for unit in part.units if tables.keys() & set(unit.names)]
+    task.set_upstream([plan, *map(dag.get_task, after if graph.granularity == "unit" else ["refresh"])])
 
 
 def _common(part: Part, unit: Unit, dag: DAG, group: TaskGroup | None) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class AlertNotifier(BaseNotifier):
     (`{{ alert.event }}`, `{{ alert.stream_table }}`, `{{ alert.text }}`).
 
     :param event: one of stale_data, auto_suspended, reinitialize_needed, buffer_growth_warning,
-        refresh_failed, diamond_partial_failure
+        refresh_failed, diamond_partial_failure, content_differs
     :param stream_table: the stream table it is about (templated)
     :param text: what to say (templated)
     :param postgres_conn_id: where to NOTIFY; None sends nothing to PostgreSQL

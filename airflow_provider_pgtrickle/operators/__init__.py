@@ -10,6 +10,7 @@ from airflow_provider_pgtrickle.operators.plan import StreamTablePlanOperator
 from airflow_provider_pgtrickle.operators.refresh import StreamTableRefreshOperator
 from airflow_provider_pgtrickle.operators.refresh_graph import StreamTableGraphRefreshOperator
 from airflow_provider_pgtrickle.operators.unit_state import StreamTableOutcomeOperator, StreamTableStateOperator
+from airflow_provider_pgtrickle.operators.verify import StreamTableVerifyOperator
 
 __all__ = [
     "ChangeBufferCleanupOperator",
@@ -21,4 +22,5 @@ __all__ = [
     "StreamTablePlanOperator",
     "StreamTableRefreshOperator",
     "StreamTableStateOperator",
+    "StreamTableVerifyOperator",
 ]

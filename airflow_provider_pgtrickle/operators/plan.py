@@ -14,6 +14,7 @@ from airflow_provider_pgtrickle.operators.confirm import confirm
 from airflow_provider_pgtrickle.operators.database import hook_of
 from airflow_provider_pgtrickle.operators.faults import as_airflow
 from airflow_provider_pgtrickle.operators.unit import Unit
+from airflow_provider_pgtrickle.operators.verify import due
 from airflow_provider_pgtrickle.schedule import Effective
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID, StreamTable
 
@@ -33,6 +34,7 @@ class StreamTablePlanOperator(BaseOperator):
     """Creates or replaces what is declared, then asks PostgreSQL once what is due and changed.
 
     With `skips`, the tasks of units that have nothing to do are skipped here: no worker and no Spark is started.
+    So is the task `verifies`, where no verification is due.
     """
 
     ui_color = "#cfe8fc"
@@ -44,6 +46,7 @@ class StreamTablePlanOperator(BaseOperator):
         units: Sequence[Unit],
         schedules: Mapping[str, Effective],
         skips: bool = True,
+        verifies: str | None = None,
         postgres_conn_id: str = DEFAULT_CONN_ID,
         **kwargs: Any,
     ) -> None:
@@ -52,6 +55,7 @@ class StreamTablePlanOperator(BaseOperator):
         self.units = tuple(units)
         self.schedules = dict(schedules)
         self.skips = skips
+        self.verifies = verifies
         self.postgres_conn_id = postgres_conn_id
 
     def execute(self, context: Context) -> dict[str, Any] | None:
@@ -63,6 +67,7 @@ class StreamTablePlanOperator(BaseOperator):
             verdict = _judged(self.units, states, self.schedules, context, client.settings)
             if self.skips:
                 verdict = self._confirmed(client, verdict, context)
+            idle = [] if self._has_to_verify(client) else [self.verifies]
         for reason in verdict.halted.values():
             self.log.warning("%s", reason)
         for task_id, reason in verdict.skip.items():
@@ -74,11 +79,12 @@ class StreamTablePlanOperator(BaseOperator):
             "skipped": dict(sorted(Counter(_kind(reason) for reason in verdict.skip.values()).items())),
             "pending_rows": sum(state.pending_rows for state in states.values()),
         }
-        if not (self.skips and verdict.skip):
+        skipped = sorted([*(verdict.skip if self.skips else ()), *filter(None, idle)])
+        if not skipped:
             return summary
         # Leaving by this exception, a task pushes nothing by itself.
         context["ti"].xcom_push(key="return_value", value=summary)
-        raise DownstreamTasksSkipped(tasks=sorted(verdict.skip))
+        raise DownstreamTasksSkipped(tasks=skipped)
 
     def _declared(self, client: PgTrickle) -> dict[str, TableState]:
         """The states after everything declared is as declared. Mostly nothing changed, and this is one query."""
@@ -109,6 +115,12 @@ class StreamTablePlanOperator(BaseOperator):
             is None
         ]
         return verdict.with_also(needs_spark, self.units)
+
+    def _has_to_verify(self, client: PgTrickle) -> bool:
+        if self.verifies is None:
+            return False
+        with client.database.transaction() as conn:
+            return bool(due(conn, [str(table.qualified) for table in self.tables]))
 
     def _read(self, client: PgTrickle, names: Sequence[str]) -> dict[str, TableState]:
         with client.database.transaction() as conn:

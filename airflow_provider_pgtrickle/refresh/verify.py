@@ -73,8 +73,9 @@ _UNDECIDED = {
 _EXTENT = """
 SELECT c.relkind::text, c.relpages,
        (SELECT sum(CASE WHEN p.reltuples >= 0 THEN p.reltuples ELSE pg_catalog.pg_relation_size(p.oid) / 64 END)
-          FROM pg_catalog.pg_partition_tree(c.oid) AS t JOIN pg_catalog.pg_class p ON p.oid = t.relid
-         WHERE t.isleaf)
+          FROM pg_catalog.pg_class p
+         WHERE p.oid = c.oid AND p.relkind = 'r'
+            OR p.oid IN (SELECT relid FROM pg_catalog.pg_partition_tree(c.oid) WHERE isleaf))
   FROM pg_catalog.pg_class c WHERE c.oid = %s
 """
 
@@ -545,7 +546,9 @@ def _held_against(
             found = _joined(found, _least(conn, comparison, run.ranges, differ))
     types = {column.name: column.type for column in run.st.storage}
     key = [(name, types[name]) for name in run.st.identity]
-    return rows, found + wrong_row_ids(conn, run.st.qualified, key, run.ranges, numbers, _MOST_ROWS)
+    ids = wrong_row_ids(conn, run.st.qualified, key, run.ranges, numbers, _MOST_ROWS)
+    # A wrong value among those that identify a row makes its row id wrong, too.
+    return rows, Found(max(found.differences, ids.differences), found.undecided, (*found.rows, *ids.rows))
 
 
 def _least(conn: Connection, comparison: Comparison, ranges: Ranges, numbers: list[int]) -> Found:

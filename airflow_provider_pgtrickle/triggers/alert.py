@@ -19,7 +19,7 @@ ALERTS: tuple[str, ...] = tuple(event.value for event in Event if event not in (
 class AlertTrigger(RecordTrigger):
     """Fires for the alerts named in `events`, each once for as long as its condition lasts.
 
-    What the catalog shows (stale, suspended, to be reinitialized, failed, buffers grown) is read from it, so
+    What the catalog shows (stale, suspended, to be reinitialized, failed, differing, buffers grown) is read from it, so
     an alert sent while nobody listened is announced on the next connect. Only `diamond_partial_failure`
     is passed on as it arrives; it shows as `refresh_failed` of its tables, too.
 
@@ -91,6 +91,8 @@ def _conditions(record: Record, buffer_warning_rows: int) -> Iterable[tuple[Even
             yield Event.REINITIALIZE_NEEDED, table.name, 0, {"reason": table.reinit_reason}
         if table.last_failure and table.consecutive_errors > 0:
             yield Event.REFRESH_FAILED, table.name, table.last_failure, _failure(table)
+        if table.differed:
+            yield Event.CONTENT_DIFFERS, table.name, table.differed, {}
     for (stream_table, source), rows in sorted(record.pending.items()):
         if rows > buffer_warning_rows:
             yield Event.BUFFER_GROWTH_WARNING, stream_table, 0, {"source": source, "pending_rows": rows}

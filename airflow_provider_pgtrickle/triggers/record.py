@@ -15,7 +15,8 @@ from airflow_provider_pgtrickle.refresh import alerts
 _TABLES = sql.SQL("""
 SELECT st.pgt_id, st.pgt_schema, st.pgt_name, st.xmin::text AS row_version, st.status, st.needs_reinit,
        st.reinit_reason, st.data_timestamp, st.consecutive_errors, st.last_error,
-       {stale} AS stale
+       {stale} AS stale,
+       CASE WHEN i.verified = 'DIFFERENT' THEN extract(epoch FROM i.verified_at)::bigint ELSE 0 END AS differed
 FROM pgtrickle.pgt_stream_tables st
 JOIN pgtrickle.stream_tables_info i ON i.pgt_id = st.pgt_id
 ORDER BY st.pgt_schema, st.pgt_name
@@ -73,6 +74,8 @@ class TableState:
     consecutive_errors: int
     last_error: str | None
     stale: bool
+    differed: int = 0
+    """When its last verification found a difference, in seconds since 1970; 0 where it found none."""
     last_change: Change | None = None
     last_failure: int = 0
     """The refresh id of the newest failed refresh, 0 where none failed yet."""
@@ -150,6 +153,7 @@ def _state(row: dict[str, Any], before: TableState | None) -> TableState:
         consecutive_errors=row["consecutive_errors"] or 0,
         last_error=row["last_error"],
         stale=bool(row["stale"]),
+        differed=row["differed"],
         last_change=before.last_change if before else None,
         last_failure=before.last_failure if before else 0,
     )

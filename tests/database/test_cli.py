@@ -108,6 +108,29 @@ def test_a_refresh_is_a_row_of_figures(shell: Shell, dsn: str) -> None:
 
 
 @pytest.mark.usefixtures("totals")
+def test_verify_says_what_differs_and_leaves_with_one(shell: Shell, dsn: str) -> None:
+    assert [row["status"] for row in shell.json("verify", "totals")] == ["EQUAL"]
+    assert [row["rows_compared"] for row in shell.json("verify", "--all", "--sample", "1")] == [5]
+    with psycopg.connect(dsn) as conn:
+        conn.execute("SET pgtrickle.refreshing = 'on'; DELETE FROM totals WHERE customer_id = 3")
+    code, out, _ = shell("verify", "totals")
+    assert (code, "DIFFERENT" in out) == (1, True)
+    code, out, _ = shell("verify", "totals", "--json")
+    assert (code, json.loads(out)[0]["rows"][0]["stored"]["customer_id"]) == (1, "3")
+    assert shell("verify", "--all", "--repair")[0] == 0
+    assert shell("verify", "totals")[0] == 0
+    assert [shell("verify")[0], shell("verify", "totals", "--all")[0], shell("verify", "nothing")[0]] == [2, 2, 2]
+
+
+@pytest.mark.usefixtures("totals")
+def test_how_often_to_verify_is_an_option(shell: Shell) -> None:
+    assert shell("alter", "totals", "--verify-every", "12h")[0] == 0
+    assert [row["verify_every"] for row in shell.json("status")] == ["12h"]
+    assert shell("alter", "totals", "--verify-every", "never")[0] == 0
+    assert [row["verify_every"] for row in shell.json("status")] == [None]
+
+
+@pytest.mark.usefixtures("totals")
 def test_what_there_is_can_be_read_by_programs(shell: Shell) -> None:
     assert [row["pgt_name"] for row in shell.json("status")] == ["totals"]
     assert [row["status"] for row in shell.json("history", "totals")] == ["COMPLETED"]
