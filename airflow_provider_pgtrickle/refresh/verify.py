@@ -543,7 +543,7 @@ def _held_against(
         sums = staged.select(list(computation.columns)).to_pylist()
         rows, differ = differing(tuple(row.values()) for row in sums)
         if differ:
-            found = _joined(found, _least(conn, comparison, run.ranges, differ))
+            found = _joined(found, _least(conn, comparison, run.ranges, differ), comparison)
     types = {column.name: column.type for column in run.st.storage}
     key = [(name, types[name]) for name in run.st.identity]
     ids = wrong_row_ids(conn, run.st.qualified, key, run.ranges, numbers, _MOST_ROWS)
@@ -563,11 +563,13 @@ def _least(conn: Connection, comparison: Comparison, ranges: Ranges, numbers: li
     return least or Found()
 
 
-def _joined(content: Found, state: Found) -> Found:
+def _joined(found: Found, more: Found, comparison: Comparison) -> Found:
     """A row that readers see wrong is wrong in its state, too, and counts once."""
-    if content == Found():
-        return state
-    return Found(max(content.differences, state.differences), content.undecided, content.rows or state.rows)
+    known = [(wrong.side, wrong.stored.items()) for wrong in found.rows]
+    rows = [w for w in more.rows if not any(w.side == side and items <= w.stored.items() for side, items in known)]
+    # How hidden values look is nobody's concern.
+    undecided = found.undecided if comparison.hidden else more.undecided
+    return Found(max(found.differences, more.differences), undecided, (*found.rows, *rows))
 
 
 def _comparisons(

@@ -106,6 +106,19 @@ def test_a_buffer_that_grew_beyond_the_setting_is_an_alert(catalog: Catalog, mon
     asyncio.run(scenario())
 
 
+def test_a_content_that_differs_is_an_alert_until_a_verification_finds_it_right(catalog: Catalog) -> None:
+    async def scenario() -> None:
+        catalog.declare("totals", data_timestamp="now")
+        catalog.connection.execute(
+            "INSERT INTO pgtrickle.pgt_verifications (pgt_id, definition, status, differences, ended_at)"
+            " SELECT pgt_id, 'd', 'DIFFERENT', 2, now() FROM pgtrickle.pgt_stream_tables"
+        )
+        event = await event_of(watcher().run())
+        assert event.payload == {"event": "content_differs", "stream_table": "public.totals"}
+
+    asyncio.run(scenario())
+
+
 def test_a_partial_failure_of_a_diamond_is_passed_on_with_its_details(catalog: Catalog) -> None:
     async def scenario() -> None:
         catalog.declare("totals", data_timestamp="yesterday")
