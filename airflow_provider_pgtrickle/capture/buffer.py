@@ -38,6 +38,8 @@ def create_buffer(conn: Connection, buffer: QualifiedName) -> None:
 def build_buffer(conn: Connection, plan: Layout) -> None:
     """The buffer with a place for the new and the old value of each captured column."""
     create_buffer(conn, plan.buffer)
+    if not is_logged(conn, plan.buffer):
+        conn.execute(sql.SQL("ALTER TABLE {} SET LOGGED").format(plan.buffer.sql))
     present = present_columns(conn, plan.buffer)
     changes: list[sql.Composable] = []
     for column in plan.columns:
@@ -50,6 +52,14 @@ def build_buffer(conn: Connection, plan: Layout) -> None:
             changes.append(sql.SQL("ADD COLUMN {} {}").format(sql.Identifier(name), definition(column)))
     if changes:
         conn.execute(sql.SQL("ALTER TABLE {} {}").format(plan.buffer.sql, sql.SQL(", ").join(changes)))
+
+
+def is_logged(conn: Connection, buffer: QualifiedName) -> bool:
+    """Whether a buffer is there that a crash of the server leaves as it is."""
+    row = conn.execute(
+        "SELECT relpersistence = 'p' FROM pg_catalog.pg_class WHERE oid = to_regclass(%s)", [buffer.quoted]
+    ).fetchone()
+    return row is not None and bool(row[0])
 
 
 def definition(column: CapturedColumn) -> sql.Composable:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from psycopg import Connection, sql
 
-from airflow_provider_pgtrickle.capture.buffer import create_buffer, definition, described, present_columns
+from airflow_provider_pgtrickle.capture.buffer import (
+    create_buffer,
+    definition,
+    described,
+    is_logged,
+    present_columns,
+)
 from airflow_provider_pgtrickle.capture.layout import CHANGES, captured_columns
 from airflow_provider_pgtrickle.catalog.faults import translating
 from airflow_provider_pgtrickle.catalog.records import StreamTable
@@ -27,7 +33,8 @@ def ensure_st_buffer(conn: Connection, st: StreamTable) -> QualifiedName:
         columns = captured_columns(conn, st.relid, [c.name for c in st.visible])
         wanted = {c.new: described(conn, c) for c in columns}
         present = present_columns(conn, buffer)
-        if present and {name: kind for name, kind in present.items() if name not in _OWN} == wanted:
+        fits = {name: kind for name, kind in present.items() if name not in _OWN} == wanted
+        if present and fits and is_logged(conn, buffer):
             return buffer
         # Rows of another shape mean nothing to consumers: they will find the schema changed and start afresh.
         drop_st_buffer(conn, st.id)

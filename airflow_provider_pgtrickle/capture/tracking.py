@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from psycopg import Connection, sql
 
-from airflow_provider_pgtrickle.capture.buffer import build_buffer
+from airflow_provider_pgtrickle.capture.buffer import build_buffer, is_logged
 from airflow_provider_pgtrickle.capture.layout import CHANGES, Layout, layout, lock_members
 from airflow_provider_pgtrickle.capture.trigger_function import create_function
 from airflow_provider_pgtrickle.capture.triggers import attach, detach, is_attached
@@ -111,9 +111,7 @@ def _is_whole(conn: Connection, relid: int) -> bool:
 
 def _stands(conn: Connection, plan: Layout) -> bool:
     row = conn.execute(
-        "SELECT fingerprint FROM pgtrickle.pgt_change_tracking"
-        " WHERE source_relid = %s AND pg_catalog.to_regclass(%s) IS NOT NULL",
-        [plan.relid, plan.buffer.quoted],
+        "SELECT fingerprint FROM pgtrickle.pgt_change_tracking WHERE source_relid = %s", [plan.relid]
     ).fetchone()
     as_planned = row is not None and row[0] == plan.fingerprint and is_attached(conn, plan)
-    return as_planned and _is_whole(conn, plan.relid)
+    return as_planned and is_logged(conn, plan.buffer) and _is_whole(conn, plan.relid)

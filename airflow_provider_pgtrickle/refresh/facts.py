@@ -26,8 +26,9 @@ _COARSE = "SET default_statistics_target = 10"
 _BUFFERS = """
 SELECT s.key, b.relfilenode::bigint, t.data_timestamp, c.epoch,
        CASE WHEN NOT s.captured THEN false
-            WHEN s.pgt_id IS NOT NULL THEN b.oid IS NULL
-            ELSE b.oid IS NULL OR c.digest IS DISTINCT FROM pgtrickle.pgt_capture_digest(s.relid) END
+            -- A crash of the server would empty a buffer that somebody made UNLOGGED.
+            WHEN b.oid IS NULL OR b.relpersistence <> 'p' THEN true
+            ELSE s.pgt_id IS NULL AND c.digest IS DISTINCT FROM pgtrickle.pgt_capture_digest(s.relid) END
   FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::oid[], %s::bool[]) AS s(key, buffer, pgt_id, relid, captured)
   LEFT JOIN pg_catalog.pg_class b
     ON b.relname = s.buffer AND b.relnamespace = pg_catalog.to_regnamespace(%s)

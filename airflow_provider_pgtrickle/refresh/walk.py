@@ -207,12 +207,13 @@ def reinit_reason(conn: Connection, st: StreamTable, changed: Collection[int] | 
 
 
 def _was_altered(conn: Connection, st: StreamTable) -> bool:
-    """Whether somebody dropped the table, or columns of it: no trigger can keep an owner from that."""
+    """Whether somebody dropped the table, or columns of it, or made it UNLOGGED: nothing keeps an owner from that."""
     there = conn.execute(
         "SELECT attname FROM pg_catalog.pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped",
         (st.relid,),
     ).fetchall()
-    return not {ROW_ID, *(column.name for column in st.storage)} <= {name for (name,) in there}
+    has_columns = {ROW_ID, *(column.name for column in st.storage)} <= {name for (name,) in there}
+    return not has_columns or bool(table.unlogged(conn, st.relid))
 
 
 def _moment(conn: Connection, tables: Sequence[StreamTable]) -> str:

@@ -93,7 +93,7 @@ AS $$
 $$;
 
 -- Stream tables that may have missed changes: the capture of a source was touched, or mended since, or its buffer is
--- not the one that they have read so far.
+-- not the one that they have read so far. So may those that a crash of the server empties.
 CREATE OR REPLACE VIEW pgtrickle.pgt_distrusted AS
 WITH source AS MATERIALIZED (
     SELECT c.source_relid, c.epoch, c.digest IS DISTINCT FROM pgtrickle.pgt_capture_digest(c.source_relid) AS is_torn
@@ -112,7 +112,9 @@ CROSS JOIN LATERAL (SELECT reader.frontier #> ARRAY['sources', k.source_key] AS 
 WHERE reader.is_populated AND r.cdc_mode <> 'NONE'
   AND (coalesce(s.is_torn, false)
        OR b.relfilenode::bigint IS DISTINCT FROM (f.seen ->> 'buffer')::bigint
-       OR r.source_pgt_id IS NULL AND s.epoch IS DISTINCT FROM (f.seen ->> 'epoch')::bigint);
+       OR r.source_pgt_id IS NULL AND s.epoch IS DISTINCT FROM (f.seen ->> 'epoch')::bigint
+       OR EXISTS (SELECT FROM pg_catalog.pg_class c
+                  WHERE c.oid = reader.pgt_relid AND c.relpersistence = 'u'));
 
 CREATE OR REPLACE FUNCTION pgtrickle.check_cdc_health(warning_rows bigint DEFAULT 1000000)
 RETURNS TABLE (

@@ -177,3 +177,18 @@ def test_a_missing_buffer_lets_writers_write(site: Site) -> None:
     (oid,) = site.rows("SELECT 't'::regclass::oid::text")[0]
     site.run(f"DROP TABLE pgtrickle_changes.changes_{oid}", "UPDATE t SET v = 0", "DELETE FROM t WHERE id = 1")
     is_mended(site, SCAN, CHANGE)
+
+
+@pytest.mark.parametrize("table", ["st", "pgtrickle_changes.changes_{oid}"])
+def test_what_a_crash_would_empty_is_made_to_last(site: Site, table: str) -> None:
+    site.run(T)
+    site.declare("st", SCAN, refresh_mode="DIFFERENTIAL")
+    (oid,) = site.rows("SELECT 't'::regclass::oid::text")[0]
+    table = table.format(oid=oid)
+    site.run(f"ALTER TABLE {table} SET UNLOGGED")
+    assert site.rows("SELECT count(*) FROM pgtrickle.pgt_distrusted") == [(1,)]
+    assert site.refresh("st").action in ("FULL", "REINITIALIZE")
+    assert site.rows(f"SELECT relpersistence::text FROM pg_class WHERE oid = '{table}'::regclass") == [("p",)]
+    site.run(CHANGE)
+    assert site.refresh("st").action == "DIFFERENTIAL"
+    assert site.differs("st", SCAN) == []
