@@ -66,7 +66,8 @@ class StreamTable:
         try:
             _ = self.qualified, self.reads, self._options
         except PgTrickleError as error:
-            error.stream_table = error.stream_table or self.name
+            # As text that a log can be given, whatever stands in place of a name.
+            error.stream_table = error.stream_table or str(self.name).encode(errors="backslashreplace").decode()
             error.args = (str(error),)
             raise
 

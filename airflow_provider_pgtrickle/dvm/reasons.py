@@ -22,7 +22,7 @@ class Reason(Enum):
     NOT_CAPTURED = ("never", "a source can't have triggers, so its changes are not seen")
     AMBIGUOUS_ORDER = ("never", "the answer depends on the order of rows that the query leaves open")
     TOO_MANY_GROUPINGS = ("never", "more than 64 grouping sets")
-    TOO_LARGE = ("not yet", "the query unfolds to more nodes than the engine takes")
+    TOO_LARGE = ("not yet", "the query is more, or unfolds to more, than the engine takes")
     TABLESAMPLE = ("never", "TABLESAMPLE picks other rows each time")
     LIMIT_WITHOUT_ORDER = ("never", "LIMIT without ORDER BY picks arbitrary rows")
     ROW_LOCKING = ("never", "FOR UPDATE and FOR SHARE lock rows, which a stream table has no use for")

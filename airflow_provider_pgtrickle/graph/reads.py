@@ -15,13 +15,18 @@ from airflow_provider_pgtrickle.dvm.budget import check_text, deep
 from airflow_provider_pgtrickle.errors import QueryError, SyntaxFault
 
 
-@lru_cache(maxsize=4096)
 def reads(query: str, default_schema: str = "public") -> frozenset[tuple[str, str]]:
     """Schema and name of each relation in the query; `SyntaxFault` carries line and column.
 
     >>> sorted(reads("WITH a AS (SELECT * FROM a) SELECT * FROM a JOIN s.b USING (id)"))
     [('public', 'a'), ('s', 'b')]
     """
+    check_text(query)
+    return _reads(query, default_schema)
+
+
+@lru_cache(maxsize=4096)
+def _reads(query: str, default_schema: str) -> frozenset[tuple[str, str]]:
     statement = _parsed(query)
     found = set()
     for table in statement.find_all(exp.Table):
@@ -34,7 +39,6 @@ def reads(query: str, default_schema: str = "public") -> frozenset[tuple[str, st
 
 
 def _parsed(query: str) -> exp.Query | exp.Values:
-    check_text(query)
     try:
         with deep():
             statements = [s for s in sqlglot.parse(query, read="postgres") if s is not None]

@@ -20,7 +20,7 @@ _TYPE = (
     r'::(?:"(?:[^"]|"")*+"|[a-z]++)(?:\."(?:[^"]|"")*+")?'
     r"(?: (?:precision|varying|with|without|time|zone))*+(?:\([\d,]++\))?(?:\[\])*+"
 )
-_STRING = r"E?'[^']*+(?:''[^']*+)*+'"
+_STRING = r"[EBX]?'[^']*+(?:''[^']*+)*+'"
 _PLAIN = rf"(?:\(?-?\d[\d.e+-]*+\)?|{_STRING}|NULL|true|false)(?:{_TYPE})*+"
 #: Names in quotes are matched to be passed over: a quote in a name begins no string.
 _APART = re.compile(rf'"[^"]*+"|(?P<constant>{_STRING}|ARRAY\[{_PLAIN}(?:, {_PLAIN})*+\])')
