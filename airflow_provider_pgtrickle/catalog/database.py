@@ -35,6 +35,7 @@ PINNED = MappingProxyType(
         "client_encoding": "UTF8",
         "xmloption": "content",
         "array_nulls": "on",
+        "quote_all_identifiers": "off",
         "idle_in_transaction_session_timeout": "0",
         "idle_session_timeout": "0",
         # A policy that hides rows from the refreshing role is an error, and not a smaller content.

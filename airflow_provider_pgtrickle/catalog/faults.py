@@ -94,6 +94,12 @@ def translating(stream_table: str | None = None, otherwise: type[PgTrickleError]
         yield
     except psycopg.Error as error:
         raise translated(error, stream_table=stream_table, otherwise=otherwise) from error
+    except UnicodeDecodeError as error:
+        raise EnvironmentFault(
+            "The database holds text that is not UTF-8, and its encoding (SQL_ASCII) doesn't say what it is",
+            remedy="Restore it into a database in UTF8.",
+            stream_table=stream_table,
+        ) from error
     except UnicodeEncodeError as error:
         raise UsageError(
             f"A text holds U+{ord(error.object[error.start]):04X}, which is no character",

@@ -15,7 +15,7 @@ from psycopg import Connection
 
 from airflow_provider_pgtrickle.catalog.capabilities import Capabilities
 from airflow_provider_pgtrickle.catalog.faults import translating
-from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.errors import EnvironmentFault, UsageError
 
 #: Key of the advisory lock that lets one installer at a time work; any constant of our own will do.
 _INSTALL_LOCK = 0x7067745F696E7374
@@ -57,6 +57,7 @@ def install(conn: Connection, steps: list[Migration] | None = None) -> list[str]
         # Asked first, so that a role without CREATE on the database can call it on an installed one.
         with conn.transaction():
             if not is_installed(conn):
+                _refuse_encoding(conn)
                 _lock(conn)
                 conn.execute(_BOOTSTRAP)
         for step in migrations() if steps is None else steps:
@@ -74,6 +75,15 @@ def install(conn: Connection, steps: list[Migration] | None = None) -> list[str]
         if steps is None and _replace_objects(conn):
             applied.append("views and functions")
     return applied
+
+
+def _refuse_encoding(conn: Connection) -> None:
+    """Names, values and messages are UTF-8 to Python and Spark; what an encoding lacks fails when first written."""
+    encoding = conn.info.parameter_status("server_encoding")
+    if encoding not in ("UTF8", "SQL_ASCII"):
+        raise EnvironmentFault(
+            f"The database has the encoding {encoding}", remedy="Stream tables need one in UTF8: dump and restore it."
+        )
 
 
 def _replace_objects(conn: Connection) -> bool:

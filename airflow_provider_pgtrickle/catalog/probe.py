@@ -28,7 +28,7 @@ from airflow_provider_pgtrickle.names import RESERVED_PREFIX
 __all__ = ["OutputColumn", "Probe", "are_one_query", "fingerprint", "planning_within", "probe"]
 
 #: A query that takes longer to be planned would take as long at each refresh.
-PLANNING_SECONDS = 5
+PLANNING_SECONDS = 10
 
 
 @contextmanager

@@ -26,6 +26,11 @@ def as_query_fault(error: psycopg.Error, query: str, offset: int) -> PgTrickleEr
         return translated(error, otherwise=QueryError)
     remedy = _REMEDIES.get(state) or error.diag.message_hint
     message = message[:1].upper() + message[1:]
+    if state == "54001" or message.startswith("Memory exhausted"):
+        return QueryError(
+            "The query is nested too deeply for PostgreSQL",
+            remedy="Give its inner part a stream table of its own, or write it with fewer parentheses.",
+        )
     if state == "42601" and "multiple commands" in message:
         return SyntaxFault("The text holds more than one statement", remedy="Give one SELECT, without semicolons.")
     if state == "42701" and "?column?" in message:

@@ -18,6 +18,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.errors import EnvironmentFault, PgTrickleError, QueryError, TableAltered, UsageError
 from airflow_provider_pgtrickle.graph.reads import reads
 from airflow_provider_pgtrickle.operators import readiness
@@ -157,9 +158,9 @@ LONG_CONSTANTS = {
 LONG_TERMS = {
     "OR": f"SELECT id, v FROM t WHERE {_listed(10_000, 'v = {}', ' OR ')}",
     "AND": f"SELECT id, v FROM t WHERE {_listed(10_000, 'v <> {}', ' AND ')}",
-    "CASE": f"SELECT id, CASE v {_listed(5_000, 'WHEN {0} THEN {0}', ' ')} END AS v FROM t",
+    "CASE": f"SELECT id, CASE v {_listed(10_000, 'WHEN {0} THEN {0}', ' ')} END AS v FROM t",
     "VALUES": f"SELECT t.id, x.b FROM t JOIN (VALUES {_listed(10_000, '({0}, {0})')}) AS x (a, b) ON x.a = t.v",
-    "joins": "SELECT t.id FROM t" + "".join(f" JOIN t AS t{i} ON t{i}.id = t.id" for i in range(200)),
+    "joins": "SELECT t.id FROM t" + "".join(f" JOIN t AS t{i} ON t{i}.id = t.id" for i in range(120)),
 }
 
 DEEP = {
@@ -198,7 +199,7 @@ def test_long_constants_cost_little_and_keep_their_values(site: Site, name: str)
 def test_more_terms_than_can_be_handled_run_full_with_the_reason(site: Site, name: str) -> None:
     query = LONG_TERMS[name]
     site.run(T)
-    with _within(30), pytest.raises(PgTrickleError, match=r"more than [\d ]+ (words and signs|joins|nodes)"):
+    with _within(30), pytest.raises(PgTrickleError, match=r"more than [\d ]+ (words and signs|joins|s to plan)"):
         site.declare("st", query, refresh_mode="DIFFERENTIAL")
 
 
@@ -219,12 +220,11 @@ def test_what_is_too_deep_or_too_long_for_everybody_is_refused_in_a_sentence(sit
     endless = f"SELECT id, {_nested(20_000, '({} + 1)')} AS v FROM t"
     with pytest.raises(QueryError, match="nested too deeply"):
         reads(endless)
-    with _within(30), pytest.raises(QueryError, match=r"Stack depth|nested too deeply"):
+    with _within(30), pytest.raises(QueryError, match="nested too deeply"):
         site.client.validate_query(endless)
-    for text in ("SELECT '" + "x" * 1_000_001 + "' AS x FROM t",):
-        for told in (site.client.validate_query, reads):
-            with pytest.raises(QueryError, match="1000026 characters, more than 1000000"):
-                told(text)
+    for told in (site.client.validate_query, reads):
+        with pytest.raises(QueryError, match="1000022 characters, more than 1000000"):
+            told("SELECT '" + "x" * 1_000_001 + "' AS x FROM t")
 
 
 def test_many_branches_and_columns_follow(site: Site) -> None:
@@ -298,7 +298,6 @@ ODD = [
     "backslash_quote = off",
     "default_transaction_isolation = serializable",
     "default_transaction_deferrable = on",
-    "idle_session_timeout = '1ms'",
     "idle_in_transaction_session_timeout = '1ms'",
     "quote_all_identifiers = on",
     "bytea_output = escape",
@@ -374,22 +373,32 @@ def test_a_function_that_needs_a_search_path_is_named(site: Site, setting: Any) 
 # -- encodings -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
 @pytest.mark.parametrize("server", ["postgres18", "postgres15"])
-def test_databases_in_other_encodings(request: pytest.FixtureRequest, server: str, encoding: str) -> None:
+def test_a_database_without_an_encoding_works_and_others_are_refused(
+    request: pytest.FixtureRequest, server: str
+) -> None:
     running = request.getfixturevalue(server)
-    name = f"in_{encoding.lower()}"
     make = "CREATE DATABASE {} ENCODING {} LOCALE_PROVIDER libc LOCALE 'C' TEMPLATE template0"
     with psycopg.connect(running.dsn(), autocommit=True) as conn:
-        conn.execute(sql.SQL(make).format(sql.Identifier(name), sql.Literal(encoding)))
+        names = {encoding: f"in_{encoding.lower()}" for encoding in ("SQL_ASCII", "LATIN1")}
         try:
-            for site in site_at(running.dsn(name)):
+            for encoding, name in names.items():
+                conn.execute(sql.SQL(make).format(sql.Identifier(name), sql.Literal(encoding)))
+            for site in site_at(running.dsn(names["SQL_ASCII"])):
                 site.run("SET client_encoding = 'UTF8'", "CREATE TABLE t (id int PRIMARY KEY, x text)")
                 site.run("INSERT INTO t VALUES (1, 'größer')")
-                site.follows(
-                    "SELECT id, x || 'ä' AS x FROM t", "UPDATE t SET x = 'ß' || x", "INSERT INTO t VALUES (2, 'é')"
-                )
-                with pytest.raises(PgTrickleError):
-                    site.client.validate_query("SELECT id, '\ud800' AS x FROM t")
+                changes = "UPDATE t SET x = 'ß' || x", "INSERT INTO t VALUES (2, 'é')"
+                site.follows("SELECT id, x || 'ä' AS x FROM t", *changes)
+            with (
+                PgTrickle(running.dsn(names["LATIN1"])) as client,
+                pytest.raises(EnvironmentFault, match="encoding LATIN1"),
+            ):
+                client.install()
         finally:
-            conn.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+            for name in names.values():
+                conn.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def test_a_kept_session_is_not_ended_for_being_idle(site: Site) -> None:
+    with site.client.database.session() as conn:
+        assert conn.execute("SHOW idle_session_timeout").fetchone() == ("0",)
