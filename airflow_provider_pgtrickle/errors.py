@@ -36,6 +36,19 @@ def redact(text: str) -> str:
     return _PASSWORD.sub(lambda m: f"{m.group(1) or m.group(3)}***", text)
 
 
+def unencodable(text: str) -> str | None:
+    """The first half of a pair of surrogates that stands alone: a str may hold it, UTF-8 and no database can.
+
+    >>> unencodable("totals"), unencodable("total\\ud800")
+    (None, 'U+D800')
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return f"U+{ord(text[error.start]):04X}"
+    return None
+
+
 class PgTrickleError(Exception):
     """The root. `stream_table`, `place` and `remedy` are None where they don't apply."""
 

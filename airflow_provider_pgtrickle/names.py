@@ -7,7 +7,7 @@ import string
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.errors import UsageError, unencodable
 
 if TYPE_CHECKING:
     from psycopg import sql
@@ -72,19 +72,6 @@ class QualifiedName:
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"
-
-
-def unencodable(text: str) -> str | None:
-    """The first half of a pair of surrogates that stands alone: a str may hold it, UTF-8 and no database can.
-
-    >>> unencodable("totals"), unencodable("total\\ud800")
-    (None, 'U+D800')
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        return f"U+{ord(text[error.start]):04X}"
-    return None
 
 
 def _part(raw: str) -> str:

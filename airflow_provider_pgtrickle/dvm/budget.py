@@ -11,8 +11,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
-from airflow_provider_pgtrickle.errors import QueryError, SyntaxFault, UsageError
-from airflow_provider_pgtrickle.names import unencodable
+from airflow_provider_pgtrickle.errors import QueryError, SyntaxFault, UsageError, unencodable
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.node import Node
