@@ -20,7 +20,7 @@ from psycopg import sql
 from airflow_provider_pgtrickle import dvm
 from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding, Window
 from airflow_provider_pgtrickle.dvm.reasons import Refusal
-from airflow_provider_pgtrickle.dvm.types import base_type
+from airflow_provider_pgtrickle.dvm.types import as_text, base_type
 from tests.oracle.arena import Case
 from tests.oracle.declare import Declared, declare
 
@@ -125,7 +125,10 @@ class Maintained:
         conn, table = self.case.conn, self._table
         columns = sql.SQL(", ").join(sql.Identifier(name) for name, _ in self.storage)
         as_stored = sql.SQL(", ").join(
-            sql.SQL("{0}::text::{1} AS {0}").format(sql.Identifier(name), sql.SQL(kind)) for name, kind in self.storage
+            sql.SQL("{}::{} AS {}").format(
+                sql.SQL(as_text(sql.Identifier(name).as_string(conn), kind)), sql.SQL(kind), sql.Identifier(name)
+            )
+            for name, kind in self.storage
         )
         try:
             conn.execute("DROP TABLE IF EXISTS pg_temp.stage, pg_temp.bag")

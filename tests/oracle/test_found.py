@@ -304,3 +304,38 @@ def test_the_null_of_a_rollup_takes_no_order_from_a_subquery(new_case: NewCase) 
         first = "SELECT i.b FROM t i WHERE i.a >= o.a ORDER BY i.a, i.b LIMIT 1"
         rows = f"SELECT o.a, n.b FROM t o CROSS JOIN LATERAL ({first}) n"
         maintain(case, f"SELECT b, count(*) AS c, grouping(b) AS g FROM ({rows}) r GROUP BY ROLLUP (b)", *CYCLES)
+
+
+def test_a_constant_that_is_grouped_by_is_no_bound_of_a_frame(new_case: NewCase) -> None:
+    with new_case(*SHOP) as case:
+        maintain(
+            case,
+            "SELECT 1 AS one, g, sum(count(*)) OVER (ORDER BY g RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS near"
+            " FROM a GROUP BY ROLLUP (1, 2)",
+            *SHOP_CYCLES,
+        )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT q.x, q.n FROM (SELECT id, x, count(*) AS n FROM a GROUP BY id ORDER BY x, id LIMIT 2) q",
+        "SELECT b.id, (SELECT a.x FROM a WHERE a.g = b.g GROUP BY a.id ORDER BY a.x, a.id LIMIT 1) AS x FROM b",
+        "SELECT b.id, q.n FROM b, LATERAL (SELECT upper(a.x) AS n FROM a GROUP BY a.id HAVING a.g = b.g) q",
+        "SELECT q.id, q.g FROM (SELECT id, g, (SELECT count(*) FROM k WHERE k.g = a.g) AS n FROM a"
+        " GROUP BY ROLLUP (x), id ORDER BY n, id, x LIMIT 3) q",
+    ],
+)
+def test_what_follows_from_a_primary_key_where_postgresql_evaluates_the_block(new_case: NewCase, query: str) -> None:
+    """A table's old rows are a derived table, which has no primary key to follow from."""
+    with new_case(*SHOP) as case:
+        maintain(case, query, *SHOP_CYCLES)
+
+
+@pytest.mark.parametrize("groups", ["ROLLUP (t)", "CUBE (g, t)", "GROUPING SETS ((t), (g), ())", "ROLLUP (t), g"])
+def test_a_limit_over_grouping_sets(new_case: NewCase, groups: str) -> None:
+    """What tells their rows apart is every key, and which of them a row is grouped by."""
+    with new_case(*SHOP) as case:
+        first = f"SELECT count(*) AS n, sum(v) AS s, max(t) AS m FROM k GROUP BY {groups} ORDER BY n, s, m LIMIT 2"
+        st = maintain(case, f"SELECT q.n, q.s, q.m FROM ({first}) q", *SHOP_CYCLES)
+        assert re.search(r"ORDER BY .*, GROUPING\(.*LIMIT 2", st.view.storage_query())

@@ -36,6 +36,7 @@ def test_an_answer_depends_on_the_data_alone(oracle_connection: psycopg.Connecti
     world, query, _ = example
     note(query)
     with case(oracle_connection, world.ddl) as opened:
+        opened.change(*world.rows)
         before = _answer(opened, query)
         for table in world.tables:
             _turn_around(opened, table.name)

@@ -245,6 +245,8 @@ def _over_groups(expression: exp.Expr, keys: dict[exp.Expr, str], calls: dict[ex
             return column(calls[node])
         if isinstance(node, exp.Window):
             return None
+        if isinstance(node, exp.WindowSpec):
+            return node.copy()  # its numbers are about no row, whatever constants are grouped by
         return column(keys[node]) if node in keys else None
 
     return rewrite(expression, change)

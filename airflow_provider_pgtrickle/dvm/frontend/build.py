@@ -12,6 +12,7 @@ from airflow_provider_pgtrickle.dvm.frontend.bind import bind_nested
 from airflow_provider_pgtrickle.dvm.frontend.drop_limit import is_bounded
 from airflow_provider_pgtrickle.dvm.frontend.recursion import recursion
 from airflow_provider_pgtrickle.dvm.frontend.scope import CommonTable, Scope
+from airflow_provider_pgtrickle.dvm.frontend.spell_keys import spell_keys
 from airflow_provider_pgtrickle.dvm.names import Namer
 from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.operators.distinct import Distinct
@@ -86,6 +87,7 @@ class Builder:
             from_=exp.From(this=exp.Table(this=exp.to_identifier(name, quoted=True))),
         )
         bound = bind_nested(whole, Scope())
+        spell_keys(bound, self.own_aggregates)
         self.note_reads(bound)
         reads = frozenset(t.meta[SOURCE_META] for t in bound.find_all(exp.Table) if SOURCE_META in t.meta)
         native = Native(bound, tuple(self.name(o) for o in outputs), reads)

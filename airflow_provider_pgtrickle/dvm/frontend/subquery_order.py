@@ -1,4 +1,4 @@
-"""Orders that a subquery leaves open, made total, so that evaluating it twice gives the same value."""
+"""What a query left to PostgreSQL leaves open, settled, so that evaluating it twice gives the same value."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from airflow_provider_pgtrickle.dvm.frontend.open_frames import (
     may_be_finer,
 )
 from airflow_provider_pgtrickle.dvm.frontend.ordered_calls import ordered_calls
+from airflow_provider_pgtrickle.dvm.frontend.spell_keys import spell_keys
 from airflow_provider_pgtrickle.dvm.frontend.tie_breakers import row_breakers, tie_breakers, unordered
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 def make_total(builder: Builder, query: exp.Expr) -> None:
     """Order limited rows, elements of ARRAY(SELECT …) and what aggregates take in; refuse where that can't be done."""
+    spell_keys(query, builder.own_aggregates)
     for found in list(query.find_all(exp.Select, exp.SetOperation, exp.Subquery)):
         if isinstance(found, exp.Select):
             _order_aggregates(found)

@@ -10,6 +10,7 @@ from sqlglot import exp
 from airflow_provider_pgtrickle.dvm.emit import SOURCE_META
 from airflow_provider_pgtrickle.dvm.expressions import is_row_column, returns_set, unparen
 from airflow_provider_pgtrickle.dvm.frontend.aggregates import aggregate_calls
+from airflow_provider_pgtrickle.dvm.frontend.grouping_sets import has_sets, sets_of
 from airflow_provider_pgtrickle.dvm.frontend.parse import output_names
 from airflow_provider_pgtrickle.dvm.types import is_its_image
 
@@ -48,7 +49,11 @@ def row_breakers(builder: Builder, select: exp.Select) -> list[exp.Expr] | None:
     """
     group = select.args.get("group")
     if group is not None:
-        return [exp.Ordered(this=k.copy()) for k in group.expressions if not isinstance(k, exp.Literal)]
+        keys = [k for k in dict.fromkeys(k for s in sets_of(group) for k in s) if not isinstance(k, exp.Literal)]
+        if has_sets(group) and keys:
+            # The NULL of a key that isn't grouped by is not the NULL of one that is.
+            keys.append(exp.Anonymous(this="GROUPING", expressions=[k.copy() for k in keys]))
+        return [exp.Ordered(this=k.copy()) for k in keys]
     found: list[exp.Expr] = []
     clauses = [select.args.get("from_"), *(select.args.get("joins") or [])]
     for item in (leaf for clause in clauses if clause for leaf in _leaves(clause.this)):
