@@ -339,3 +339,13 @@ def test_a_limit_over_grouping_sets(new_case: NewCase, groups: str) -> None:
         first = f"SELECT count(*) AS n, sum(v) AS s, max(t) AS m FROM k GROUP BY {groups} ORDER BY n, s, m LIMIT 2"
         st = maintain(case, f"SELECT q.n, q.s, q.m FROM ({first}) q", *SHOP_CYCLES)
         assert re.search(r"ORDER BY .*, GROUPING\(.*LIMIT 2", st.view.storage_query())
+
+
+def test_a_window_gives_its_aggregate_an_order_whatever_a_subquery_says(new_case: NewCase) -> None:
+    with new_case(*SHOP) as case:
+        rows = "SELECT DISTINCT ON (g) g, v, t FROM k ORDER BY g, v, t"
+        maintain(
+            case,
+            f"SELECT g, string_agg(t, ',') OVER w AS ts FROM ({rows}) q WINDOW w AS (ORDER BY g, t ROWS 1 PRECEDING)",
+            *SHOP_CYCLES,
+        )

@@ -61,7 +61,7 @@ _OPAQUE = ("character", "bit", "bit varying", "character varying")
 _FUNCTIONS = """
 SELECT p.proname, p.prokind, array(SELECT format_type(t, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY AS a(t, n)
        ORDER BY n), format_type(p.prorettype, NULL)
-FROM pg_proc p
+FROM pg_proc p JOIN pg_type r ON r.oid = p.prorettype AND (r.typtype <> 'p' OR r.typname LIKE 'any%%')
 WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.provariadic = 0 AND NOT p.proretset AND p.pronargs > 0
   AND p.provolatile = 'i' AND p.prokind IN ('f', 'a')
   AND (p.prokind = 'f' OR (SELECT aggkind FROM pg_aggregate WHERE aggfnoid = p.oid) = 'n')

@@ -126,6 +126,6 @@ OPERATORS: tuple[Operator, ...] = (
 
 
 @st.composite
-def queries(draw: st.DrawFn, world: World) -> str:
-    depth = draw(st.sampled_from((3, 2, 1, 2, 3)))
+def queries(draw: st.DrawFn, world: World, depths: tuple[int, ...] = (3, 2, 1, 2, 3)) -> str:
+    depth = draw(st.sampled_from(depths))
     return draw(relations(Scope(world, depth, OPERATORS, draw(st.booleans())))).text

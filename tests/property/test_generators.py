@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import psycopg
+import pytest
 from hypothesis import assume, given, note
 from psycopg import sql
 
@@ -30,6 +31,7 @@ def _turn_around(opened: Case, table: str) -> None:
     opened.conn.execute("DROP TABLE around")
 
 
+@pytest.mark.timeout(900)
 @FEWER
 @given(example=examples())
 def test_an_answer_depends_on_the_data_alone(oracle_connection: psycopg.Connection, example: Example) -> None:

@@ -129,9 +129,26 @@ def test_full_then_differential_is_differential_then_full(
     _judged(oracle_connection, example, full_and_differential_commute)
 
 
+_JUDGES = (
+    content_equals_the_query,
+    content_equals_the_query,
+    any_split_gives_the_same,
+    full_and_differential_commute,
+)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(0)
 @SOAK
-@given(example=examples())
-def test_ten_thousand_cases(oracle_connection: psycopg.Connection, example: Example) -> None:
-    _judged(oracle_connection, example, content_equals_the_query)
+@given(example=examples(), by_product=st.booleans(), judge=st.sampled_from(_JUDGES))
+def test_ten_thousand_cases(
+    installed: psycopg.Connection,
+    example: Example,
+    by_product: bool,
+    judge: Callable[[Case, str, list[list[str]]], None],
+) -> None:
+    """All properties, and both ways to capture.
+
+    PGTRICKLE_SOAK says how many cases; other ones come with another --hypothesis-seed, in as many processes at once.
+    """
+    _judged(installed, example, judge, by_product=by_product)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.expressions import render
-from airflow_provider_pgtrickle.dvm.frontend.aggregates import is_order_sensitive
+from airflow_provider_pgtrickle.dvm.frontend.aggregates import is_order_sensitive, is_windowed
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.dvm.schema import Schema
 
@@ -24,7 +24,7 @@ def drop_order(query: exp.Query, schema: Schema) -> exp.Query:
         if not node.args.get("order") or isinstance(node.parent, exp.Array):
             continue  # ARRAY(SELECT … ORDER BY …): here the order is the value
         for call in (c for reader in _readers(node) for c in _calls(reader)):
-            if is_order_sensitive(call):
+            if is_order_sensitive(call) and not _is_ordered_by_its_window(call):
                 raise Refused(
                     Reason.AMBIGUOUS_ORDER,
                     f"{render(call)} takes its order from a subquery",
@@ -46,6 +46,11 @@ def _readers(query: exp.Expr) -> Iterator[exp.Expr]:
         elif isinstance(node, (exp.Subquery, exp.Exists)) and not isinstance(node.parent, _FROM):
             return
         node = node.parent
+
+
+def _is_ordered_by_its_window(call: exp.Expr) -> bool:
+    window = call.find_ancestor(exp.Window) if is_windowed(call) else None
+    return window is not None and bool(window.args.get("order"))
 
 
 def _calls(select: exp.Expr) -> Iterator[exp.Expr]:

@@ -1,0 +1,120 @@
+"""Random queries in their lowered form: Spark joins and aggregates all it can, PostgreSQL has the last word."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, Phase, assume, event, given, note, settings
+from hypothesis import strategies as st
+
+from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.errors import QueryError
+from tests.property.changes import histories
+from tests.property.queries import queries
+from tests.property.tables import World
+from tests.property.worlds import worlds
+
+GROUPS = """
+CREATE TABLE g (a int, b int, c numeric);
+INSERT INTO g VALUES (1, 1, 1), (1, 1, 2.5), (1, 2, 7), (2, 1, 1.0), (2, 2, 3), (NULL, 1, 4), (3, NULL, 9.0);
+"""
+
+
+@pytest.fixture
+def lowering(dsn: str, spark: object) -> Iterator[PgTrickle]:
+    """A client that leaves to PostgreSQL only what it must."""
+    with PgTrickle(dsn, spark, pushdown_max_rows=0, pushdown_max_changes=0, differential_max_change_ratio=0.0) as pt:  # type: ignore[arg-type]
+        pt.install()
+        yield pt
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a, b, rank() OVER (PARTITION BY a ORDER BY count(*)) AS r, avg(b) AS m FROM g GROUP BY a, b",
+        "SELECT x.a, y.c, avg(y.c) OVER (PARTITION BY x.a) AS m FROM g x JOIN g y ON y.b = x.b",
+        "SELECT DISTINCT x.c, ROW(x.a, y.c) AS r FROM g x LEFT JOIN g y ON y.b = x.b AND y.a = x.a",
+    ],
+)
+def test_rows_told_apart_by_numbers_of_any_scale(lowering: PgTrickle, dsn: str, query: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(GROUPS)
+        lowering.create_stream_table("st", query, refresh_mode="DIFFERENTIAL")
+        expect_equal(conn, query)
+        for change in ("UPDATE g SET c = c + 1.50 WHERE a = 1", "DELETE FROM g WHERE b = 2", "UPDATE g SET b = 1"):
+            conn.execute(change)  # type: ignore[arg-type]
+            assert lowering.refresh_stream_table("st").action == "DIFFERENTIAL"
+            expect_equal(conn, query)
+
+
+@pytest.mark.timeout(900)
+@settings(
+    max_examples=int(os.environ.get("PGTRICKLE_LOWERED", "20")),
+    derandomize=True,
+    deadline=None,
+    phases=(Phase.generate,),
+    suppress_health_check=list(HealthCheck),
+    print_blob=True,
+)
+@given(data=st.data())
+def test_the_lowered_form_equals_the_query(lowering: PgTrickle, dsn: str, data: st.DataObject) -> None:
+    world = data.draw(worlds())
+    query = data.draw(queries(world, depths=(1, 2)))
+    note("\n".join(f"{statement};" for statement in (*world.ddl, *world.rows)) + f"\n-- {query}")
+    with psycopg.connect(dsn, autocommit=True) as conn, _there(conn, world):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                lowering.create_stream_table("st", query, refresh_mode="AUTO")
+        except QueryError:
+            assume(False)
+        try:
+            expect_equal(conn, query)
+            for transaction in data.draw(histories(world, query))[:2]:
+                _change(conn, transaction)
+                result = lowering.refresh_stream_table("st")
+                event(result.action)
+                assert result.action in ("DIFFERENTIAL", "TOPK", "NO_DATA"), result
+                expect_equal(conn, query)
+        finally:
+            lowering.drop_stream_table("st")
+
+
+@contextmanager
+def _there(conn: psycopg.Connection, world: World) -> Iterator[None]:
+    """The world's tables, for the block."""
+    for statement in world.ddl:
+        conn.execute(statement)  # type: ignore[arg-type]
+    _change(conn, list(world.rows))
+    try:
+        yield
+    finally:
+        for table in world.tables:
+            conn.execute(f"DROP TABLE {table.name} CASCADE")  # type: ignore[arg-type]
+        conn.execute('DROP TYPE IF EXISTS "Mood", pair; DROP DOMAIN IF EXISTS positive, label')
+        conn.execute("DROP FUNCTION IF EXISTS of_a_user")
+
+
+def _change(conn: psycopg.Connection, statements: list[str]) -> None:
+    for statement in statements:
+        try:
+            conn.execute(statement)  # type: ignore[arg-type]
+        except psycopg.Error as refused:
+            event(type(refused).__name__)
+
+
+def expect_equal(conn: psycopg.Connection, query: str) -> None:
+    names = conn.execute(
+        "SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute"
+        " WHERE attrelid = 'st'::regclass AND attnum > 0 AND NOT attisdropped AND NOT starts_with(attname, '__pgt_')"
+    ).fetchone()
+    assert names is not None
+    stored, wanted = f"SELECT x::text FROM (SELECT {names[0]} FROM st) x", f"SELECT x::text FROM ({query}) x"
+    for words, left, right in (("too many", stored, wanted), ("missing", wanted, stored)):
+        wrong = conn.execute(f"({left}) EXCEPT ALL ({right}) LIMIT 5").fetchall()  # type: ignore[arg-type]
+        assert not wrong, f"{words}: {wrong} of {query}"
