@@ -120,10 +120,20 @@ def test_the_content_follows_the_query(world: World, query: Query) -> None:
         for _ in range(CYCLES):
             for statement in world.changes.cycle(query.tables):
                 world.conn.execute(statement)  # type: ignore[arg-type]
+            _expect_verified(world, query)
             result = world.client.refresh_stream_table("st")
             actions.append(result.action)
             assert query.mode == "DIFFERENTIAL" or query.words in (result.fallback_reason or query.words)
             world.expect_equal(query)
+        _expect_verified(world, query)
         assert set(actions) <= query.actions
     finally:
         world.client.drop_stream_table("st")
+
+
+def _expect_verified(world: World, query: Query) -> None:
+    """No false alarm, with changes pending and without; what has no delta is skipped."""
+    found = world.client.verify("st", refresh=False)
+    assert found.differences == 0, (found.tables, query.text)
+    if query.mode == "DIFFERENTIAL":
+        assert found.skipped == {}
