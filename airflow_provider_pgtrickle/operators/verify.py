@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 #: An XCom is a summary; the catalog has the rest.
 _MOST_NAMES = 50
 
-# One that was skipped was tried; one that was stopped goes on.
+# One that was skipped was tried; one that was stopped goes on at once.
 _LAST = """
 SELECT t.pgt_schema || '.' || t.pgt_name, t.verify_every,
-       (SELECT CASE WHEN v.status <> 'UNFINISHED' THEN v.ended_at END FROM pgtrickle.pgt_verifications v
+       (SELECT v.ended_at FROM pgtrickle.pgt_verifications v
          WHERE v.pgt_id = t.pgt_id ORDER BY v.verification_id DESC LIMIT 1)
   FROM pgtrickle.pgt_stream_tables t
  WHERE t.verify_every IS NOT NULL AND t.is_populated AND NOT t.is_hidden

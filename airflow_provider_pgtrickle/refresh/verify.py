@@ -9,6 +9,7 @@ capture) is refreshed first, and compared where nothing has come in since.
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import random
 import time
@@ -28,7 +29,7 @@ from airflow_provider_pgtrickle.catalog.records import StreamTable
 from airflow_provider_pgtrickle.declare import dependencies, table
 from airflow_provider_pgtrickle.dvm import Binding, Open, Reason, SourceBinding
 from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
-from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.errors import SURROUNDINGS, PgTrickleError, UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh import alerts, apply, facts, snapshot
 from airflow_provider_pgtrickle.refresh.alerts import Event
@@ -44,12 +45,14 @@ from airflow_provider_pgtrickle.refresh.executor import Executor, read_arrow
 from airflow_provider_pgtrickle.refresh.facts import Reader, SourceState
 from airflow_provider_pgtrickle.refresh.frontier import Frontier
 from airflow_provider_pgtrickle.refresh.query import ViewQuery, analysed
-from airflow_provider_pgtrickle.refresh.sameness import Column, describe
+from airflow_provider_pgtrickle.refresh.sameness import describe
 from airflow_provider_pgtrickle.refresh.slices import ctid_slices
 from airflow_provider_pgtrickle.refresh.snapshot import Connection, Snapshot
 from airflow_provider_pgtrickle.refresh.unit import refresh_unit
 from airflow_provider_pgtrickle.refresh.walk import reinit_reason
 from airflow_provider_pgtrickle.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 #: Second half of the key is the table's id: one verification of a table at a time.
 _LOCK_SPACE = int.from_bytes(b"pgtv")
@@ -182,10 +185,26 @@ class Request:
 
 
 def verify(request: Request, names: Sequence[QualifiedName]) -> Verification:
-    """Each table with its parts, one after the other."""
+    """Each table with its parts, one after the other.
+
+    One that can't be read stops no other; the first error is raised when all are done.
+    """
     if request.sample is not None and not 0 < request.sample <= 1:
         raise UsageError(f"A sample can't be {request.sample!r} of the rows", remedy="Use a share above 0, up to 1.")
-    return Verification(tuple(verified for name in names for verified in _with_parts(request, name)))
+    found: list[Verified] = []
+    faults: list[PgTrickleError] = []
+    for name in names:
+        try:
+            found += _with_parts(request, name)
+        except SURROUNDINGS:
+            raise
+        except PgTrickleError as error:
+            faults.append(error)
+            if len(names) > 1:
+                _log.error("%s", error)
+    if faults:
+        raise faults[0]
+    return Verification(tuple(found))
 
 
 def prune(conn: Connection, days: int) -> int:
@@ -208,8 +227,9 @@ def _with_parts(request: Request, name: QualifiedName) -> list[Verified]:
     wrong = [st for st, v in zip(members, verified, strict=True) if v.differences]
     if not (request.repair and wrong and _repair(request, owner, wrong)):
         return verified
-    again = replace(request, repair=False, sample=None)
-    return [replace(_verified(again, st, owner), repaired=st in wrong) for st in members]
+    mended = {str(st.qualified) for st in wrong}
+    again = _with_parts(replace(request, repair=False, sample=None), name)
+    return [replace(verified, repaired=verified.name in mended) for verified in again]
 
 
 class _Skip(Exception):
@@ -232,6 +252,7 @@ def _in_session(conn: Connection, request: Request, st: StreamTable, owner: Stre
     try:
         _take_turn(conn, st)
         _require_one_answer(conn, st)
+        st = _as_it_holds(conn, request, st, owner)
         run = _Run.begin(conn, request, st)
         while numbers := run.next():
             run.note(conn, *_compared(conn, request, run, owner, numbers), numbers)
@@ -242,7 +263,9 @@ def _in_session(conn: Connection, request: Request, st: StreamTable, owner: Stre
             conn.execute(_SKIP, (st.id, _definition(st), reason))
         else:
             conn.execute(
-                "UPDATE pgtrickle.pgt_verifications SET reason = %s WHERE verification_id = %s", (reason, run.id)
+                "UPDATE pgtrickle.pgt_verifications SET reason = %s, ended_at = pg_catalog.clock_timestamp()"
+                " WHERE verification_id = %s",
+                (reason, run.id),
             )
         return Verified(str(st.qualified), "SKIPPED", reason)
 
@@ -262,6 +285,18 @@ def _require_one_answer(conn: Connection, st: StreamTable) -> None:
         raise _Skip("its content depends on the clock, the session or chance, so no two answers agree")
     if not table.exists(conn, st.qualified):
         raise _Skip("its table was dropped")
+
+
+def _as_it_holds(conn: Connection, request: Request, st: StreamTable, owner: StreamTable) -> StreamTable:
+    """The definition, read anew where what is behind it was altered: its refresh may give the table other columns."""
+    obstacle = _obstacle_before(conn, st)
+    if obstacle is None:
+        return st
+    _refresh_first(request, owner, obstacle)
+    found = records.by_ids(conn, [st.id]).get(st.id)
+    if found is None:
+        raise _Skip("another part took its place")
+    return found
 
 
 def _definition(st: StreamTable) -> str:
@@ -648,9 +683,5 @@ def _repair(request: Request, owner: StreamTable, wrong: Sequence[StreamTable]) 
 def _delete_twins(conn: Connection, st: StreamTable) -> None:
     """A key that stands twice no difference can take away once."""
     key = describe(conn, st.qualified.sql, st.identity)
-    identity = sql.SQL(", ").join([sql.Identifier("s", ROW_ID), *(_same(column) for column in key)])
+    identity = sql.SQL(", ").join([sql.Identifier("s", ROW_ID), *(column.partition("s") for column in key)])
     conn.execute(sql.SQL(_TWINS).format(t=st.qualified.sql, identity=identity))
-
-
-def _same(column: Column) -> sql.Composable:
-    return column.partition("s")
