@@ -46,11 +46,12 @@ OPTIONS = {
 
 
 @contextmanager
-def running(version: int) -> Iterator[PostgresServer]:
-    """A fresh server with the ordinary role; gone at the end."""
+def running(version: int, **options: str) -> Iterator[PostgresServer]:
+    """A fresh server with the ordinary role, its options others where that is said; gone at the end."""
     remove_orphans()
     folder = _roomy() / f"{_PREFIX}-{os.getpid()}-{version}-{secrets.token_hex(3)}"
     server = _server(version, folder)
+    server.options.update(options)
     try:
         server.start()
         with psycopg.connect(server.dsn(), autocommit=True) as conn:

@@ -87,6 +87,8 @@ class Transaction:
 
     marker: str
     xid: int = 0
+    promised: bool = False
+    """Whether its client was told that it is committed."""
     writes: list[tuple[str, int, int, Row | None]] = field(default_factory=list)
     """Table, key, version, and the row as it is then; None: it is gone."""
 

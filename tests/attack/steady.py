@@ -73,13 +73,10 @@ class Figures:
 def steady(minutes: float, every: float) -> list[Figures]:
     """Refresh so long; figures every so many seconds."""
     taken: list[Figures] = []
-    with servers.running(18) as server, servers.fresh_database(server) as name:
+    # Level is what is vacuumed, as in life.
+    vacuumed = {"autovacuum": "on", "autovacuum_naptime": "15s"}
+    with servers.running(18, **vacuumed) as server, servers.fresh_database(server) as name:
         dsn = servers.ordinary_dsn(server, name)
-        with psycopg.connect(server.dsn(name), autocommit=True) as admin:
-            # Level is what is vacuumed, as in life.
-            admin.execute("ALTER SYSTEM SET autovacuum = on")
-            admin.execute("ALTER SYSTEM SET autovacuum_naptime = '15s'")
-            admin.execute("SELECT pg_reload_conf()")
         with psycopg.connect(dsn, autocommit=True) as conn, _client(dsn) as pt:
             conn.execute(_PRELUDE)
             pt.install()

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-import subprocess
-import sys
-import threading
-import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
 
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.embedded import PostgresServer
 from tests import servers
-from tests.attack.attack import differing
-from tests.attack.ledger import KEYS, PRELUDE, STREAM_TABLES, Checked, Transaction, check, watch
+from tests.attack.ledger import KEYS, Transaction, check
 from tests.attack.refreshing import refreshing, unhurt
+from tests.attack.siege import checked, declared, killed
 from tests.attack.writers import Crowd
 
 REFRESHES = 30
@@ -30,7 +22,7 @@ WRITERS = int(os.environ.get("PGTRICKLE_LEDGER_WRITERS", "32"))
 
 @pytest.mark.timeout(300)
 def test_each_content_is_its_query_over_the_transactions_it_saw(any_dsn: str) -> None:
-    _declared(any_dsn)
+    declared(any_dsn)
     crowd = Crowd(lambda: any_dsn, 8, seed=1)
     counts, chance = Counter[str](), random.Random(1)
     crowd.start()
@@ -41,12 +33,12 @@ def test_each_content_is_its_query_over_the_transactions_it_saw(any_dsn: str) ->
             refreshing(pt, chance, counts)
     crowd.stop()
     crowd.join()
-    checked = _checked(any_dsn, crowd)
-    print(checked, counts, crowd.counts)
-    assert checked.wrong == ()
+    found = checked(any_dsn, crowd)
+    print(found, counts, crowd.counts)
+    assert found.wrong == ()
     assert crowd.raised == []
     assert set(counts) <= {"DIFFERENTIAL", "NO_DATA"}
-    assert (counts["DIFFERENTIAL"] > REFRESHES, checked.late > 5) == (True, True)
+    assert (counts["DIFFERENTIAL"] > REFRESHES, found.late > 5) == (True, True)
     with psycopg.connect(any_dsn, autocommit=True) as conn:
         # What would a lost change look like? As a write that the contents know nothing of.
         assert check(conn, [*crowd.transactions, _unheard_of(conn, crowd)]).wrong != ()
@@ -55,9 +47,9 @@ def test_each_content_is_its_query_over_the_transactions_it_saw(any_dsn: str) ->
 @pytest.mark.timeout(300)
 def test_contents_are_true_though_sessions_servers_and_drivers_are_killed() -> None:
     with servers.running(18) as server:
-        checked, crowd, kills = _killed(server, writers=8, seed=2, every=50)
-    print(checked, kills, crowd.counts)
-    assert checked.wrong == ()
+        found, crowd, kills = killed(server, writers=8, seed=2, every=50)
+    print(found, kills, crowd.counts)
+    assert found.wrong == ()
     assert crowd.raised == []
     assert sum(kills.values()) >= 4
 
@@ -66,9 +58,9 @@ def test_contents_are_true_though_sessions_servers_and_drivers_are_killed() -> N
 @pytest.mark.timeout(0)
 def test_thirty_two_writers_and_kills_for_ten_minutes() -> None:
     with servers.running(18) as server:
-        checked, crowd, kills = _killed(server, writers=WRITERS, seed=3, every=1000, minutes=MINUTES)
-    print(checked, kills, crowd.counts)
-    assert checked.wrong == ()
+        found, crowd, kills = killed(server, writers=WRITERS, seed=3, every=1000, minutes=MINUTES)
+    print(found, kills, crowd.counts)
+    assert found.wrong == ()
     assert crowd.raised == []
 
 
@@ -77,117 +69,3 @@ def _unheard_of(conn: psycopg.Connection, crowd: Crowd) -> Transaction:
     conn.execute("INSERT INTO markers VALUES ('unheard of')")
     xid = sorted(t.xid for t in crowd.transactions)[len(crowd.transactions) // 2]
     return Transaction("unheard of", xid, [("t", KEYS + 1, 1, (3, 33))])
-
-
-def _declared(dsn: str) -> None:
-    with psycopg.connect(dsn, autocommit=True) as conn, unhurt(dsn) as pt:
-        conn.execute(PRELUDE)
-        pt.install()
-        watch(conn)
-        for name, query in STREAM_TABLES.items():
-            pt.create_stream_table(name, query)
-
-
-def _checked(dsn: str, crowd: Crowd) -> Checked:
-    """After a last refresh, which PostgreSQL judges, too."""
-    with psycopg.connect(dsn, autocommit=True) as conn, unhurt(dsn) as pt:
-        crowd.give_up_prepared(conn)
-        for names in (tuple(STREAM_TABLES), *((name,) for name in STREAM_TABLES)):
-            pt.refresh(names)
-        assert [differing(conn, name) for name in STREAM_TABLES] == [None] * len(STREAM_TABLES)
-        return check(conn, crowd.transactions)
-
-
-# Kills
-
-
-def _end_a_session(server: PostgresServer, dsn: str, chance: random.Random, like: str) -> bool:
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        pids = [pid for (pid,) in conn.execute(_SESSIONS, (like,))]
-        if pids:
-            conn.execute("SELECT pg_terminate_backend(%s)", (chance.choice(pids),))
-    return bool(pids)
-
-
-def _kill_a_backend(server: PostgresServer, dsn: str, chance: random.Random, like: str) -> bool:
-    """The postmaster ends all sessions then, and recovers."""
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        pids = [pid for (pid,) in conn.execute(_SESSIONS, (like,))]
-    if pids:
-        with suppress(ProcessLookupError):
-            os.kill(chance.choice(pids), signal.SIGKILL)
-    return bool(pids)
-
-
-def _kill_the_server(server: PostgresServer, dsn: str, chance: random.Random, like: str) -> bool:
-    server.kill()
-    server.start()
-    return True
-
-
-_SESSIONS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE %s"
-_KILLS: dict[str, tuple[Callable[[PostgresServer, str, random.Random, str], bool], str]] = {
-    "refresher's session": (_end_a_session, "pgtrickle%"),
-    "writer's session": (_end_a_session, "writer%"),
-    "refresher's backend": (_kill_a_backend, "pgtrickle%"),
-    "writer's backend": (_kill_a_backend, "writer%"),
-    "server": (_kill_the_server, ""),
-}
-
-
-def _killed(
-    server: PostgresServer, *, writers: int, seed: int, every: int, rounds: int = 1, minutes: float = 0
-) -> tuple[Checked, Crowd, Counter[str]]:
-    """Writers and refreshing processes; after so many transactions something is killed, the kinds in turn."""
-    kills, chance = Counter[str](), random.Random(seed)
-    until = time.monotonic() + minutes * 60
-    with servers.fresh_database(server) as name:
-        dsn = servers.ordinary_dsn(server, name)
-        _declared(dsn)
-        crowd = Crowd(lambda: dsn, writers, seed)
-        crowd.start()
-        driver = threading.Thread(target=_drivers, args=(dsn, crowd, chance, kills), daemon=True)
-        driver.start()
-        while kills["server"] < rounds or kills["driver"] < rounds or time.monotonic() < until:
-            for kind, (kill, like) in _KILLS.items():
-                before = _contents(dsn)
-                crowd.allow(every)
-                while _contents(dsn) in (before, None):
-                    crowd.wait_for(crowd.ended + 1, 0.2)
-                crowd.allow(every)
-                crowd.wait_for(crowd.ended + every // 2)
-                with suppress(psycopg.OperationalError):  # it is just recovering from the kill before
-                    kills[kind] += kill(server, dsn, chance, like)
-        crowd.stop()
-        crowd.join()
-        driver.join()
-        server.start()
-        return _checked(dsn, crowd), crowd, kills
-
-
-def _contents(dsn: str) -> int | None:
-    """How far refreshes are; None where nobody can say just now."""
-    try:
-        with psycopg.connect(dsn, autocommit=True) as conn:
-            row = conn.execute("SELECT max(n) FROM seen").fetchone()
-    except psycopg.OperationalError:
-        return None
-    return row[0] if row else None
-
-
-def _drivers(dsn: str, crowd: Crowd, chance: random.Random, kills: Counter[str]) -> None:
-    """One refreshing process after the other: each kills itself before some statement."""
-    while crowd.at_work():
-        driver = subprocess.Popen(
-            [sys.executable, "-m", "tests.attack.refreshing", str(chance.random()), str(chance.randint(60, 400))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            env={**os.environ, "PGTRICKLE_DSN": dsn},
-        )
-        while driver.poll() is None and crowd.at_work():
-            with suppress(subprocess.TimeoutExpired):
-                driver.wait(0.1)
-        assert driver.stdin is not None
-        driver.stdin.close()
-        if driver.wait() == -signal.SIGKILL:
-            kills["driver"] += 1

@@ -153,7 +153,7 @@ class Crowd:
             late = self._ended + chance.randint(1, _LATE)
             self.counts["late"] += 1
             self.wait_for(late, _PATIENCE)
-        self._end(conn, chance, made.marker)
+        self._end(conn, chance, made)
 
     def _tried(self, conn: psycopg.Connection, chance: random.Random, made: Transaction, key: int) -> None:
         """In a savepoint, which may be taken back."""
@@ -167,21 +167,24 @@ class Crowd:
             del made.writes[before:]
             self.counts["savepoints taken back"] += 1
 
-    def _end(self, conn: psycopg.Connection, chance: random.Random, marker: str) -> None:
+    def _end(self, conn: psycopg.Connection, chance: random.Random, made: Transaction) -> None:
         kind = chance.random()
         if kind < 0.12:
             conn.rollback()
             self.counts["rolled back"] += 1
         elif kind < 0.16 and self._two_phases:
-            conn.execute(f"PREPARE TRANSACTION '{marker}'")
+            conn.execute(f"PREPARE TRANSACTION '{made.marker}'")
             conn.rollback()  # of nothing: the session is free again
             self.wait_for(self._ended + 3, _PATIENCE)
             conn.autocommit = True
-            conn.execute(f"{chance.choice(('COMMIT', 'COMMIT', 'ROLLBACK'))} PREPARED '{marker}'")
+            end = chance.choice(("COMMIT", "COMMIT", "ROLLBACK"))
+            conn.execute(f"{end} PREPARED '{made.marker}'")
+            made.promised = end == "COMMIT"
             conn.autocommit = False
             self.counts["in two phases"] += 1
         else:
             conn.commit()
+            made.promised = True
             self.counts["committed"] += 1
 
 
