@@ -258,7 +258,7 @@ def _judged_at_the_end(dsn: str, world: World, tally: Tally) -> list[Verdict]:
     with client(Database(dsn)) as pt, psycopg.connect(dsn, autocommit=True) as conn:
         judge = _Judge(pt, conn, verdicts, tally)
         names = _in_order(conn)
-        told = {name for name in names if not judge.refreshes(name, "at the end")}
+        shown = judge.all_refreshed(names, "at the end")
         for statement in world.afterwards:
             try:
                 conn.execute(statement)
@@ -266,16 +266,10 @@ def _judged_at_the_end(dsn: str, world: World, tally: Tally) -> list[Verdict]:
                 said = f"{error.diag.message_primary} {error.diag.context}"
                 if "pgtrickle" in said:
                     verdicts.append(Verdict("writer", "afterwards", f"{statement}: {said}"))
-        # Together, as units are: another way than one by one.
-        left = [name for name in names if name not in told]
-        results = judge.refreshed(left, "afterwards")
-        if not results:
-            # One that fails holds the others back: each by itself, then.
-            for name in left:
-                judge.refreshes(name, "afterwards")
+        results = judge.all_refreshed([name for name in names if name in shown], "afterwards")
         for name, result in results.items():
-            if result.fallback_reason == "buffer_lost":
-                verdicts.append(Verdict("unmended", name, "buffer_lost again and again"))
+            if result.fallback_reason in ("buffer_lost", "schema_changed"):
+                verdicts.append(Verdict("unmended", name, f"{result.fallback_reason} again and again"))
     return verdicts
 
 
@@ -286,9 +280,13 @@ class _Judge:
     verdicts: list[Verdict]
     tally: Tally
 
-    def refreshes(self, name: str, when: str) -> bool:
-        """A plain refresh, and a full one where that says that something is wrong. Whether it shows its query now."""
-        return bool(self.refreshed([name], when) or self.refreshed([name], when, force_full=True))
+    def all_refreshed(self, names: Sequence[str], when: str) -> dict[str, RefreshResult]:
+        """As one unit; where one holds the others back each by itself, and in full where that is asked for."""
+        results = self.refreshed(names, when)
+        for name in names:
+            if name not in results:
+                results |= self.refreshed([name], when) or self.refreshed([name], when, force_full=True)
+        return results
 
     def refreshed(self, names: Sequence[str], when: str, force_full: bool = False) -> dict[str, RefreshResult]:
         """What was refreshed, as one unit; nothing where somebody was told why not."""
