@@ -42,6 +42,7 @@ _NAMES = {
     " AND tgname LIKE 'pgtrickle\\_%%\\_' || %s AND NOT tgisinternal ORDER BY tgname LIMIT 1",
     "buffer": "SELECT 'pgtrickle_changes.changes_' || to_regclass(%s)::oid",
     "function": "SELECT 'pgtrickle_changes.capture_' || to_regclass(%s)::oid || '()'",
+    "part": "SELECT 'pgtrickle_changes.changes_pgt_' || pgt_id FROM pgtrickle.pgt_stream_tables WHERE pgt_name = %s",
     "db": "SELECT current_database()",
 }
 
@@ -260,7 +261,7 @@ class Owner(Actor):
 
     def _fault(self, statement: str, error: psycopg.Error) -> str | None:
         """What we did to a statement that has nothing to do with us; None: it is its author's own fault."""
-        if any(f"<<{kind}" in statement for kind in ("trigger", "buffer", "function")):
+        if any(f"<<{kind}" in statement for kind in ("trigger", "buffer", "function", "part")):
             return None
         told = error.diag
         words = (told.message_primary, told.message_detail, told.context, told.message_hint)

@@ -356,6 +356,10 @@ def _altered(table: str, column: str, kind: str = "int") -> Move:
                 [f"ALTER TABLE {t} NO FORCE ROW LEVEL SECURITY", f"ALTER TABLE {t} DISABLE ROW LEVEL SECURITY"],
                 [f"CREATE RULE idle AS ON DELETE TO {t} DO INSTEAD NOTHING"],
                 [f"ALTER TABLE {t} DISABLE RULE idle", f"DROP RULE idle ON {t}"],
+                [f"ALTER TABLE {t} ENABLE {chance.choice(('ALWAYS', 'REPLICA'))} RULE idle"],
+                [f"CREATE TYPE like_{t} AS (id int)", f"ALTER TABLE {t} OF like_{t}", f"ALTER TABLE {t} NOT OF"],
+                [f"ALTER TABLE {t} ALTER COLUMN {extra} DROP EXPRESSION"],
+                [f"ALTER TABLE {t} ALTER COLUMN {extra} DROP IDENTITY IF EXISTS"],
                 [f"VACUUM FULL {t}"],
                 [f"VACUUM (FREEZE) {t}"],
                 [f"REINDEX TABLE {t}"],
@@ -503,6 +507,38 @@ def _ours(table: str, writes: Move) -> Move:
     return move
 
 
+def _kept(table: str, column: str) -> Move:
+    """The stream table's own table; nobody but a refresh writes to it, and the owner may do the rest."""
+    t, c = table, column
+
+    def move(chance: Chance) -> list[str]:
+        return chance.choice(
+            (
+                [f"ALTER TABLE {t} DROP COLUMN {c}"],
+                [f"ALTER TABLE {t} ADD COLUMN mine int DEFAULT 3"],
+                [f"ALTER TABLE {t} ALTER COLUMN {c} TYPE text"],
+                [f"ALTER TABLE {t} RENAME COLUMN {c} TO mine"],
+                [f"ALTER TABLE {t} RENAME TO {t}_away", f"ALTER TABLE {t}_away RENAME TO {t}"],
+                [f"ALTER TABLE {t} SET SCHEMA other", f"ALTER TABLE other.{t} SET SCHEMA public"],
+                [f"ALTER TABLE {t} SET UNLOGGED"],
+                [f"ALTER TABLE {t} DISABLE TRIGGER USER", f"ALTER TABLE {t} ENABLE TRIGGER USER"],
+                [f"ALTER TABLE {t} ENABLE TRIGGER ALL"],
+                [f"VACUUM FULL {t}"],
+                [f"CREATE INDEX ON {t} ({c})"],
+                [f"CREATE UNIQUE INDEX only_one ON {t} ({c})"],
+                [f"ALTER TABLE {t} ADD CONSTRAINT few CHECK ({c} IS NULL)"],
+                [f"ALTER TABLE {t} ENABLE ROW LEVEL SECURITY"],
+                [f"DROP TABLE {t}"],
+                [f"DROP TABLE <<part {t}>>"],
+                [f"TRUNCATE <<part {t}>>"],
+                [f"UPDATE {t} SET {c} = NULL"],
+                [f"TRUNCATE {t}"],
+            )
+        )
+
+    return move
+
+
 # Owners: trees
 
 
@@ -538,6 +574,15 @@ def _partitions(chance: Chance) -> list[str]:
                 "DROP TABLE pd",
             ],
             ["CREATE TABLE pd PARTITION OF p DEFAULT", "INSERT INTO p (id, part, v) VALUES (801, 9, 5)"],
+            [
+                "BEGIN",
+                f"{detach} p1",
+                "ALTER TABLE p1 RENAME TO p1_old",
+                "CREATE TABLE p1 (LIKE p INCLUDING ALL)",
+                "INSERT INTO p1 VALUES (1, 1, 7), (2, 1, 8)",
+                "ALTER TABLE p ATTACH PARTITION p1 FOR VALUES IN (1)",
+                "COMMIT",
+            ],
             ["ALTER TABLE p1 RENAME TO p1_x", "ALTER TABLE p1_x RENAME TO p1"],
         )
     )
@@ -659,7 +704,7 @@ _OF_U: tuple[tuple[int, Move], ...] = (
     (2, _ours("u", _writes_u)),
 )
 _MOVES: dict[str, tuple[tuple[int, Move], ...]] = {
-    "joined": (*_OF_T, *_OF_U),
+    "joined": (*_OF_T, *_OF_U, (6, _kept("st_sum", "total")), (2, _kept("st_join", "v"))),
     "single": (
         *_OF_T,
         (10, _writes_k),
@@ -702,6 +747,6 @@ _MOVES: dict[str, tuple[tuple[int, Move], ...]] = {
         (2, _triggers("w", _writes_w)),
         (2, _ours("w", _writes_w)),
     ),
-    "gathered": (*_OF_T, *_OF_U, (4, lambda chance: ["REFRESH MATERIALIZED VIEW mv"])),
+    "gathered": (*_OF_T, *_OF_U, (4, lambda chance: ["REFRESH MATERIALIZED VIEW mv"]), (2, _kept("st_left", "most"))),
 }
 assert _MOVES.keys() == WORLDS.keys()

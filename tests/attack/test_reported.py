@@ -97,6 +97,18 @@ REPORTED: dict[str, tuple[str, History]] = {
     "a buffer is emptied": ("single", said(_CHANGED, "TRUNCATE <<buffer t>>")),
     "a capturing function is replaced": ("single", said(f"{_FUNCTION} <<function t>> {_IDLE}", _CHANGED)),
     "a capturing function is dropped": ("single", said("DROP FUNCTION <<function t>> CASCADE", _CHANGED)),
+    "the buffer of a stream table is emptied": (
+        "joined",
+        (*said(_CHANGED), *refreshed("st_sum"), *said("TRUNCATE <<part st_sum>>")),
+    ),
+    "the buffer of a stream table is dropped": (
+        "joined",
+        (*said(_CHANGED), *refreshed("st_sum"), *said("DROP TABLE <<part st_sum>>")),
+    ),
+    "a stream table's triggers are switched off and on": (
+        "joined",
+        said("ALTER TABLE st_sum DISABLE TRIGGER USER", "ALTER TABLE st_sum ENABLE TRIGGER USER", _CHANGED),
+    ),
     "a refresh stands between its snapshot and its reading, and a source is emptied": (
         "joined",
         (
