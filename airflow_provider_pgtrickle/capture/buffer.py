@@ -35,8 +35,8 @@ def create_buffer(conn: Connection, buffer: QualifiedName) -> None:
     conn.execute(sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} (xid)").format(index, buffer.sql))
 
 
-def build_buffer(conn: Connection, plan: Layout) -> None:
-    """The buffer with a place for the new and the old value of each captured column."""
+def build_buffer(conn: Connection, plan: Layout) -> int:
+    """The buffer with a place for the new and the old value of each captured column; its oid."""
     create_buffer(conn, plan.buffer)
     if not is_logged(conn, plan.buffer):
         conn.execute(sql.SQL("ALTER TABLE {} SET LOGGED").format(plan.buffer.sql))
@@ -52,6 +52,9 @@ def build_buffer(conn: Connection, plan: Layout) -> None:
             changes.append(sql.SQL("ADD COLUMN {} {}").format(sql.Identifier(name), definition(column)))
     if changes:
         conn.execute(sql.SQL("ALTER TABLE {} {}").format(plan.buffer.sql, sql.SQL(", ").join(changes)))
+    row = conn.execute("SELECT to_regclass(%s)::oid::bigint", [plan.buffer.quoted]).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def is_logged(conn: Connection, buffer: QualifiedName) -> bool:

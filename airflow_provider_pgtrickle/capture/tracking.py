@@ -38,8 +38,7 @@ def track(conn: Connection, source: Source, columns: Iterable[str], pgt_id: int)
             if not _stands(conn, plan):
                 # Behind the lock nobody else changes what the digest is of.
                 was_whole = _is_whole(conn, plan.relid)
-                build_buffer(conn, plan)
-                conn.execute(create_function(plan))
+                conn.execute(create_function(plan, build_buffer(conn, plan)))
                 attach(conn, plan, anew=not was_whole)
                 mended = True
         conn.execute(

@@ -30,20 +30,24 @@ SET search_path = pg_catalog, pg_temp
 {settings} AS {body}
 """
 
+# These questions are asked of every statement. PostgreSQL looks the buffer's file up in its cache, without a query.
 _BODY = """
 #variable_conflict use_column
 <<capture>>
 DECLARE
     xid CONSTANT xid8 := pg_current_xact_id();
     lsn CONSTANT pg_lsn := pg_current_wal_insert_lsn();
+    is_known boolean;
 BEGIN
-    IF to_regclass({buffer_name}) IS NULL THEN
+    IF pg_relation_filenode({buffer_oid}) IS NULL THEN
         RETURN NULL;
+    ELSIF TG_OP = 'TRUNCATE' THEN
+        is_known := false;
+    {parts_known}
+    ELSE
+        is_known := {columns_known};
     END IF;
-    IF TG_OP = 'TRUNCATE' OR {unknown_part} OR (
-        SELECT count(*) FROM pg_attribute a
-        WHERE a.attrelid = TG_RELID AND NOT a.attisdropped AND (a.attname, a.atttypid) IN ({expected})
-    ) <> {count} THEN
+    IF NOT is_known THEN
         INSERT INTO {buffer} (xid, lsn, action) VALUES (capture.xid, capture.lsn, 'T');
     ELSIF TG_LEVEL = 'ROW' THEN
         {of_row}
@@ -53,6 +57,21 @@ BEGIN
     RETURN NULL;
 END
 """
+
+_COLUMNS_KNOWN = """(
+            SELECT count(*) FROM pg_attribute a
+            WHERE a.attrelid = TG_RELID AND NOT a.attisdropped AND (a.attname, a.atttypid) IN ({expected})
+        ) = {count}"""
+
+_NO_UNKNOWN_PART = """
+        AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent IN ({parents}) AND i.inhrelid NOT IN ({members}))"""
+
+# Rows that are inserted into an ordinary table stay in it, so only other statements reach its children.
+_PARTS_KNOWN = """ELSIF TG_LEVEL = 'STATEMENT' AND {condition} THEN
+        is_known := {columns_known}{no_unknown_part};"""
+_PART_KNOWN = """ELSIF TG_LEVEL = 'ROW' AND TG_RELID NOT IN ({members}) THEN
+        is_known := false;
+    """
 
 _EVENTS = """
         IF TG_OP = 'INSERT' THEN
@@ -113,19 +132,21 @@ _EXACT_TEXT = (
 )
 
 
-def create_function(layout: Layout) -> sql.Composed:
-    """The statement that creates or replaces the function."""
-    body = sql.SQL(_BODY).format(
-        expected=sql.SQL(", ").join(
-            sql.SQL("({}::name, {}::oid)").format(sql.Literal(c.name), sql.Literal(str(c.type_oid)))
-            for c in layout.columns
+def create_function(layout: Layout, buffer: int) -> sql.Composed:
+    """The statement that creates or replaces the function; `buffer` is the oid of the change buffer."""
+    columns_known = sql.SQL(_COLUMNS_KNOWN).format(
+        expected=_list(
+            sql.SQL("({}::name, {}::oid)").format(sql.Literal(c.name), sql.Literal(c.type_oid)) for c in layout.columns
         )
         if layout.columns
         else sql.SQL("(NULL::name, NULL::oid)"),
         count=sql.Literal(len(layout.columns)),
+    )
+    body = sql.SQL(_BODY).format(
+        parts_known=_parts_known(layout, columns_known),
+        columns_known=columns_known,
         buffer=layout.buffer.sql,
-        buffer_name=sql.Literal(layout.buffer.quoted),
-        unknown_part=_unknown_part(layout),
+        buffer_oid=sql.Literal(buffer),
         of_row=_events(layout, sql.SQL("(SELECT OLD.*)"), sql.SQL("(SELECT NEW.*)"), checked=False),
         of_statement=_events(layout, sql.SQL("old_rows"), sql.SQL("new_rows"), checked=True),
     )
@@ -136,16 +157,22 @@ def create_function(layout: Layout) -> sql.Composed:
     )
 
 
-def _unknown_part(layout: Layout) -> sql.Composed:
-    """Whether a row trigger fires on a partition, or a statement trigger above parts, that the layout doesn't have."""
-    members = _list(sql.Literal(str(member.relid)) for member in layout.members)
-    parents = [sql.Literal(str(member.relid)) for member in layout.members if member.may_have_parts]
+def _parts_known(layout: Layout, columns_known: sql.Composed) -> sql.Composable:
+    """Whether no row trigger fires on a partition, and no statement trigger above parts, that the layout hasn't."""
+    members = _list(sql.Literal(member.relid) for member in layout.members)
+    parents = [member.relid for member in layout.members if member.may_have_parts]
     if not parents:
-        return sql.SQL("(TG_LEVEL = 'ROW' AND TG_RELID NOT IN ({}))").format(members)
-    return sql.SQL(
-        "(CASE WHEN TG_LEVEL = 'ROW' THEN TG_RELID NOT IN ({members}) ELSE TG_RELID IN ({parents}) AND EXISTS ("
-        "SELECT FROM pg_inherits i WHERE i.inhparent IN ({parents}) AND i.inhrelid NOT IN ({members})) END)"
-    ).format(members=members, parents=_list(parents))
+        return sql.SQL("")
+    routes = any(member.routes for member in layout.members)
+    condition = (
+        sql.SQL("TG_RELID IN ({})").format(_list(map(sql.Literal, parents))) if routes else sql.SQL("TG_OP <> 'INSERT'")
+    )
+    by_statement = sql.SQL(_PARTS_KNOWN).format(
+        condition=condition,
+        columns_known=columns_known,
+        no_unknown_part=sql.SQL(_NO_UNKNOWN_PART).format(parents=_list(map(sql.Literal, parents)), members=members),
+    )
+    return sql.SQL(_PART_KNOWN).format(members=members) + by_statement if routes else by_statement
 
 
 def _events(layout: Layout, old: sql.SQL, new: sql.SQL, checked: bool) -> sql.Composed:

@@ -47,7 +47,9 @@ _TABLES = """
         (WITH RECURSIVE tree(oid, parent) AS (
             SELECT c.oid, 0::oid
             UNION SELECT i.inhrelid, i.inhparent FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid)
-         SELECT jsonb_agg(jsonb_build_array(oid, parent) ORDER BY oid, parent) FROM tree),
+         -- Whether a crash empties a part decides whether the table can be captured.
+         SELECT jsonb_agg(jsonb_build_array(t.oid, t.parent, p.relpersistence) ORDER BY t.oid, t.parent)
+         FROM tree t JOIN pg_catalog.pg_class p ON p.oid = t.oid),
         (SELECT jsonb_agg(i.inhparent ORDER BY i.inhparent) FROM pg_catalog.pg_inherits i WHERE i.inhrelid = c.oid)
     ))
     FROM wanted w

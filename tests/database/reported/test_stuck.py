@@ -1,10 +1,4 @@
-"""What got stuck or told nobody why: clocks, keys, very long and very deep queries, settings of roles and databases.
-
-Seconds to validate, before and after long constants were set apart and budgets were drawn, on PostgreSQL 18 and two
-quiet cores: an OR of 10,000 terms 28 → 0.3, AND 25 → 0.3, IN of 50,000 numbers 13 → 0.6, of 50,000 texts over
-90 → 0.8, a VALUES of 10,000 rows 8 → 0.2, a literal of 10 MB 6.5 → refused, 500 joins 6.4 → 2, 30 LEFT JOINs
-explained 20 → 1. Nested functions, CASEs and parentheses ran FULL from some fifty levels on, and now by differences.
-"""
+"""What got stuck or told nobody why: clocks, keys, very long and very deep queries, settings of roles and databases."""
 
 from __future__ import annotations
 
