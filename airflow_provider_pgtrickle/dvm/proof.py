@@ -30,7 +30,7 @@ from airflow_provider_pgtrickle.dvm.operators.set_operation import SetOperation
 from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.dvm.operators.window import Window
 from airflow_provider_pgtrickle.dvm.reasons import Refused
-from airflow_provider_pgtrickle.dvm.schema import Schema
+from airflow_provider_pgtrickle.dvm.schema import Schema, Source
 
 #: Aggregates that of floats give other last digits in another order.
 _ROUNDED = ("sum", "avg", "stddev", "var", "corr", "covar", "regr")
@@ -51,13 +51,29 @@ def as_of(text: str, schema: Schema, binding: Binding, captured: Iterable[tuple[
             node = Native(query, outputs, reads, is_old=True)
     except Refused:
         return None
-    named = {(key, name) for key in reads & binding.changed for name in builder.inside.get(key, ())}
-    if not named <= set(captured):
+    used = {key: _in_order(source, builder.inside.get(key, set())) for key, source in builder.sources.items()}
+    named = {(key, name) for key in reads & binding.changed for name in used[key]}
+    if _counts_columns(query) or not named <= set(captured):
         return None
-    used = {
-        key: [c.name for c in s.columns if c.name in builder.inside.get(key, ())] for key, s in builder.sources.items()
-    }
     return Emitter(binding, builder.sources, used).statement(node)
+
+
+def _in_order(source: Source, names: set[str]) -> tuple[str, ...]:
+    found = tuple(c.name for c in source.columns if c.name in names or c.name in source.primary_key)
+    return found or tuple(c.name for c in source.columns[:1])
+
+
+def _counts_columns(query: exp.Query) -> bool:
+    """Whether it names columns of tables by their position, which is another in a table's old state."""
+    return any(
+        alias.args.get("columns")
+        and (
+            SOURCE_META in alias.parent.meta
+            or (isinstance(alias.parent, exp.Subquery) and not isinstance(alias.parent.this, exp.Query))
+        )
+        for alias in query.find_all(exp.TableAlias)
+        if alias.parent is not None
+    )
 
 
 @dataclass(frozen=True)

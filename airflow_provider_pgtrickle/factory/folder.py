@@ -26,7 +26,9 @@ from airflow_provider_pgtrickle.stream_table import StreamTable
 _BLOCK = re.compile(r"\s*/\*(?P<text>.*?)\*/", re.DOTALL)
 _LINES = re.compile(r"\s*(?P<text>(?:[ \t]*--[^\n]*(?:\n|\Z))+)")
 #: @hourly and "*/5 * * * *" mean something else to YAML, or nothing at all.
-_SCHEDULE = re.compile(r"^(?P<key>\s*schedule\s*:\s*)(?P<value>[^'\"\s#][^#\n]*?)(?P<rest>\s*(?:#.*)?)$", re.MULTILINE)
+_SCHEDULE = re.compile(
+    r"^(?P<key>\s*(?:schedule|verify_every)\s*:\s*)(?P<value>[^'\"\s#][^#\n]*?)(?P<rest>\s*(?:#.*)?)$", re.MULTILINE
+)
 _OPTION = re.compile(r"\s*(?P<name>\w+)\s*:")
 _KEYS = {f.name for f in fields(StreamTable)} - {"query"}
 

@@ -85,6 +85,13 @@ class World:
             rows = self.conn.execute(sql.SQL("({}) EXCEPT ALL ({})").format(left, right)).fetchall()
             assert not rows, f"{what}: {rows[:5]} of {query.text}"
 
+    def expect_verified(self, query: Query) -> None:
+        """`verify` raises no false alarm while changes are pending; only what has no delta is skipped."""
+        if self.conn.info.server_version >= 180_000:
+            found = self.client.verify("st", refresh=False)
+            assert found.differences == 0, (found.tables, query.text)
+            assert query.mode == "AUTO" or found.skipped == {}
+
 
 @pytest.fixture(scope="module", params=["18", "15"])
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
@@ -117,23 +124,15 @@ def test_the_content_follows_the_query(world: World, query: Query) -> None:
     try:
         world.expect_equal(query)
         actions = []
-        for _ in range(CYCLES):
+        for number in range(CYCLES):
             for statement in world.changes.cycle(query.tables):
                 world.conn.execute(statement)  # type: ignore[arg-type]
-            _expect_verified(world, query)
+            if number == CYCLES - 1:
+                world.expect_verified(query)
             result = world.client.refresh_stream_table("st")
             actions.append(result.action)
             assert query.mode == "DIFFERENTIAL" or query.words in (result.fallback_reason or query.words)
             world.expect_equal(query)
-        _expect_verified(world, query)
         assert set(actions) <= query.actions
     finally:
         world.client.drop_stream_table("st")
-
-
-def _expect_verified(world: World, query: Query) -> None:
-    """No false alarm, with changes pending and without; what has no delta is skipped."""
-    found = world.client.verify("st", refresh=False)
-    assert found.differences == 0, (found.tables, query.text)
-    if query.mode == "DIFFERENTIAL":
-        assert found.skipped == {}

@@ -29,6 +29,12 @@ def test_line_comments_serve_as_well(tmp_path: Path) -> None:
     assert (table.name, table.schedule) == ("sales.totals", "@daily")
 
 
+def test_how_often_to_verify_may_be_said_there(tmp_path: Path) -> None:
+    folder(tmp_path, t="-- schedule: @hourly\n-- verify_every: @daily\nSELECT 1 AS a")
+    (table,) = stream_tables(tmp_path)
+    assert (table.schedule, table.verify_every) == ("@hourly", "@daily")
+
+
 def test_prose_on_top_is_just_a_comment(tmp_path: Path) -> None:
     folder(tmp_path, t="-- The totals of it all\nSELECT 1 AS a")
     (table,) = stream_tables(tmp_path)

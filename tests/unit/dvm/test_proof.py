@@ -59,6 +59,18 @@ def test_the_declared_text_is_asked_of_old_sources_as_it_stands() -> None:
     )
 
 
+def test_columns_named_by_position_can_not_be_asked_for() -> None:
+    assert as_of("SELECT x.i FROM public.a x(i, j)", schema(), CHANGED, ALL) is None
+    assert as_of("SELECT x.i FROM (public.a JOIN public.b USING (id)) x(i, j)", schema(), CHANGED, ALL) is None
+    assert as_of("SELECT x.i FROM (SELECT a.id FROM public.a) x(i)", schema(), CHANGED, ALL) is not None
+
+
+def test_a_query_that_names_no_column_counts_rows_of_a_key() -> None:
+    text = as_of("SELECT count(*) AS n FROM public.a", schema(), CHANGED, ALL)
+    assert text is not None
+    assert 'SELECT 1 AS "__pgt_w", "id" FROM' in text
+
+
 def test_a_column_whose_changes_are_not_captured_can_not_be_asked_for() -> None:
     query = "SELECT x.id FROM (SELECT a.id, a.t FROM public.a) x"
     assert as_of(query, schema(), CHANGED, ALL - {("1", "t")}) is None
