@@ -124,11 +124,14 @@ class Crowd:
     def _failed(self, conn: psycopg.Connection | None, error: psycopg.Error) -> None:
         """Conflicts with other writers, and what was killed, are in the game; anything that names us is not."""
         self.counts[error.sqlstate or type(error).__name__] += 1
-        if error.sqlstate not in ("40001", "40P01", None) and (error.sqlstate or "")[:2] not in ("57", "08"):
-            self.raised.append(f"{error.sqlstate} {error}")
-        elif "pgtrickle" in str(error) and "read/write dependencies" not in str(error):
+        said = str(error)
+        if error.sqlstate in ("40001", "40P01"):
             # Of those between writers PostgreSQL may speak in any statement, the trigger's too; a row of ours is ours.
-            self.raised.append(str(error))
+            ours = "pgtrickle" in said and "read/write dependencies" not in said
+        else:
+            ours = error.sqlstate is not None and error.sqlstate[:2] not in ("57", "08")
+        if ours:
+            self.raised.append(f"{error.sqlstate} {said}")
         if conn is not None and not conn.closed and not conn.broken:
             conn.rollback()
 
