@@ -270,6 +270,9 @@ class Owner(Actor):
             others = {pid for a in self.room.actors.values() if isinstance(a, Refresher) for pid in a.pids}
             met = {int(pid) for pid in re.findall(r"rocess (\d+)", said)} & others
             return f"deadlock with a refresh: {said}" if met else None
+        if "is a stream table" in said:
+            # Its guard's refusal, as documented.
+            return None
         if "read/write dependencies" in said:
             # Between the owners; PostgreSQL may speak of it in any statement, and so in the trigger's.
             return None
