@@ -89,7 +89,9 @@ def history(world: World, seed: int) -> History:
         scripts.append(script)
     for actor in ("R", "S")[: chance.choice((1, 1, 1, 2))]:
         scripts.append(_refreshes(chance, world, actor))
-    return tuple(_shuffled(chance, scripts))
+    # A refresh with nothing to do has few gaps.
+    before = moves[0][1](chance) + moves[0][1](chance) if chance.random() < 0.7 else []
+    return (*(Say("A", said) for said in before), *_shuffled(chance, scripts))
 
 
 def _shuffled(chance: Chance, scripts: Sequence[list[Step]]) -> list[Step]:
