@@ -54,6 +54,14 @@ _BY_TYPE: dict[str, tuple[Kind, ...]] = {
     "anymultirange": (kinds.MULTIRANGE,),
     "anyenum": (kinds.MOOD,),
 }
+#: What expressions make of the pools' values.
+_BEYOND = {
+    "double precision": ("0", "-1", "-0.5", "4000000000", "1e30"),
+    "numeric": ("0", "-1", "4000000000", "1e30"),
+    "integer": ("-3", "12", "100"),
+    "bigint": ("-3", "-4000000000", "100"),
+    "text": ("' '", "'é'", "'a,b'", "'\\'"),
+}
 #: Equal bits of these may look different, or they are of no fixed length: handed on only.
 _OPAQUE = ("character", "bit", "bit varying", "character varying")
 
@@ -130,7 +138,10 @@ def _result(arguments: list[str], result: str) -> Kind:
 
 
 def _is_total(conn: psycopg.Connection, signature: Signature) -> bool:
-    pools = [(*_BY_TYPE[a][0].literals, "NULL") for a in signature.arguments]
+    pools = [
+        tuple(dict.fromkeys((*(v for kind in _BY_TYPE[a] for v in kind.literals), *_BEYOND.get(a, ()), "NULL")))
+        for a in signature.arguments
+    ]
     casts = [_argument_type(a) for a in signature.arguments]
     tables = ", ".join(
         f"(VALUES {', '.join(f'(({v})::{cast})' for v in pool)}) AS v{n}(x)"

@@ -123,7 +123,9 @@ def copies(draw: st.DrawFn, table: Table) -> str:
 def statements(draw: st.DrawFn, tables: tuple[Table, ...]) -> str:
     table = draw(st.sampled_from(tables))
     kinds = "insert delete update update upsert insert empty refill rekey merge chain copy"
-    what = draw(st.sampled_from(kinds.split()))
+    # What others refer to has more that follows from it.
+    refers = any(t.reference is not None and t.reference[1].startswith(f"{table.name} ") for t in tables)
+    what = draw(st.sampled_from(kinds.split() + ["rekey"] * 3 * refers))
     if what == "delete":
         return f"DELETE FROM {table.name} WHERE {draw(wheres(table))}"
     if what == "empty":

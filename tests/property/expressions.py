@@ -204,6 +204,9 @@ def windows(draw: st.DrawFn, columns: Columns) -> tuple[list[Column], str]:
         Column(f"ntile(2) {over}", INT),
         Column(f"string_agg({column.name}::text, ',') OVER ({named} {rows})", TEXT),
     ]
+    # A FILTER takes no aggregates.
+    plain = tuple(c for c in scalar if "(" not in c.name)
+    condition = draw(predicates(plain, 0)) if plain else "true"
     peers = draw(st.sampled_from(_PEERS))
     distance = _DISTANCES.get(another.kind)
     if distance is not None and draw(st.booleans()):
@@ -214,7 +217,7 @@ def windows(draw: st.DrawFn, columns: Columns) -> tuple[list[Column], str]:
         Column(f"count({column.name}) OVER ({by.rstrip()})", BIGINT),
         Column(f"max({column.name}::text) OVER (PARTITION BY {another.name})", TEXT),
         Column(f"round((cume_dist() OVER ({by}ORDER BY {another.name}))::numeric, 4)", FIXED),
-        Column(f"count({column.name}) FILTER (WHERE {draw(predicates(scalar, 0))}) OVER ({by.rstrip()})", BIGINT),
+        Column(f"count({column.name}) FILTER (WHERE {condition}) OVER ({by.rstrip()})", BIGINT),
         Column(f"max({column.name}::text) OVER ({by}ORDER BY {another.name} {peers})", TEXT),
         Column(f"count(*) OVER ({by}ORDER BY {another.name} DESC {peers})", BIGINT),
     ]

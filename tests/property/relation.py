@@ -22,7 +22,7 @@ class Relation:
     columns: Columns
     is_table: bool = False
     key: tuple[str, ...] = ()
-    """Of a table: its primary key."""
+    """Of a table: the primary key, where other columns follow from it."""
 
     def aliased(self, alias: str) -> str:
         return f"{self.text} AS {alias}" if self.is_table else f"({self.text}) AS {alias}"
@@ -69,7 +69,7 @@ class Scope:
 def relations(draw: st.DrawFn, scope: Scope) -> Relation:
     if scope.level == 0:
         table = draw(st.sampled_from(scope.world.tables))
-        return Relation(table.name, table.columns, is_table=True, key=table.key)
+        return Relation(table.name, table.columns, is_table=True, key=() if table.checked_at_end else table.key)
     return draw(draw(st.sampled_from(scope.operators))(scope))
 
 

@@ -45,6 +45,14 @@ def examples(draw: st.DrawFn) -> Example:
     return world, query, draw(histories(world, query))
 
 
+@st.composite
+def entangled(draw: st.DrawFn) -> Example:
+    """Simple queries, and statements that one another follow from: by references, triggers, and WITH."""
+    world = draw(worlds(entangled=True))
+    query = draw(queries(world, depths=(1,)))
+    return world, query, draw(histories(world, query))
+
+
 def _judged(
     conn: psycopg.Connection,
     example: Example,
@@ -113,6 +121,13 @@ def test_content_equals_the_query_when_the_product_captures(installed: psycopg.C
 
 @pytest.mark.timeout(900)
 @FEWER
+@given(example=entangled())
+def test_what_follows_from_a_statement_is_captured_with_it(installed: psycopg.Connection, example: Example) -> None:
+    _judged(installed, example, content_equals_the_query, by_product=True)
+
+
+@pytest.mark.timeout(900)
+@FEWER
 @given(example=examples())
 def test_any_split_of_a_stream_into_batches_gives_the_same(
     oracle_connection: psycopg.Connection, example: Example
@@ -140,7 +155,7 @@ _JUDGES = (
 @pytest.mark.slow
 @pytest.mark.timeout(0)
 @SOAK
-@given(example=examples(), by_product=st.booleans(), judge=st.sampled_from(_JUDGES))
+@given(example=st.one_of(examples(), entangled()), by_product=st.booleans(), judge=st.sampled_from(_JUDGES))
 def test_ten_thousand_cases(
     installed: psycopg.Connection,
     example: Example,

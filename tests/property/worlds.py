@@ -9,37 +9,39 @@ from tests.property.kinds import BIGINT, INT, PLAIN, RICH, TEXT, Column, Kind
 from tests.property.tables import Table, World
 
 _NAMES = ("a", "b", "c", '"D e"', '"order"')
-_ON = ("CASCADE", "SET NULL", "SET DEFAULT", "NO ACTION")
+_ON = ("CASCADE", "CASCADE", "SET NULL", "SET DEFAULT", "NO ACTION")
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
-    """Two to four tables, keyed or not, with up to eight rows each."""
+def worlds(draw: st.DrawFn, *, entangled: bool = False) -> World:
+    """Two to four tables, keyed or not, with up to eight rows each; entangled ones all refer to one another."""
     rich = draw(st.lists(st.sampled_from(RICH), max_size=3, unique=True))
     # Few types in one world, so that columns of different tables can be compared.
     palette = (*PLAIN, *rich, *rich)
     tables: list[Table] = []
     for number in range(draw(st.integers(2, 4))):
-        tables.append(draw(_tables(f"t{number}", palette, tuple(tables))))
+        tables.append(draw(_tables(f"t{number}", palette, tuple(tables), entangled=entangled)))
     rows = [row for table in tables if draw(st.integers(0, 5)) < 5 for row in draw(_first_rows(table))]
-    return World(tuple(tables), tuple(rows), draw(_triggers(tuple(tables))))
+    return World(tuple(tables), tuple(rows), draw(_triggers(tuple(tables), often=entangled)))
 
 
 @st.composite
-def _tables(draw: st.DrawFn, name: str, palette: tuple[Kind, ...], earlier: tuple[Table, ...]) -> Table:
+def _tables(
+    draw: st.DrawFn, name: str, palette: tuple[Kind, ...], earlier: tuple[Table, ...], *, entangled: bool
+) -> Table:
     first = draw(st.sampled_from((INT, INT, TEXT, BIGINT, *palette[len(PLAIN) :])))
-    if not first.comparable:
+    if entangled or not first.comparable:
         first = INT
     others = draw(st.lists(st.sampled_from(palette), min_size=1, max_size=4))
     columns = [Column(label, kind) for label, kind in zip(_NAMES, [first, *others], strict=False)]
-    size = draw(st.sampled_from((1, 0, 0, 2)))
+    size = 1 if entangled else draw(st.sampled_from((1, 0, 0, 2)))
     key = tuple(column.name for column in columns[: size if all(c.kind.comparable for c in columns[:size]) else 1])
     values = first.literals[:2] if first.told_apart is None else ()
     partitions = draw(st.sampled_from(((), (), (), (), (), values)))
     checked_at_end = bool(key) and not partitions and draw(st.integers(0, 5)) == 5
     made = Table(name, tuple(columns), key if size else (), None, checked_at_end and size > 0, partitions)
     targets = [t for t in (*earlier, made) if len(t.key) == 1 and not t.checked_at_end and len(made.columns) > 1]
-    if not targets or draw(st.integers(0, 2)):
+    if not targets or (not entangled and draw(st.integers(0, 2))):
         return made
     target = draw(st.sampled_from(targets))
     number = len(columns) - 1 if columns[-1].name not in key else None
@@ -52,9 +54,9 @@ def _tables(draw: st.DrawFn, name: str, palette: tuple[Kind, ...], earlier: tupl
 
 
 @st.composite
-def _triggers(draw: st.DrawFn, tables: tuple[Table, ...]) -> tuple[str, ...]:
+def _triggers(draw: st.DrawFn, tables: tuple[Table, ...], *, often: bool) -> tuple[str, ...]:
     """Now and then a user's own trigger, which changes the row at hand or another table."""
-    if draw(st.integers(0, 5)) < 5:
+    if draw(st.integers(0, 1 if often else 5)):
         return ()
     table, other = draw(st.sampled_from(tables)), draw(st.sampled_from(tables))
     column = table.columns[-1]
