@@ -31,9 +31,10 @@ _GRAMMAR = ("ARRAY", "COALESCE", "NULLIF", "GREATEST", "LEAST")
 
 #: Grammar that looks like a call, with keywords among its arguments.
 _SYNTAX = (
-    "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY", "NORMALIZE", "XMLCONCAT", "XMLELEMENT", "XMLEXISTS",
-    "XMLFOREST", "XMLPARSE", "XMLPI", "XMLROOT", "XMLSERIALIZE", "JSON", "JSON_ARRAY", "JSON_ARRAYAGG", "JSON_EXISTS",
-    "JSON_OBJECT", "JSON_OBJECTAGG", "JSON_QUERY", "JSON_SCALAR", "JSON_SERIALIZE", "JSON_VALUE",
+    "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY", "NORMALIZE", "XMLATTRIBUTES", "XMLCONCAT", "XMLELEMENT",
+    "XMLEXISTS", "XMLFOREST", "XMLPARSE", "XMLPI", "XMLROOT", "XMLSERIALIZE", "XMLTABLE", "JSON", "JSON_ARRAY",
+    "JSON_ARRAYAGG", "JSON_EXISTS", "JSON_OBJECT", "JSON_OBJECTAGG", "JSON_QUERY", "JSON_SCALAR", "JSON_SERIALIZE",
+    "JSON_TABLE", "JSON_VALUE",
     "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP",
 )  # fmt: skip
 #: Words of IS tests other than IS NULL and IS DISTINCT FROM.
@@ -86,10 +87,25 @@ class Constant(exp.Expression):
 
 
 class Syntax(exp.Expression, exp.Func):
-    """`SUBSTRING(a FROM 2 FOR 3)`: arguments and the words between them, in order."""
+    """`SUBSTRING(a FROM 2 FOR 3)`: arguments and the words between them, in order.
+
+    `outputs`: the columns that JSON_TABLE and XMLTABLE name themselves.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": True, "outputs": False}
+    is_var_len_args = True
+
+
+class RowsFrom(exp.Expression, exp.Func):
+    """`ROWS FROM (f(a), g(b) AS (x int))`: functions side by side, each `Defined` where its columns are."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"expressions": True}
+
+
+class Defined(exp.Expression):
+    """`f(a) AS (x int, y text)`: a call with the columns that its record has."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": True}
-    is_var_len_args = True
 
 
 def raw_type(text: str) -> exp.DataType:
@@ -187,20 +203,40 @@ class Canonical(Postgres):
             return call
 
         def _parse_syntax(self, name: str) -> exp.Expr:
+            outputs: list[str] = []
+            parts = self._parse_parts(name, outputs, False)
+            return self.expression(Syntax(this=name, expressions=parts, outputs=outputs))
+
+        def _parse_parts(self, name: str, outputs: list[str], in_columns: bool) -> list[exp.Expr]:
+            """What stands between the parentheses of a syntax; the columns that it defines go into `outputs`."""
             parts: list[exp.Expr] = []
             while self._curr and self._curr.token_type != TokenType.R_PAREN:
-                if self._is_word(bool(parts) or name != "EXTRACT"):
+                begins = not parts or (isinstance(parts[-1], exp.Var) and parts[-1].name == ",")
+                if in_columns and begins and self._curr.token_type == TokenType.IDENTIFIER:
+                    outputs.append(self._curr.text)
+                    parts.append(exp.to_identifier(self._curr.text, quoted=True))
+                    self._advance()
+                    if self._curr.text.upper() != "FOR":
+                        parts.append(self._parse_raw_type())
+                elif self._is_word(bool(parts) or name != "EXTRACT"):
+                    word = self._curr.text.upper()
                     parts.append(exp.var(self._curr.text))
                     self._advance()
-                    if parts[-1].name.upper() in ("AS", "RETURNING"):
+                    if word in ("AS", "RETURNING", "NAME"):
                         parts.append(self._parse_raw_type())
+                    elif word in ("COLUMNS", "XMLNAMESPACES") and self._match(TokenType.L_PAREN):
+                        inner = self._parse_parts(name, outputs, word == "COLUMNS")
+                        self._match_r_paren()
+                        parts.append(Syntax(this="", expressions=inner))
+                    elif word == "COLUMNS":
+                        parts += self._parse_parts(name, outputs, True)
                 else:
                     part = self._parse_bitwise()
                     if part is None:
                         self.raise_error("Expected an argument")
                     else:
                         parts.append(part)
-            return self.expression(Syntax(this=name, expressions=parts))
+            return parts
 
         def _is_word(self, is_argument_allowed: bool) -> bool:
             """Whether what comes is a word or a comma of the syntax, and no argument: those are in quotes."""
@@ -210,6 +246,8 @@ class Canonical(Postgres):
             if kind in (TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER, TokenType.L_PAREN):
                 return not is_argument_allowed
             text = self._curr.text
+            if text.upper() == "EXISTS" and self._next and self._next.text.upper() == "PATH":
+                return True
             return text.replace(" ", "").isalpha() and text.upper() not in _ARGUMENT_WORDS
 
         def _parse_collation_for(self) -> exp.Expr | None:
@@ -248,31 +286,75 @@ class Canonical(Postgres):
 
         # -- clauses -------------------------------------------------------------------------------
 
+        def _parse_lateral(self) -> Any:
+            """A FROM item that begins with LATERAL or ROWS FROM."""
+            ahead = self._next if self._curr and self._curr.token_type == TokenType.LATERAL else self._curr
+            if not ahead or ahead.text.upper() != "ROWS" or ahead.token_type == TokenType.IDENTIFIER:
+                return super()._parse_lateral()
+            kind = exp.Lateral if self._match(TokenType.LATERAL) else exp.Table
+            self._advance(2)
+            rows = self.expression(RowsFrom(expressions=self._parse_wrapped_csv(self._parse_row_source)))
+            ordinality = self._match_pair(TokenType.WITH, TokenType.ORDINALITY)
+            return self.expression(kind(this=rows, ordinality=ordinality, alias=self._parse_table_alias()))
+
+        def _parse_row_source(self) -> exp.Expr | None:
+            call = self._parse_bitwise()
+            if call is None or not self._match(TokenType.ALIAS):
+                return call
+            return self.expression(
+                Defined(this=call, expressions=self._parse_wrapped_csv(self._parse_function_parameter))
+            )
+
+        def _parse_function_parameter(self) -> exp.Expr | None:
+            """A column alias, or a column that is defined: name, type and collation."""
+            name = self._parse_id_var()
+            first = self._curr
+            if name is None or first is None or first.token_type in (TokenType.COMMA, TokenType.R_PAREN):
+                return name
+            kind = self._parse_raw_type()
+            if self._match(TokenType.COLLATE):
+                self._parse_table_parts()
+                kind = raw_type(self._find_sql(first, self._prev))
+            return self.expression(exp.ColumnDef(this=name, kind=kind))
+
+        def _parse_derived_table_values(self, allow_value_synonym: bool = False) -> exp.Values | None:
+            """VALUES, in parentheses too; with ORDER BY or UNION behind it within them it is a query."""
+            start = self._index
+            if self._match_pair(TokenType.L_PAREN, TokenType.VALUES):
+                self._parse_csv(self._parse_value)
+                is_whole = self._match(TokenType.R_PAREN)
+                self._retreat(start)
+                if not is_whole:
+                    return None
+            return super()._parse_derived_table_values(allow_value_synonym)
+
+        def _values_to_select(self, values: exp.Values) -> Any:
+            # They stay what they are, or PostgreSQL would read another query.
+            return values
+
         def _parse_using_identifiers(self) -> list[exp.Expr]:
             names = super()._parse_using_identifiers()
             if names and self._match(TokenType.ALIAS) and (alias := self._parse_id_var()) is not None:
                 names[-1].meta[JOIN_ALIAS] = alias.name
             return names
 
-        def _parse_recursive_with_search(self) -> exp.RecursiveWithSearch | None:
-            """SEARCH … SET column; CYCLE … SET column [TO value DEFAULT value] USING column."""
+        def _parse_cte(self) -> Any:
+            """SEARCH … SET column, CYCLE … SET column [TO …] USING column belong to their WITH item."""
+            cte = super()._parse_cte()
             first = self._curr
-            if first is None or first.text.upper() not in ("SEARCH", "CYCLE"):
-                return None
-            made: dict[str, exp.Expr | None] = {}
+            if cte is None or first is None or first.text.upper() not in ("SEARCH", "CYCLE"):
+                return cte
+            made = []
             while self._curr and self._curr.token_type not in (TokenType.COMMA, *_ENDS_WITH):
                 self._advance()
                 word = self._prev.text.upper() if self._prev.token_type != TokenType.IDENTIFIER else ""
-                if word in ("SET", "USING"):
-                    made[word] = self._parse_id_var()
-                elif word == "BY" or word == "CYCLE":
+                if word in ("SET", "USING") and (name := self._parse_id_var()) is not None:
+                    made.append(name.name)
+                elif word in ("BY", "CYCLE"):
                     while self._next and self._next.token_type == TokenType.COMMA:
                         self._advance(2)
-            text = exp.var(self._find_sql(first, self._prev))
-            kind = first.text.upper()
-            return self.expression(
-                exp.RecursiveWithSearch(kind=kind, this=text, expression=made.get("SET"), using=made.get("USING"))
-            )
+            cte.meta[WALK_CLAUSES] = (self._find_sql(first, self._prev), tuple(made))
+            return cte
 
     class Generator(PostgresGenerator):
         # agg(DISTINCT a, b) is about all of its arguments, as it stands.
@@ -281,11 +363,22 @@ class Canonical(Postgres):
             **PostgresGenerator.TRANSFORMS,
             Infix: lambda self, e: f"{self.sql(e, 'this')} {e.args['operator']} {self.sql(e, 'expression')}",
             Prefix: lambda self, e: f"{e.args['operator']} {self.sql(e, 'this')}",
-            exp.RecursiveWithSearch: lambda self, e: self.sql(e, "this"),
             Constant: lambda self, e: e.this,
             IsTest: lambda self, e: f"{self.sql(e, 'this')} IS {e.args['words']}",
             Syntax: lambda self, e: f"{e.this}({' '.join(self.sql(x) for x in e.expressions)})",
+            RowsFrom: lambda self, e: f"ROWS FROM ({self.expressions(e, flat=True)})",
+            Defined: lambda self, e: f"{self.sql(e, 'this')} AS ({self.expressions(e, flat=True)})",
         }
+
+        def array_sql(self, expression: exp.Array) -> str:
+            rows = expression.expressions[0] if expression.expressions else None
+            if isinstance(rows, exp.Values):
+                return f"ARRAY({self.sql(rows)})"
+            return super().array_sql(expression)
+
+        def cte_sql(self, expression: exp.CTE) -> str:
+            text, _ = walk_clauses(expression)
+            return f"{super().cte_sql(expression)} {text}".rstrip()
 
         def windowspec_sql(self, expression: exp.WindowSpec) -> str:
             if expression.args.get("end"):
@@ -306,8 +399,16 @@ CANONICAL = Canonical()
 
 JOIN_ALIAS = "pgtrickle_join_alias"
 """Where the last column of USING (…) AS alias has that alias."""
+WALK_CLAUSES = "pgtrickle_walk_clauses"
+"""Where a WITH item has its SEARCH and CYCLE."""
 #: Words without quotes with which an argument may begin.
 _ARGUMENT_WORDS = {"NULL", "TRUE", "FALSE", "CASE", "NOT", "ARRAY", "ROW", "EXISTS", "CAST", *_GRAMMAR, *_SYNTAX}
+
+
+def walk_clauses(cte: exp.Expr) -> tuple[str, tuple[str, ...]]:
+    """The SEARCH and CYCLE clauses of a WITH item, and the columns that they add."""
+    found: tuple[str, tuple[str, ...]] = cte.meta.get(WALK_CLAUSES) or ("", ())
+    return found
 
 
 def using_alias(join: exp.Join) -> str | None:

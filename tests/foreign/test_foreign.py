@@ -7,6 +7,7 @@ A query is one line of `queries/*.sql`. What follows ` -- ` says what is expecte
     topk               its refreshes are TOPK
     looks: why         equal values of it may look different (1.0 and 1.00), so values are compared and not texts
     from 16            the server has to be that new
+    with xml           it has to be built with libxml
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import psycopg
 import pytest
 from psycopg import sql
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.errors import NotDifferentiable, PgTrickleError
 from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
 from tests import servers
 from tests.foreign.world import FOLDER, TABLES, Changes, schema
@@ -72,6 +74,30 @@ class World:
     client: PgTrickle
     changes: Changes
 
+    def lacks(self, query: Query) -> bool:
+        """Whether this server can't have the query."""
+        if query.note == "with xml":
+            return not self.has_xml
+        return query.note.startswith("from") and self.conn.info.server_version < int(query.note.split()[1]) * 10_000
+
+    @cached_property
+    def has_xml(self) -> bool:
+        try:
+            self.conn.execute("SELECT xmlparse(DOCUMENT '<a/>')")
+        except psycopg.errors.FeatureNotSupported:
+            return False
+        return True
+
+    def expect_one_judgement(self, query: Query) -> None:
+        """`validate` says yes exactly where create in mode DIFFERENTIAL doesn't refuse, and the same where it does."""
+        told = self.client.validate_query(query.text)
+        assert told.differentiable is (query.mode == "DIFFERENTIAL")
+        if not told.differentiable:
+            with pytest.raises(NotDifferentiable) as refused:
+                self.client.create_stream_table("st", query.text, refresh_mode="DIFFERENTIAL")
+            assert told.reason is not None
+            assert refused.value.message.rstrip(".") in told.reason
+
     def expect_equal(self, query: Query) -> None:
         columns = self.conn.execute(
             "SELECT attname FROM pg_attribute WHERE attrelid = 'st'::regclass AND attnum > 0"
@@ -112,12 +138,15 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 
 @pytest.mark.parametrize("query", _queries())
 def test_the_content_follows_the_query(world: World, query: Query) -> None:
-    if query.note.startswith("from") and world.conn.info.server_version < int(query.note.split()[1]) * 10_000:
+    if world.lacks(query):
         return
     if query.note.startswith("refused"):
         with pytest.raises(PgTrickleError, match=query.words):
+            world.client.validate_query(query.text)
+        with pytest.raises(PgTrickleError, match=query.words):
             world.client.create_stream_table("st", query.text, refresh_mode="AUTO")
         return
+    world.expect_one_judgement(query)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         world.client.create_stream_table("st", query.text, refresh_mode=query.mode)

@@ -10,7 +10,6 @@ from airflow_provider_pgtrickle.dvm.budget import COPY, spend
 from airflow_provider_pgtrickle.dvm.expressions import ROW, is_row_column, rewrite, taken_out
 from airflow_provider_pgtrickle.dvm.frontend.aggregates import defined_aliases
 from airflow_provider_pgtrickle.dvm.frontend.scope import Scope
-from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 
 
 def bind(expression: exp.Expr, scope: Scope) -> exp.Expr:
@@ -56,13 +55,12 @@ def _expand_ctes(query: exp.Query, scope: Scope) -> exp.Query:
         cte = scope.ctes.get(table.name)
         if cte is None:
             continue
-        if cte.recursive_with is not None:
-            raise Refused(Reason.UNSUPPORTED_SYNTAX, f"recursive {table.name} inside a subquery")
         spend(COPY)
         alias = table.args.get("alias")
         alias = alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
         if cte.outputs and not alias.args.get("columns"):
             alias.set("columns", [exp.to_identifier(n, quoted=True) for n in cte.outputs])
-        definition = _expand_ctes(cte.query.copy(), cte.scope)
+        whole = cte.alone(table.name) if cte.recursive_with is not None else cte.query.copy()
+        definition = _expand_ctes(whole, cte.scope)
         table.replace(exp.Subquery(this=definition, alias=alias, joins=table.args.get("joins")))
     return cast(exp.Query, taken_out(wrapper))

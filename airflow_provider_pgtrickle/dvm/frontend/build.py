@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.dvm.dialect import walk_clauses
 from airflow_provider_pgtrickle.dvm.emit import SOURCE_META
 from airflow_provider_pgtrickle.dvm.expressions import column
 from airflow_provider_pgtrickle.dvm.frontend import block
@@ -60,7 +61,8 @@ class Builder:
             reads_itself = any(not t.db and t.name == cte.alias for t in cte.this.find_all(exp.Table))
             recursive = clause if clause.args.get("recursive") and reads_itself else None
             before = Scope(ctes=dict(inner.ctes))
-            inner.ctes[cte.alias] = CommonTable(cte.this, tuple(columns) or None, before, recursive)
+            added = walk_clauses(cte)[1]
+            inner.ctes[cte.alias] = CommonTable(cte.this, tuple(columns) or None, before, recursive, added)
         return inner
 
     def common_table(self, name: str, cte: CommonTable) -> tuple[Node, list[str]]:
@@ -76,27 +78,13 @@ class Builder:
         return Project(node, items), names
 
     def _recursive(self, name: str, cte: CommonTable) -> tuple[Node, list[str]]:
-        clause = cte.recursive_with
-        assert clause is not None
-        outputs = list(cte.outputs or ()) or self._output_names(cte.query)
-        for added in (clause.args.get("search"), clause.args.get("cycle")):
-            outputs += [c.name for c in (added.args.get("expression"), added.args.get("using")) if c] if added else []
-        whole = exp.Select(
-            with_=clause.copy(),
-            expressions=[exp.column(n, table=name, quoted=True) for n in outputs],
-            from_=exp.From(this=exp.Table(this=exp.to_identifier(name, quoted=True))),
-        )
-        bound = bind_nested(whole, Scope())
+        outputs = cte.names
+        bound = bind_nested(cte.alone(name), cte.scope)
         spell_keys(bound, self.own_aggregates)
         self.note_reads(bound)
         reads = frozenset(t.meta[SOURCE_META] for t in bound.find_all(exp.Table) if SOURCE_META in t.meta)
         native = Native(bound, tuple(self.name(o) for o in outputs), reads)
         return recursion(self, name, cte, native), outputs
-
-    def _output_names(self, query: exp.Expr) -> list[str]:
-        while isinstance(query, (exp.SetOperation, exp.Subquery)):
-            query = query.this
-        return [i.alias_or_name for i in query.expressions]
 
     # -- set operations ------------------------------------------------------------------------
 

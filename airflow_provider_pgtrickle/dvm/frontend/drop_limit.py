@@ -18,6 +18,7 @@ def drop_limit(query: exp.Query, schema: Schema) -> exp.Query:
     (SELECT a FROM t WHERE t.id = x.id LIMIT 1)    →  (SELECT a FROM t WHERE t.id = x.id), id a key of t
     SELECT count(*) FROM t LIMIT 1                 →  SELECT count(*) FROM t
     SELECT a FROM t LIMIT 0                        →  SELECT a FROM (SELECT a FROM t) WHERE false
+    SELECT count(*) FROM t OFFSET 1                →  the same: there is no second row
     """
     sources = {s.key: s for s in schema.sources.values()}
     for node in list(query.find_all(exp.Select, exp.SetOperation, exp.Subquery))[::-1]:
@@ -26,7 +27,9 @@ def drop_limit(query: exp.Query, schema: Schema) -> exp.Query:
             node.set("offset", None)
         elif _takes_one(node) and (isinstance(node.parent, exp.Exists) or _has_one_row(node, sources, schema)):
             node.set("limit", None)
-        elif isinstance(node, exp.Query) and node.args.get("limit") and number_of(node.args["limit"]) == 0:
+        elif isinstance(node, exp.Query) and (
+            _takes_none(node) or (_passes_one(node) and _has_one_row(node, sources, schema))
+        ):
             empty = _nothing_of(node)
             if node is query:
                 return empty
@@ -80,6 +83,17 @@ def _takes_one(query: exp.Expr) -> bool:
     return not query.args.get("offset") and (number_of(query.args["limit"]) or 0) >= 1
 
 
+def _takes_none(query: exp.Expr) -> bool:
+    limit = query.args.get("limit")
+    return limit is not None and number_of(limit) == 0
+
+
+def _passes_one(query: exp.Expr) -> bool:
+    """Whether OFFSET passes over one row at least."""
+    offset = query.args.get("offset")
+    return offset is not None and (number_of(offset) or 0) >= 1
+
+
 def _is_all(limit: exp.Expr) -> bool:
     count = _counted(limit)
     return isinstance(count, exp.Null) or (isinstance(count, exp.Var) and count.name.upper() == "ALL")
@@ -99,7 +113,9 @@ def _has_one_row(query: exp.Expr, sources: dict[str, Source], schema: Schema) ->
     calls = (c for i in query.expressions for c in aggregate_calls(i, schema.aggregates))
     if not query.args.get("group") and (query.args.get("having") or next(calls, None) is not None):
         return True
-    if query.args.get("joins") or not query.args.get("from_"):
+    if not query.args.get("from_"):
+        return True
+    if query.args.get("joins"):
         return False
     if query.args.get("group"):
         return False
@@ -124,6 +140,7 @@ def _fixed(term: exp.Expr, alias: str) -> list[str]:
         own.name
         for own, other in (sides, sides[::-1])
         if isinstance(own, exp.Column)
-        and own.table == alias
+        # A query of one table is printed without its name.
+        and own.table in ("", alias)
         and all(c.table not in ("", alias) for c in unparen(other).find_all(exp.Column))
     ]

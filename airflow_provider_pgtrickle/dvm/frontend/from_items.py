@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.dialect import using_alias
+from airflow_provider_pgtrickle.dvm.dialect import Defined, RowsFrom, Syntax, using_alias
 from airflow_provider_pgtrickle.dvm.emit import SOURCE_META
 from airflow_provider_pgtrickle.dvm.expressions import (
     column,
@@ -220,8 +220,7 @@ def _bare(item: exp.Expr) -> tuple[exp.Expr, list[str], bool]:
     """The item without its alias, its output columns, and whether it counts its rows."""
     alias = item.args.get("alias")
     outputs = [i.name for i in alias.args.get("columns") or []] if alias else []
-    if any(isinstance(i, exp.ColumnDef) for i in (alias.args.get("columns") or [] if alias else [])):
-        raise Refused(Reason.UNSUPPORTED_SYNTAX, "a column definition list", "It runs FULL.")
+    defined = [i for i in (alias.args.get("columns") or [] if alias else []) if isinstance(i, exp.ColumnDef)]
     ordinality = bool(item.args.get("ordinality"))
     bare = item.copy()
     bare.set("alias", None)
@@ -229,8 +228,15 @@ def _bare(item: exp.Expr) -> tuple[exp.Expr, list[str], bool]:
     if isinstance(bare, (exp.Lateral, exp.Table)):
         bare = bare.this
     if isinstance(bare, exp.Values):
+        width = len(bare.expressions[0].expressions)
+        bare.set("alias", None)
         bare = exp.Paren(this=bare)
-        outputs = outputs or [f"column{n}" for n in range(1, len(item.expressions[0].expressions) + 1)]
+        outputs += [f"column{n}" for n in range(len(outputs) + 1, width + 1)]
+    if defined:
+        # In ROWS FROM the columns keep their types, whatever the item as a whole calls them.
+        bare = RowsFrom(expressions=[Defined(this=bare, expressions=[i.copy() for i in defined])])
+    if isinstance(bare, Syntax):
+        outputs += (bare.args.get("outputs") or [])[len(outputs) :]
     if not outputs and isinstance(bare, exp.Subquery):
         outputs = output_names(bare)
     if not outputs:

@@ -85,21 +85,28 @@ def output_names(query: exp.Expr) -> list[str]:
 
 
 def _values_written_out(tree: exp.Expr) -> exp.Expr:
-    """VALUES in place of a query as the SELECT that PostgreSQL takes it for; sqlglot's own has a star for its list."""
-    if isinstance(tree, exp.Values):
-        tree = exp.Select(
-            expressions=[exp.Star()],
-            from_=exp.From(this=exp.Values(expressions=tree.expressions)),
-            **{clause: tree.args.get(clause) for clause in ("with_", "order", "limit", "offset")},
-        )
-    for select in tree.find_all(exp.Select):
-        source = select.args.get("from_")
-        if source is None or not isinstance(source.this, exp.Values) or not isinstance(select.expressions[0], exp.Star):
+    """VALUES in place of a query as the SELECT that PostgreSQL takes it for."""
+    for values in list(tree.find_all(exp.Values)):
+        if values.alias or isinstance(values.parent, exp.Table):
             continue
-        width = len(source.this.expressions[0].expressions)
-        source.this.set("alias", exp.TableAlias(this=exp.to_identifier("*VALUES*", quoted=True)))
-        names = [f"column{n}" for n in range(1, width + 1)]
-        select.set("expressions", [exp.column(n, table="*VALUES*", quoted=True) for n in names])
+        names = [f"column{n}" for n in range(1, len(values.expressions[0].expressions) + 1)]
+        alias = exp.TableAlias(
+            this=exp.to_identifier("*VALUES*", quoted=True), columns=[exp.to_identifier(n, quoted=True) for n in names]
+        )
+        select = exp.Select(
+            expressions=[exp.column(n, table="*VALUES*", quoted=True) for n in names],
+            **{clause: values.args.get(clause) for clause in ("with_", "order", "limit", "offset")},
+        )
+        parent = values.parent
+        if isinstance(parent, exp.In):
+            parent.set("expressions", None)
+            parent.set("query", exp.Subquery(this=select))
+        elif parent is None:
+            tree = select
+        else:
+            values.replace(select)
+        rows = exp.Values(expressions=values.expressions, alias=alias)
+        select.set("from_", exp.From(this=rows))
     return tree
 
 

@@ -49,7 +49,7 @@ def recursion(builder: Builder, name: str, cte: CommonTable, native: Native) -> 
 
 def _apart(builder: Builder, name: str, cte: CommonTable, native: Native) -> Recursion:
     union, clause = cte.query, cte.recursive_with
-    if clause is None or clause.args.get("search") or clause.args.get("cycle"):
+    if clause is None or cte.walk_columns:
         raise _Unfit("SEARCH and CYCLE add columns that depend on the whole walk")
     if not isinstance(union, exp.Union) or any(union.args.get(c) for c in ("with_", "order", "limit", "offset")):
         raise _Unfit("the item is not one UNION of where it begins and its step")
@@ -58,7 +58,7 @@ def _apart(builder: Builder, name: str, cte: CommonTable, native: Native) -> Rec
     itself = Itself(tuple(replace(c, name=builder.name(c.name)) for c in base.columns))
     scope = cte.scope.child()
     named = tuple(cte.outputs or ()) + tuple(outputs[len(cte.outputs or ()) :])
-    scope.ctes[name] = CommonTable(union, None, cte.scope, clause, (itself, list(named)))
+    scope.ctes[name] = CommonTable(union, None, cte.scope, clause, built=(itself, list(named)))
     step, _ = builder.query(union.expression, scope)
     covered(base)
     covered(step)

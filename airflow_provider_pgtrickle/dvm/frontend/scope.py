@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.expressions import render
+from airflow_provider_pgtrickle.dvm.frontend.parse import output_names
 from airflow_provider_pgtrickle.dvm.node import Node
 from airflow_provider_pgtrickle.dvm.reasons import Reason, Refused
 
@@ -19,7 +20,24 @@ class CommonTable:
     outputs: tuple[str, ...] | None
     scope: Scope
     recursive_with: exp.With | None = None
+    walk_columns: tuple[str, ...] = ()
+    """What SEARCH and CYCLE add."""
     built: tuple[Node, list[str]] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Its columns: those that its alias names, the query's own from there on, and what a walk adds."""
+        given = list(self.outputs or ())
+        return [*given, *output_names(self.query)[len(given) :], *self.walk_columns]
+
+    def alone(self, name: str) -> exp.Select:
+        """A recursive item as a query of its own, with the WITH that it stands in."""
+        assert self.recursive_with is not None
+        return exp.Select(
+            with_=self.recursive_with.copy(),
+            expressions=[exp.column(n, table=name, quoted=True) for n in self.names],
+            from_=exp.From(this=exp.Table(this=exp.to_identifier(name, quoted=True))),
+        )
 
 
 @dataclass
