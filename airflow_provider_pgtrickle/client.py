@@ -304,14 +304,21 @@ class PgTrickle:
     def _refresh(
         self, names: Sequence[QualifiedName], *, force_full: bool = False, initiated_by: str = "manual"
     ) -> dict[str, RefreshResult]:
-        return refresh_unit(
-            self.database,
-            names,
-            executor=self._usable_executor,
-            settings=self.settings,
-            force_full=force_full,
-            initiated_by=initiated_by,
-        )
+        try:
+            return refresh_unit(
+                self.database,
+                names,
+                executor=self._usable_executor,
+                settings=self.settings,
+                force_full=force_full,
+                initiated_by=initiated_by,
+            )
+        except Exception:
+            raise
+        except BaseException:
+            # An interrupt: nobody waits for what Spark computes, and before anything is taken back it must not read.
+            self._kill_spark()
+            raise
 
     def _usable_executor(self) -> Executor:
         """The executor; a new one where the Spark that was started here has ended."""
@@ -321,6 +328,13 @@ class PgTrickle:
             if has_ended(self._started_spark):
                 self._forget_spark()
         return self._executor
+
+    def _kill_spark(self) -> None:
+        if self._started_spark is not None:
+            from airflow_provider_pgtrickle.spark.session import kill
+
+            kill(self._started_spark)
+        self._forget_spark()
 
     def _forget_spark(self) -> None:
         self._started_spark = None

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from airflow_provider_pgtrickle.cli import output
 from airflow_provider_pgtrickle.cli.command import Command
 from airflow_provider_pgtrickle.cli.registry import commands
 from airflow_provider_pgtrickle.errors import PgTrickleError, UsageError, redact
+from airflow_provider_pgtrickle.spark import jvm
 
 OK, FAILED, USAGE = 0, 1, 2
+#: As shells say it: 128 and the signal's number.
+_SIGNALLED = 128
 
 
 def parser() -> argparse.ArgumentParser:
@@ -36,20 +42,24 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; 0 done, 1 failed, 2 misused."""
+    """Run one command; 0 done, 1 failed, 2 misused, 128 and its number where a signal ended it."""
     try:
         arguments = parser().parse_args(argv)
     except SystemExit as left:
         return int(left.code or 0)
     warnings.showwarning = _show_warning
     try:
-        return run(arguments.command, arguments)
+        with _signals_heard():
+            return run(arguments.command, arguments)
     except BrokenPipeError:
         # The reader (`| head`) has seen enough; Python must not complain of it when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except KeyboardInterrupt:
-        return _complain("Interrupted; what was not committed is undone.", FAILED)
+        return _complain("Interrupted; what was not committed is undone.", _SIGNALLED + signal.SIGINT)
+    except _Ended as ended:
+        name = signal.Signals(ended.number).name
+        return _complain(f"Ended by {name}; what was not committed is undone.", _SIGNALLED + ended.number)
     except UsageError as error:
         return _complain(str(error), USAGE)
     except PgTrickleError as error:
@@ -75,6 +85,35 @@ def run(command: Command, arguments: argparse.Namespace) -> int:
         answer = command.run(client, arguments)
     print(output.render(answer, getattr(arguments, "json", False)), flush=True)
     return FAILED if answer.failed else OK
+
+
+class _Ended(BaseException):
+    """A signal asks this process to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextmanager
+def _signals_heard() -> Iterator[None]:
+    """Ctrl-C and requests to end leave the block as exceptions, so that everything that was begun is taken back."""
+    wanted = [s for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(s) != signal.SIG_IGN]
+
+    def hear(number: int, _: FrameType | None) -> None:
+        # What follows is clean-up, which a second Ctrl-C must not cut short.
+        for other in wanted:
+            signal.signal(other, signal.SIG_IGN)
+        # PySpark waits for its JVM's answer even while an exception passes through it.
+        jvm.end()
+        raise KeyboardInterrupt if number == signal.SIGINT else _Ended(number)
+
+    before = {wish: signal.signal(wish, hear) for wish in wanted}
+    try:
+        yield
+    finally:
+        for wish, handler in before.items():
+            signal.signal(wish, handler)
 
 
 def _parser_class(shared: argparse.ArgumentParser) -> type[argparse.ArgumentParser]:

@@ -49,6 +49,14 @@ def judge(error: BaseException) -> Verdict:
     return Verdict.COUNT if isinstance(error, Exception) else Verdict.BLAMELESS
 
 
+def told(error: BaseException) -> str:
+    """What the history says of it: an interrupt has no words of its own."""
+    if isinstance(error, Exception):
+        return str(error)
+    what = "It was interrupted (Ctrl-C)" if isinstance(error, KeyboardInterrupt) else "Its process was told to end"
+    return f"{what}; nothing of it was committed."
+
+
 def back_off(attempt: int, settings: Settings) -> float:
     """Seconds to wait after the attempt of that number, from 1: doubling, capped, with jitter so that runs part."""
     base = min(settings.retry_base_seconds * 2 ** (attempt - 1), settings.retry_max_seconds)
@@ -85,7 +93,7 @@ def record(
         if isinstance(error, NoExecutor):
             history.withdraw(conn, trace)
         else:
-            history.fail(conn, trace, str(error))
+            history.fail(conn, trace, told(error))
         for pgt_id, schema, name, holder in rows:
             # A failure after the lease was lost, or before it was got, says nothing about the table.
             if final and holder == str(token) and verdict is not Verdict.BLAMELESS:
@@ -96,7 +104,7 @@ def record(
                 Event.DIAMOND_PARTIAL_FAILURE,
                 guilty or str(names[-1]),
                 unit=[str(name) for name in names],
-                error=str(error),
+                error=told(error),
             )
         lease.give_back(conn, ids, token)
     return kept

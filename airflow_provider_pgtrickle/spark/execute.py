@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import psycopg
 import pyarrow as pa
 from psycopg import sql
 
@@ -19,7 +21,7 @@ from airflow_provider_pgtrickle.refresh.executor import Computation, Staged, Sta
 from airflow_provider_pgtrickle.refresh.patience import Planner, patiently
 from airflow_provider_pgtrickle.spark.compute import computed
 from airflow_provider_pgtrickle.spark.faults import translating
-from airflow_provider_pgtrickle.spark.leaf import Leaf, Snapshot, portable_dsn
+from airflow_provider_pgtrickle.spark.leaf import Leaf, Snapshot, portable_dsn, reader
 from airflow_provider_pgtrickle.spark.meter import Meter
 from airflow_provider_pgtrickle.spark.stage import KEY, collect, copy_from_executors, with_row_id
 
@@ -39,12 +41,23 @@ class SparkExecutor:
 
     def compute(self, snapshot_id: str, computation: Computation, stage: StageTarget | None) -> Staged:
         """Read, compute, add the row ids, and bring the rows to the driver, or into `stage` where that is given."""
+        try:
+            return self._compute(snapshot_id, computation, stage)
+        except BaseException as error:
+            interrupt = _interrupt_behind(error)
+            if interrupt is None:
+                raise
+            # Whoever interrupts a refresh doesn't wait for its queries, which go on until they have something to send.
+            self._end_readers(snapshot_id)
+            raise interrupt from None
+
+    def _compute(self, snapshot_id: str, computation: Computation, stage: StageTarget | None) -> Staged:
         snapshot = Snapshot(self._database.jdbc, snapshot_id)
         if computation.spark is not None:
             try:
                 return self._in_spark(snapshot, computation, computation.spark, stage)
             except PgTrickleError as error:
-                if not error.permanent:
+                if not error.permanent or _interrupt_behind(error) is not None:
                     raise
                 # What Spark can't take (a NaN among numerics, a sum past 38 digits) PostgreSQL may.
                 _log.warning("%s PostgreSQL computes it instead.", error)
@@ -89,9 +102,25 @@ class SparkExecutor:
             with self._database.connect(autocommit=True, application_name="pgtrickle stage") as conn:
                 conn.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(stage.schema, stage.table)))
 
+    def _end_readers(self, snapshot_id: str) -> None:
+        with suppress(PgTrickleError, psycopg.Error), self._database.connect(autocommit=True) as conn:
+            conn.execute(
+                "SELECT pg_catalog.pg_terminate_backend(pid, 2000) FROM pg_catalog.pg_stat_activity"
+                " WHERE application_name = %s AND datname = pg_catalog.current_database()"
+                " AND pg_catalog.pg_has_role(usename, 'MEMBER')",
+                [reader(snapshot_id)],
+            )
+
     def _copy(self, rows: DataFrame, stage: StageTarget) -> int:
         columns = (WEIGHT, ROW_ID, *stage.columns)
         return copy_from_executors(rows, portable_dsn(self._database.jdbc), stage.schema, stage.table, columns)
+
+
+def _interrupt_behind(error: BaseException | None) -> BaseException | None:
+    """The interrupt itself, where one was on its way: what PySpark tidies up behind it fails, and hides it."""
+    while isinstance(error, Exception):
+        error = error.__cause__ or error.__context__
+    return None if isinstance(error, GeneratorExit) else error
 
 
 def _named(arrow: pa.Table, columns: Sequence[str]) -> pa.Table:

@@ -62,12 +62,21 @@ def portable_dsn(jdbc: JdbcTarget) -> str:
     return make_conninfo(jdbc.url.removeprefix("jdbc:"), **parameters)
 
 
+def reader(snapshot_id: str) -> str:
+    """What the sessions of a refresh's readers call themselves."""
+    return f"pgtrickle reader {snapshot_id}"
+
+
 def session_init(snapshot: Snapshot) -> str:
     """The statements with which a reader enters the snapshot.
 
     They run in the transaction that the read goes on in: with a fetch size set, Spark turns auto-commit off first.
     """
-    settings = {**snapshot.jdbc.session, **dict(snapshot.planner)}
+    settings = {
+        **snapshot.jdbc.session,
+        **dict(snapshot.planner),
+        "application_name": reader(snapshot.snapshot_id),
+    }
     pinned = [
         sql.SQL("SET LOCAL {} = {}").format(sql.Identifier(name), sql.Literal(value))
         for name, value in settings.items()

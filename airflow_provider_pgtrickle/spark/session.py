@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -46,7 +47,9 @@ def obtain(spark: SparkSession | None, settings: Settings) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if settings.spark_master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return _ending(_started(local_conf(settings), f"Spark on {settings.spark_master}"))
+    with jvm.launching():
+        session = _started(local_conf(settings), f"Spark on {settings.spark_master}")
+    return _ending(session)
 
 
 def active() -> SparkSession | None:
@@ -64,6 +67,19 @@ def stop(session: SparkSession) -> None:
         jvm.let_go()
     else:
         session.stop()
+
+
+def kill(session: SparkSession) -> None:
+    """End a session that `obtain` started, with what it computes: nobody waits for that any more."""
+    if is_connect(session):
+        with suppress(Exception):
+            session.interruptAll()
+            session.stop()
+    elif "PYSPARK_GATEWAY_PORT" in os.environ:
+        session.stop()
+    else:
+        jvm.end()
+        jvm.let_go()
 
 
 def has_ended(session: SparkSession) -> bool:

@@ -32,7 +32,7 @@ from airflow_provider_pgtrickle.spark.execute import SparkExecutor
 STEPS = {"compute": 1, "stage": 2, "apply": 3, "commit": 4}
 QUERY = "SELECT id, g, halt(1, v)::checked AS v FROM orders WHERE v >= 0"
 PLAIN = "SELECT id, g, v FROM orders WHERE v >= 0"
-DEADLINE = 90.0
+DEADLINE = 200.0
 _SPACE = 7001
 
 _TABLES = """
