@@ -59,7 +59,7 @@ def _refuse_taken(conn: psycopg.Connection, name: QualifiedName) -> None:
     if records.find(conn, name):
         raise StreamTableExists(
             "The stream table is there already",
-            remedy="Use create_or_replace_stream_table to change it, or drop it first.",
+            remedy="Drop it first, or change it: --or-replace, in Python create_or_replace_stream_table.",
         )
     if table.exists(conn, name):
         raise UsageError("A relation of that name is there already", remedy="Choose another name for the stream table.")

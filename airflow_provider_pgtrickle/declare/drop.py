@@ -11,7 +11,6 @@ from airflow_provider_pgtrickle.declare.existence import erase
 from airflow_provider_pgtrickle.declare.lock import lock_declarations, lock_rows, wait_for_refreshes
 from airflow_provider_pgtrickle.declare.parts import erase_unread, refuse_part
 from airflow_provider_pgtrickle.declare.subject import about
-from airflow_provider_pgtrickle.declare.table import views_on
 from airflow_provider_pgtrickle.errors import UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.settings import Settings
@@ -30,20 +29,19 @@ def drop(
             names = ", ".join(str(reader.qualified) for reader in readers)
             raise UsageError(
                 f"It can't be dropped while {names} reads it",
-                remedy="Drop that first, or pass cascade=True to drop everything that reads it too.",
+                remedy="Drop that first, or let all that reads it go too: --cascade, in Python cascade=True.",
             )
         doomed = _with_readers(conn, target)
         ids = [stream_table.id for stream_table in doomed]
         wait_for_refreshes(conn, ids)
         lock_rows(conn, ids)
-        # What a user made on top goes with the tables, and is named with them.
-        views = [view for t in doomed for view in views_on(conn, t.qualified)] if cascade else []
+        # What a user made on top (views, foreign keys) goes with the tables, and is named with them.
+        along: list[str] = []
         for stream_table in doomed:
-            erase(conn, stream_table, cascade=cascade)
+            along += erase(conn, stream_table, cascade=cascade)
             erase_unread(conn, stream_table.id)
         dependencies.settle_schedules(conn, settings)
-        dropped = [str(stream_table.qualified) for stream_table in doomed]
-        return (*dropped, *(f"view {view}" for view in dict.fromkeys(views)))
+        return (*(str(stream_table.qualified) for stream_table in doomed), *along)
 
 
 def _with_readers(conn: psycopg.Connection, target: StreamTable) -> list[StreamTable]:

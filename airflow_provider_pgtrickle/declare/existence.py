@@ -36,10 +36,11 @@ def establish(
     return created
 
 
-def erase(conn: psycopg.Connection, stream_table: StreamTable, *, cascade: bool = False) -> None:
-    """With the capture that nobody else needs."""
+def erase(conn: psycopg.Connection, stream_table: StreamTable, *, cascade: bool = False) -> tuple[str, ...]:
+    """With the capture that nobody else needs; what else went with the table."""
     read = records.dependencies(conn, stream_table.id)
-    table.drop(conn, stream_table.qualified, cascade=cascade)
+    along = table.drop(conn, stream_table.qualified, cascade=cascade)
     drop_st_buffer(conn, stream_table.id)
     records.delete(conn, stream_table.id)
     capturing.stop(conn, stream_table.id, read)
+    return along

@@ -80,7 +80,7 @@ def _refresh_mode(value: Any, settings: Settings) -> str:
     mode = _one_of("refresh_mode", MODES, str.upper)(value, settings)
     if mode == "IMMEDIATE":
         raise UsageError(
-            "Refresh mode IMMEDIATE is not available: deltas are computed by Spark, outside the writer's transaction",
+            "Refresh mode IMMEDIATE is not available: refreshes compute outside the writer's transaction",
             remedy="Use AUTO with a short schedule, and refresh_stream_table() where a reader must see its own writes.",
         )
     return mode

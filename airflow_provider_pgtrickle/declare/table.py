@@ -20,6 +20,12 @@ from airflow_provider_pgtrickle.errors import UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
 
 HASH_PARTITIONS = 4
+#: So that PostgreSQL says what goes along with a table, and each name has its schema.
+_FULL_NAMES = (("search_path", "pg_catalog"), ("client_min_messages", "notice"))
+_DEFAULT_PARTITION = (
+    "Rows that no other partition takes. PostgreSQL adds a partition for rows that are here only once they have left:"
+    " pgtrickle.add_partition(stream table, new partition, bounds) moves them."
+)
 
 
 class Change(Enum):
@@ -61,16 +67,44 @@ def create(
     return relid
 
 
-def drop(conn: psycopg.Connection, name: QualifiedName, *, cascade: bool = False) -> None:
-    """DROP TABLE, whether or not it is still there; views on it stop it unless `cascade`."""
+def drop(conn: psycopg.Connection, name: QualifiedName, *, cascade: bool = False) -> tuple[str, ...]:
+    """DROP TABLE, whether or not it is still there; what depends on it stops it, or goes too and is named."""
     dependents = () if cascade else views_on(conn, name)
     if dependents:
-        raise UsageError(
-            f"The table can't be dropped because {', '.join(dependents)} reads it",
-            stream_table=str(name),
-            remedy="Drop that first, or pass cascade=True to drop it too.",
+        raise _depended_on(name, f"{', '.join(dependents)} reads it")
+    told: list[str] = []
+
+    def hear(notice: psycopg.errors.Diagnostic) -> None:
+        lines = notice.message_detail or notice.message_primary or ""
+        told.extend(
+            line.partition("drop cascades to ")[2] for line in lines.splitlines() if "drop cascades to " in line
         )
-    conn.execute(sql.SQL("DROP TABLE IF EXISTS {}" + (" CASCADE" if cascade else "")).format(name.sql))
+
+    conn.add_notice_handler(hear)
+    try:
+        with conn.transaction():
+            before = [(setting, scalar(conn, "SELECT current_setting(%s)", (setting,))) for setting, _ in _FULL_NAMES]
+            _set_locally(conn, _FULL_NAMES)
+            conn.execute(sql.SQL("DROP TABLE IF EXISTS {}" + (" CASCADE" if cascade else "")).format(name.sql))
+            _set_locally(conn, before)
+    except psycopg.errors.DependentObjectsStillExist as error:
+        raise _depended_on(name, (error.diag.message_detail or "").replace("\n", ", ")) from error
+    finally:
+        conn.remove_notice_handler(hear)
+    return tuple(told)
+
+
+def _set_locally(conn: psycopg.Connection, settings: Iterable[tuple[str, str]]) -> None:
+    for setting in settings:
+        conn.execute("SELECT pg_catalog.set_config(%s, %s, true)", setting)
+
+
+def _depended_on(name: QualifiedName, why: str) -> UsageError:
+    return UsageError(
+        f"The table can't be dropped because {why}",
+        stream_table=str(name),
+        remedy="Drop that first, or let it go too: --cascade, in Python cascade=True.",
+    )
 
 
 def keep_private(conn: psycopg.Connection, name: QualifiedName) -> None:
@@ -291,6 +325,8 @@ def _create_partitions(conn: psycopg.Connection, name: QualifiedName, partition_
     for suffix, bound in bounds.items():
         part = QualifiedName(name.schema, fitting(f"{name.name}_{suffix}"))
         conn.execute(sql.SQL("CREATE TABLE {} PARTITION OF {} {}").format(part.sql, name.sql, bound))
+        if suffix == "default":
+            conn.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(part.sql, sql.Literal(_DEFAULT_PARTITION)))
 
 
 def fitting(name: str) -> str:

@@ -193,3 +193,27 @@ def test_a_warning_is_one_line_on_standard_error(shell: Shell) -> None:
     code, out, err = shell("create", "odds", "--query", "SELECT id, random() AS r FROM orders")
     assert (code, err.splitlines()[0].startswith("pgtrickle: warning: ")) == (0, True)
     assert "odds" in out
+
+
+def test_drop_says_all_that_goes_and_speaks_the_command_lines_words(shell: Shell, totals: None, dsn: str) -> None:
+    assert shell("create", "above", "--query", "SELECT count(*) AS n FROM totals")[0] == 0
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("CREATE VIEW mine AS SELECT * FROM totals; CREATE VIEW theirs AS SELECT * FROM mine")
+    for name in ("totals", "above"):
+        if name == "above":
+            assert shell("drop", name)[0] == 0
+        code, out, err = shell("drop", "totals")
+        assert (code, out) == (2, "")
+        assert "--cascade" in err
+    assert shell("drop", "totals", "--cascade") == (
+        0,
+        "Dropped public.totals, view public.mine, view public.theirs.\n",
+        "",
+    )
+    assert shell("drop", "totals", "--if-exists", "--cascade")[1] == "There was no stream table totals.\n"
+
+
+def test_create_of_one_that_is_there_names_the_option(shell: Shell, totals: None) -> None:
+    code, _, err = shell("create", "totals", "--query", TOTALS)
+    assert code == 2
+    assert "--or-replace" in err

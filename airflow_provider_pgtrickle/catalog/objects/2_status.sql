@@ -32,6 +32,58 @@ $$;
 
 COMMENT ON FUNCTION pgtrickle.pgt_resolve(text) IS 'Id of the stream table that a name means.';
 
+CREATE OR REPLACE FUNCTION pgtrickle.visible_columns(name text) RETURNS text
+LANGUAGE sql STABLE
+AS $$
+    SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)
+    FROM pgtrickle.pgt_stream_tables t
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = t.pgt_relid
+    WHERE t.pgt_id = pgtrickle.pgt_resolve($1)
+      AND a.attnum > 0 AND NOT a.attisdropped AND NOT starts_with(a.attname, '__pgt_')
+$$;
+
+COMMENT ON FUNCTION pgtrickle.visible_columns(text) IS
+    'The columns of a stream table that its query has, as a list for a SELECT or for a view that readers use.';
+
+-- PostgreSQL refuses a partition whose rows are in the DEFAULT one; this takes them out, and in again behind it.
+CREATE OR REPLACE FUNCTION pgtrickle.add_partition(name text, partition text, bounds text) RETURNS bigint
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    root regclass := (SELECT pgt_relid FROM pgtrickle.pgt_stream_tables WHERE pgt_id = pgtrickle.pgt_resolve(name));
+    rest regclass := (SELECT i.inhrelid FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+                      WHERE i.inhparent = root AND pg_get_expr(c.relpartbound, c.oid) = 'DEFAULT');
+    parts text[] := parse_ident(partition);
+    target text;
+    fits text;
+    before text := coalesce(current_setting('pgtrickle.refreshing', true), '');
+    moved bigint := 0;
+BEGIN
+    target := format('%I.%I',
+        CASE WHEN cardinality(parts) > 1 THEN parts[1]
+             ELSE (SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = root) END,
+        parts[cardinality(parts)]);
+    IF rest IS NULL THEN
+        EXECUTE format('CREATE TABLE %s PARTITION OF %s FOR VALUES %s', target, root, bounds);
+        RETURN 0;
+    END IF;
+    PERFORM set_config('pgtrickle.refreshing', 'on', true);
+    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', root);
+    EXECUTE format('ALTER TABLE %s DETACH PARTITION %s', root, rest);
+    EXECUTE format('CREATE TABLE %s PARTITION OF %s FOR VALUES %s', target, root, bounds);
+    fits := pg_get_partition_constraintdef(target::regclass);
+    EXECUTE format('INSERT INTO %s SELECT * FROM %s WHERE %s', target, rest, fits);
+    GET DIAGNOSTICS moved = ROW_COUNT;
+    EXECUTE format('DELETE FROM %s WHERE %s', rest, fits);
+    EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s DEFAULT', root, rest);
+    PERFORM set_config('pgtrickle.refreshing', before, true);
+    RETURN moved;
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.add_partition(text, text, text) IS
+    'Add a partition to a stream table, with the rows of the DEFAULT one that belong to it: their number.';
+
 -- NULL for cron expressions and where there is nothing to parse.
 CREATE OR REPLACE FUNCTION pgtrickle.pgt_schedule_interval(schedule text) RETURNS interval
 LANGUAGE sql IMMUTABLE

@@ -154,6 +154,51 @@ def test_a_partition_that_a_user_adds_is_guarded_too(site: Site) -> None:
             site.run(statement)
 
 
+@pytest.mark.parametrize(
+    ("key", "bounds", "moved"),
+    [("g", "FROM (1) TO (2)", 10), ("list (g)", "IN (0, 2)", 20), ("g", "FROM (50) TO (60)", 0)],
+)
+def test_a_partition_over_rows_of_the_default_one_takes_them(site: Site, key: str, bounds: str, moved: int) -> None:
+    """PostgreSQL refuses it, names the DEFAULT partition, and that one's comment says what does it."""
+    site.run(T)
+    site.declare("st", QUERY, partition_by=key)
+    site.declare("above", "SELECT g, count(*) AS n FROM st GROUP BY g")
+    said = site.rows("SELECT obj_description('st_default'::regclass, 'pg_class')")
+    assert "pgtrickle.add_partition" in said[0][0]
+    if moved:
+        with pytest.raises(psycopg.errors.CheckViolation, match="st_default"):
+            site.run(f"CREATE TABLE apart PARTITION OF st FOR VALUES {bounds}")
+    assert site.rows(f"SELECT pgtrickle.add_partition('st', 'apart', '{bounds}')") == [(moved,)]
+    assert site.rows("SELECT count(*) FROM apart") == [(moved,)]
+    assert site.differs("st", QUERY) == []
+    guarded = [
+        "INSERT INTO st_default SELECT * FROM st LIMIT 1",
+        "DELETE FROM st",
+        *["DELETE FROM apart"] * bool(moved),
+    ]
+    for statement in guarded:
+        with pytest.raises(psycopg.Error, match="stream table"):
+            site.run(statement)
+    site.run("UPDATE t SET v = v + 1, g = (g + 1) % 3 WHERE id < 9; DELETE FROM t WHERE id > 25")
+    assert site.refresh("st").action == "DIFFERENTIAL"
+    site.refresh("above")
+    assert site.differs("st", QUERY) == []
+    assert site.differs("above", "SELECT g, count(*) AS n FROM t GROUP BY g") == []
+
+
+def test_the_visible_columns_make_a_view_that_lasts(filled: Site) -> None:
+    """`*` shows the hidden ones, too; a view of the others stays when those come and go."""
+    filled.declare("totals", TOTALS)
+    (columns,) = filled.rows("SELECT pgtrickle.visible_columns('totals')")[0]
+    assert columns == "g, v"
+    filled.run(f"CREATE VIEW shown AS SELECT {columns} FROM totals")
+    filled.run("ALTER TABLE t ADD COLUMN more int", "ALTER TABLE t ALTER v TYPE int USING v")
+    filled.client.alter_stream_table("totals", query="SELECT g, sum(v) AS v FROM t GROUP BY g HAVING count(*) > 0")
+    filled.run("UPDATE t SET v = v + 1")
+    filled.refresh("totals")
+    assert filled.differs("shown", TOTALS) == []
+
+
 @pytest.mark.parametrize("action", ["RETURN NULL", "NEW.v := 0; RETURN NEW"])
 def test_a_trigger_that_may_change_what_is_written_is_named(filled: Site, action: str) -> None:
     filled.run(
@@ -225,8 +270,34 @@ def test_a_foreign_key_to_a_stream_table_is_named_where_it_holds_a_row(filled: S
     assert filled.differs("st", QUERY) == []
 
 
+DEPENDENTS = (
+    "CREATE VIEW mine AS SELECT * FROM st",
+    "CREATE VIEW on_mine AS SELECT id FROM mine",
+    "CREATE MATERIALIZED VIEW kept AS SELECT id FROM st",
+    "CREATE UNIQUE INDEX ON st (id)",
+    "CREATE TABLE child (id int CONSTRAINT of_st REFERENCES st (id))",
+    "CREATE FUNCTION counted() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT count(*) FROM st; END",
+)
+
+
 def test_what_a_cascade_drops_is_named(filled: Site) -> None:
-    filled.run("CREATE VIEW mine AS SELECT * FROM st", "CREATE VIEW on_mine AS SELECT id FROM mine")
+    filled.run(*DEPENDENTS)
     filled.declare("reader", "SELECT count(*) AS n FROM st")
     dropped = filled.client.drop_stream_table("st", cascade=True)
-    assert set(dropped) == {"public.reader", "public.st", "view public.mine", "view public.on_mine"}
+    assert dropped[:2] == ("public.reader", "public.st")
+    assert set(dropped[2:]) == {
+        "view public.mine",
+        "view public.on_mine",
+        "materialized view public.kept",
+        "constraint of_st on table public.child",
+        "function public.counted()",
+    }
+
+
+@pytest.mark.parametrize("number", [0, 2, 4, 5])
+def test_without_cascade_whatever_depends_on_it_stops_a_drop(filled: Site, number: int) -> None:
+    filled.run(*DEPENDENTS[3:4], DEPENDENTS[number])
+    with pytest.raises(PgTrickleError, match=r"mine|kept|of_st|counted") as told:
+        filled.client.drop_stream_table("st")
+    assert "--cascade" in str(told.value)
+    assert filled.client.status()[0]["pgt_name"] == "st"
