@@ -24,6 +24,9 @@ ROW_SECURITY = (
     " or as a role with BYPASSRLS, and put policies for readers on the stream table."
 )
 
+#: In what PostgreSQL says of a schema or a relation that is not there: ours.
+_CATALOG = re.compile(r'"pgtrickle(\.pgt_\w+)?"')
+
 #: SQLSTATEs after which the same thing may succeed; whole classes by their first two characters.
 _TRANSIENT = {"40001", "40P01", "55P03", "55006", "57P01", "57P02", "57P03", "57P05", "25P03"}
 _TRANSIENT_CLASSES = {"08", "53"}
@@ -31,6 +34,14 @@ _TRANSIENT_CLASSES = {"08", "53"}
 #: Tables, functions, columns, types and schemas that a function's body names, and the session's search_path has not.
 _UNKNOWN_NAMES = {"42P01", "42883", "42703", "42704", "3F000"}
 _FUNCTION = re.compile(r'(?:SQL|PL/\w+) function "?([^"\s(]+)')
+
+
+def not_installed() -> UsageError:
+    """What to do where there is no catalog."""
+    return UsageError(
+        "The pgtrickle catalog is not installed in this database",
+        remedy="Run `pgtrickle install`, install() in Python, or the task `plan` of a DAG.",
+    )
 
 
 def translated(
@@ -55,6 +66,8 @@ def translated(
             remedy="Run it again when that session is done, or raise lock_timeout_seconds.",
             stream_table=stream_table,
         )
+    if state in ("3F000", "42P01") and _CATALOG.search(primary):
+        return not_installed()
     if state == "25006":
         return EnvironmentFault(
             f"This server or session takes no changes: {message}",

@@ -14,8 +14,8 @@ from importlib import resources
 from psycopg import Connection
 
 from airflow_provider_pgtrickle.catalog.capabilities import Capabilities
-from airflow_provider_pgtrickle.catalog.faults import translating
-from airflow_provider_pgtrickle.errors import EnvironmentFault, UsageError
+from airflow_provider_pgtrickle.catalog.faults import not_installed, translating
+from airflow_provider_pgtrickle.errors import EnvironmentFault
 
 #: Key of the advisory lock that lets one installer at a time work; any constant of our own will do.
 _INSTALL_LOCK = 0x7067745F696E7374
@@ -115,10 +115,7 @@ def is_installed(conn: Connection) -> bool:
 def require(conn: Connection) -> None:
     """Say what to do where there is no catalog."""
     if not is_installed(conn):
-        raise UsageError(
-            "The pgtrickle catalog is not installed in this database",
-            remedy="Run `pgtrickle install`, install() in Python, or the task `plan` of a DAG.",
-        )
+        raise not_installed()
 
 
 def version(conn: Connection) -> int:

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from airflow.triggers.base import StartTriggerArgs
 from psycopg.rows import dict_row
 
+from airflow_provider_pgtrickle.catalog import migrate
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.errors import PgTrickleError
 from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
@@ -69,11 +70,14 @@ class ConditionSensor(BaseSensorOperator):
     def poke(self, context: Context) -> PokeReturnValue:
         statement, parameters = self.condition().question()
         database = Database(PgTrickleHook(postgres_conn_id=self.postgres_conn_id).dsn)
-        with database.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-            rows = cursor.execute(statement, parameters).fetchall()
         try:
+            with database.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
+                migrate.require(connection)
+                rows = cursor.execute(statement, parameters).fetchall()
             found = self.condition().met(rows)
         except PgTrickleError as hopeless:
+            if not hopeless.permanent:
+                raise
             raise self._given_up(str(hopeless)) from None
         return PokeReturnValue(is_done=found is not None, xcom_value=found)
 

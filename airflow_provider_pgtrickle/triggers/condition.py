@@ -11,7 +11,8 @@ import psycopg
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 from psycopg.rows import dict_row
 
-from airflow_provider_pgtrickle.errors import PgTrickleError, redact
+from airflow_provider_pgtrickle.catalog.faults import translated
+from airflow_provider_pgtrickle.errors import PgTrickleError
 from airflow_provider_pgtrickle.triggers.listening import observe
 
 
@@ -74,8 +75,10 @@ class ConditionTrigger(BaseTrigger):
                 if answer.found is not None:
                     yield self._met(answer.found)
                     return
-        except (PgTrickleError, psycopg.Error) as error:
-            yield self._failed(redact(str(error)).strip())
+        except PgTrickleError as error:
+            yield self._failed(str(error))
+        except psycopg.Error as error:
+            yield self._failed(str(translated(error)))
 
     def _met(self, found: dict[str, Any]) -> TriggerEvent:
         if self.end_from_trigger:
