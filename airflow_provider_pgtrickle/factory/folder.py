@@ -44,7 +44,7 @@ def stream_tables(folder: str | Path) -> list[StreamTable]:
 
 def stream_table(file: Path) -> StreamTable:
     """One file; every error names it, with the line as the file counts."""
-    text = file.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8-sig")
     header, start = _header(file, text)
     unknown = sorted(header.keys() - _KEYS)
     if unknown:
@@ -82,26 +82,35 @@ def _quoted(match: re.Match[str]) -> str:
 
 
 def _header(file: Path, text: str) -> tuple[dict[str, Any], int]:
-    """The options and where the query starts. A comment that is prose is just a comment."""
-    match = _BLOCK.match(text) or _LINES.match(text)
-    if match is None:
-        return {}, 0
-    body = match["text"]
-    if match.re is _LINES:
-        body = "\n".join(line.strip().removeprefix("--").removeprefix(" ") for line in body.splitlines())
-    body = body.replace("---", "")
-    if not any(_is_option(line) for line in body.splitlines()):
-        return {}, 0
+    """The options of the comments that the file begins with, and where the query starts. Prose is just a comment."""
+    options: dict[str, Any] = {}
+    at = start = 0
+    while (match := _BLOCK.match(text, at) or _LINES.match(text, at)) is not None:
+        at = match.end()
+        if found := _options(file, text, match):
+            options |= found
+            start = at
+    if options.get("schedule") is not None:
+        options["schedule"] = str(options["schedule"])
+    return options, start
+
+
+def _options(file: Path, text: str, comment: re.Match[str]) -> dict[str, Any]:
+    """Those of one comment: from its first line that names one."""
+    lines = comment["text"].splitlines()
+    if comment.re is _LINES:
+        lines = [line.strip().removeprefix("--").removeprefix(" ") for line in lines]
+    first = next((number for number, line in enumerate(lines) if _is_option(line)), None)
+    if first is None:
+        return {}
+    body = "\n".join([*lines[first:], ""]).replace("---", "")
     try:
         options = yaml.safe_load(_SCHEDULE.sub(_quoted, body))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        line = text[: match.start("text")].count("\n") + mark.line + 1 if mark else 1
+        line = text[: comment.start("text")].count("\n") + first + (mark.line if mark else 0) + 1
         raise UsageError(
-            f"{file.name}: the header is no YAML (line {line})", remedy="Write `option: value` lines."
+            f"{file.name}: the header is no YAML (line {line})",
+            remedy="Write `option: value` lines, and quotes around a value that holds a colon.",
         ) from None
-    if not isinstance(options, dict):
-        return {}, 0
-    if "schedule" in options and options["schedule"] is not None:
-        options["schedule"] = str(options["schedule"])
-    return options, match.end()
+    return options if isinstance(options, dict) else {}

@@ -42,6 +42,32 @@ def test_prose_on_top_is_just_a_comment(tmp_path: Path) -> None:
     assert table.query.endswith("SELECT 1 AS a")
 
 
+@pytest.mark.parametrize(
+    ("header", "schedule"),
+    [
+        ("-- schedule: @hourly\n", "@hourly"),
+        ("-- schedule: */5 * * * *\n", "*/5 * * * *"),
+        ("/*\nschedule: * * * * *\n*/", "* * * * *"),
+        ("-- schedule: 0 3 * * 1-5\n-- tier: hot\n", "0 3 * * 1-5"),
+        ("-- schedule: '5m' # often\n", "5m"),
+        ("-- What was sold.\n-- schedule: 5m\n", "5m"),
+        ("-- What was sold.\n\n-- schedule: 5m\n", "5m"),
+        ("/* Copyright 2026: us */\n-- schedule: @daily\n\n-- and more\n", "@daily"),
+        ("-- schedule: 5m\n\n-- tier: cold\n", "5m"),
+        ("\ufeff-- schedule: 5m\n", "5m"),
+        ("-- Note: this is prose\n-- https://example.org/x: y\n", None),
+    ],
+)
+def test_schedules_are_written_as_they_are_and_prose_may_stand_before(
+    tmp_path: Path, header: str, schedule: str | None
+) -> None:
+    folder(tmp_path, t=f"{header}SELECT 1 AS a")
+    (table,) = stream_tables(tmp_path)
+    assert table.schedule == schedule
+    assert table.query.endswith("SELECT 1 AS a")
+    assert table.tier == ("cold" if "cold" in header else "hot")
+
+
 def test_files_come_in_the_order_of_their_names_from_subfolders_too(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     folder(tmp_path, b="SELECT 1 AS a", c="SELECT 1 AS a")
@@ -60,6 +86,7 @@ def test_the_place_of_an_error_is_the_files(tmp_path: Path) -> None:
     [
         ("/*\nshedule: 5m\n*/ SELECT 1 AS a", r"t\.sql: no option is named 'shedule'"),
         ("/*\ntier: [\n*/ SELECT 1 AS a", r"t\.sql: the header is no YAML \(line 3\)"),
+        ("-- description: what: it is\nSELECT 1 AS a", "quotes around a value that holds a colon"),
         ("/*\nschedule: soon\n*/ SELECT 1 AS a", r"t\.sql: 'soon' is not a schedule"),
     ],
 )
