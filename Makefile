@@ -1,6 +1,6 @@
 # `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint format live soak bench demo up down clean
+.PHONY: help setup test lint format live soak nightly bench demo up down clean
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
@@ -24,6 +24,9 @@ live: setup  ## all tests under a live Airflow; `make test` has a core of them
 
 soak: setup  ## the long randomized tests
 	$(PYTEST) -m slow --timeout=0
+
+nightly: setup  ## all that `make test` leaves out, within NIGHTLY_HOURS; written into docs/nightly.md
+	@.ci/nightly.sh $(ARGS)
 
 format:  ## let ruff mend what it can
 	$(PYTHON) -m ruff check --fix .
