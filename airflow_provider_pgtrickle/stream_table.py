@@ -39,7 +39,8 @@ class StreamTable:
     :param diamond_schedule_policy: `fastest`: such a unit is due when one of its tables is; `slowest`: when all are
     :param cdc_mode: how changes of its sources are captured: `auto` or `trigger`, which are the same today
     :param partition_by: `RANGE(column)`, `LIST(column)` or `HASH(column)`, to partition its storage
-    :param tier: `hot`: on schedule; `warm`: in twice its time; `cold`: on demand, once filled; `frozen`: never
+    :param tier: `hot`: on schedule; `warm`: in twice its time, with cron at its moments; `cold`: on demand, once
+        filled; `frozen`: never
     :param differential_max_change_ratio: the part of a source from which on a change makes AUTO recompute
     :param verify_every: how often its DAG holds the content against the query, such as `1d`; None: never by itself
     :param description: for the documentation of its DAG and task
