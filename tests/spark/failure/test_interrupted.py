@@ -43,7 +43,9 @@ class Command:
         family = self.family()
         os.killpg(self.process.pid, number)
         _, said = self.process.communicate(timeout=DEADLINE)
-        return self.process.returncode, said, [pid for pid in family if _arguments(pid)]
+        # The JVM may have said something before.
+        last = said.splitlines(keepends=True)[-1]
+        return self.process.returncode, last, [pid for pid in family if _arguments(pid)]
 
     def end(self) -> None:
         for pid in [*self.family(), self.process.pid]:
