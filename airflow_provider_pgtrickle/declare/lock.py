@@ -6,18 +6,16 @@ from collections.abc import Iterable
 
 import psycopg
 
-from airflow_provider_pgtrickle.catalog.locks import LOCK_SPACE
-
-#: Any number does, as long as nobody else uses it: "pgtrickle" in ASCII, cut to 63 bits.
-_DECLARATIONS = int.from_bytes(b"pgtrickl") >> 1
+from airflow_provider_pgtrickle.catalog.locks import LOCK_SPACE, try_lock_for_transaction
 
 
 def lock_declarations(conn: psycopg.Connection) -> None:
     """One declaration at a time: two that each look fine could close a circle together.
 
-    Held until the transaction ends, which no refresh is part of.
+    Held until the transaction ends, which no refresh is part of. A lock of the catalog's own, because an advisory one
+    is anybody's to take; of a table that declarations neither read nor write.
     """
-    conn.execute("SELECT pg_catalog.pg_advisory_xact_lock(%s)", (_DECLARATIONS,))
+    conn.execute("LOCK TABLE pgtrickle.pgt_migrations IN SHARE UPDATE EXCLUSIVE MODE")
 
 
 def lock_rows(conn: psycopg.Connection, ids: Iterable[int]) -> None:
@@ -34,6 +32,8 @@ def wait_for_refreshes(conn: psycopg.Connection, ids: Iterable[int]) -> None:
     sessions, would wait behind that: a circle which PostgreSQL can't see.
     """
     for pgt_id in sorted(ids):
+        if try_lock_for_transaction(conn, pgt_id):
+            continue
         conn.execute(
             "SELECT pg_catalog.pg_advisory_xact_lock(%s, (%s::bigint %% 2147483647)::int)", (LOCK_SPACE, pgt_id)
         )

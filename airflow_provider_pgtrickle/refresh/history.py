@@ -63,7 +63,10 @@ def recover(conn: Connection, ids: Sequence[int] | None = None) -> int:
         " error_message = %s WHERE status = 'RUNNING' AND (pgt_id = ANY(%s::bigint[]) OR %s::bigint[] IS NULL"
         " AND NOT EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE l.locktype = 'advisory' AND l.classid = %s"
         " AND l.objid::bigint = h.pgt_id %% 2147483647 AND l.objsubid = 2 AND l.granted AND l.database ="
-        " (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())))",
+        " (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"
+        # Who has no right to refresh doesn't.
+        " AND EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.pid = l.pid AND"
+        " pg_catalog.has_any_column_privilege(a.usesysid, 'pgtrickle.pgt_stream_tables', 'UPDATE'))))",
         (_LOST, _array(ids), _array(ids), LOCK_SPACE),
     ).rowcount
 

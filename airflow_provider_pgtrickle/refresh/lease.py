@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from airflow_provider_pgtrickle.catalog.locks import LOCK_SPACE
+from airflow_provider_pgtrickle.catalog.locks import LOCK_SPACE, refreshed_elsewhere
 from airflow_provider_pgtrickle.errors import LeaseLost, RefreshError
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.settings import Settings
@@ -57,13 +57,13 @@ class RunToken:
 
 
 def try_lock(conn: Connection, ids: Sequence[int]) -> list[int]:
-    """Lock each table for this session; the ids of those that another session holds."""
+    """Lock each table for this session; the ids of those that another session holds, and may be refreshing."""
     rows = conn.execute(
         "SELECT id, pg_catalog.pg_try_advisory_lock(%s, (id %% 2147483647)::int)"
         " FROM unnest(%s::bigint[]) AS t(id) ORDER BY id",
         (LOCK_SPACE, list(ids)),
     ).fetchall()
-    return [pgt_id for pgt_id, locked in rows if not locked]
+    return refreshed_elsewhere(conn, [pgt_id for pgt_id, locked in rows if not locked])
 
 
 def unlock(conn: Connection) -> None:
