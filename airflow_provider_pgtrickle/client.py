@@ -16,7 +16,9 @@ from airflow_provider_pgtrickle import dvm
 from airflow_provider_pgtrickle.capture.cleanup import clean_buffers, drop_orphan_stages
 from airflow_provider_pgtrickle.catalog import indexes, migrate, records
 from airflow_provider_pgtrickle.catalog.database import Database, server_default_schema, translating
+from airflow_provider_pgtrickle.catalog.probe import Probe
 from airflow_provider_pgtrickle.catalog.records import StreamTable
+from airflow_provider_pgtrickle.catalog.search_path import own_path
 from airflow_provider_pgtrickle.declare import dependencies
 from airflow_provider_pgtrickle.declare.alter import alter, revert
 from airflow_provider_pgtrickle.declare.create import create
@@ -26,7 +28,7 @@ from airflow_provider_pgtrickle.declare.notices import announce
 from airflow_provider_pgtrickle.declare.options import Options
 from airflow_provider_pgtrickle.declare.replace import difference
 from airflow_provider_pgtrickle.dvm.budget import deep
-from airflow_provider_pgtrickle.errors import PgTrickleError, UnknownStreamTable, UsageError
+from airflow_provider_pgtrickle.errors import PgTrickleError, TransientFault, UnknownStreamTable, UsageError
 from airflow_provider_pgtrickle.health import Finding, examine
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh import history
@@ -131,13 +133,15 @@ class PgTrickle:
         if changes:
             there = self._alter(there.qualified, changes)
         if initialize and not there.is_populated:
-            self._refresh([there.qualified], force_full=True, initiated_by="create")
+            result = self._refresh([there.qualified], force_full=True, initiated_by="create")[str(there.qualified)]
+            self._require_filled(there, result)
         return self._record(there.qualified)
 
     def alter_stream_table(self, name: str, **changes: Any) -> StreamTable:
         """Change schedule, refresh_mode, status, query or options, all of them or none.
 
-        A new query keeps the old content in sight until the new one is complete.
+        A new query keeps the old content in sight until the new one is complete. `accept=True` takes the functions
+        and views of others behind the query as they are now.
         """
         with self._transaction() as conn:
             qualified = self._name(conn, name)
@@ -230,15 +234,15 @@ class PgTrickle:
         with self._transaction() as conn:
             table = records.get(conn, self._name(conn, name))
             parts = tuple(
-                (str(part.qualified), part.defining_query, self._explain(conn, part.maintained_query))
+                (str(part.qualified), part.defining_query, self._explained(conn, part))
                 for part in records.parts(conn, table.id)
             )
-            return replace(self._explain(conn, table.maintained_query), parts=parts)
+            return replace(self._explained(conn, table), parts=parts)
 
     def validate_query(self, query: str) -> dvm.Explanation:
         """The same for a query, before anything is created."""
         with self._transaction() as conn:
-            return self._explain(conn, query)
+            return self._explain(conn, *analysed(conn, query, own_path(conn)))
 
     def status(self) -> list[dict[str, Any]]:
         """Every stream table with its state and staleness."""
@@ -285,7 +289,17 @@ class PgTrickle:
 
     def _populate(self, table: StreamTable) -> None:
         with self._undone_on_failure(lambda conn: drop(conn, self.settings, table.qualified)):
-            self._refresh([table.qualified], force_full=True, initiated_by="create")
+            result = self._refresh([table.qualified], force_full=True, initiated_by="create")[str(table.qualified)]
+        self._require_filled(table, result)
+
+    def _require_filled(self, table: StreamTable, result: RefreshResult) -> None:
+        """A refresh that was skipped filled nothing, unless whoever held the table did."""
+        if result.action == "SKIP" and not self._record(table.qualified).is_populated:
+            raise TransientFault(
+                f"It is declared, and empty: it could not be filled ({result.fallback_reason})",
+                stream_table=str(table.qualified),
+                remedy="Refresh it when nobody else does, or drop it.",
+            )
 
     @contextmanager
     def _undone_on_failure(self, undo: Callable[[psycopg.Connection], object]) -> Iterator[None]:
@@ -353,8 +367,10 @@ class PgTrickle:
             self._started_spark = session
         return SparkExecutor(session, self.database)
 
-    def _explain(self, conn: psycopg.Connection, query: str) -> dvm.Explanation:
-        _, view = analysed(conn, query)
+    def _explained(self, conn: psycopg.Connection, table: StreamTable) -> dvm.Explanation:
+        return self._explain(conn, *analysed(conn, table.maintained_query, accepted=table.foreign_code))
+
+    def _explain(self, conn: psycopg.Connection, _: Probe, view: dvm.View) -> dvm.Explanation:
         return view.explain(missing_indexes=indexes.missing(conn, view.sources, view.wanted_keys()))
 
     @contextmanager
@@ -372,9 +388,8 @@ class PgTrickle:
             yield conn
 
     def _name(self, conn: psycopg.Connection, text: str) -> QualifiedName:
-        """The name as this session would resolve it."""
-        name = QualifiedName.parse(text, "")
-        return name if name.schema else replace(name, schema=server_default_schema(conn))
+        """The name as the connection's path would have it."""
+        return QualifiedName.parse(text, lambda: server_default_schema(conn))
 
     def _find(self, name: str) -> StreamTable | None:
         with self._transaction() as conn:

@@ -85,7 +85,6 @@ class Lineage:
 
 def describe(connection: psycopg.Connection[Any], name: QualifiedName) -> Lineage | None:
     """The lineage of a stream table as the catalog knows it; None where there is no such table."""
-    connection.execute("SET search_path = pg_catalog")  # canonical names are qualified; views must be, too
     table = connection.execute(_TABLE, [name.schema, name.name]).fetchone()
     if table is None:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,8 +34,8 @@ class QualifiedName:
     name: str
 
     @classmethod
-    def parse(cls, text: str, default_schema: str = "public") -> QualifiedName:
-        """The name that `text` means, or a `UsageError`.
+    def parse(cls, text: str, default_schema: str | Callable[[], str] = "public") -> QualifiedName:
+        """The name that `text` means, or a `UsageError`. A default that has to be asked for is a function.
 
         >>> QualifiedName.parse("Sales.Totals")
         QualifiedName(schema='sales', name='totals')
@@ -55,8 +56,10 @@ class QualifiedName:
                 f"{text!r} is not a name",
                 remedy='Write it as name, schema.name or "Schema"."Name", with no quotes inside the quotes.',
             )
-        schema = _part(match["schema"]) if match["schema"] else default_schema
-        return cls(schema, _part(match["name"]))
+        name = _part(match["name"])
+        if match["schema"]:
+            return cls(_part(match["schema"]), name)
+        return cls(default_schema if isinstance(default_schema, str) else default_schema(), name)
 
     @property
     def sql(self) -> sql.Identifier:

@@ -14,6 +14,7 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.embedded import PostgresServer
 
 POSTGRES_15 = Path(os.environ.get("PGTRICKLE_TEST_PG15_BIN", "/usr/lib/postgresql/15/bin"))
@@ -86,6 +87,15 @@ def fresh_database(server: PostgresServer) -> Iterator[str]:
 
 def ordinary_dsn(server: PostgresServer, dbname: str) -> str:
     return server.dsn(dbname, user=ORDINARY_ROLE, password=ORDINARY_PASSWORD)
+
+
+@contextmanager
+def user_session(dsn: str, autocommit: bool = True) -> Iterator[psycopg.Connection]:
+    """A session with the product's settings, in which names are looked up as a user's are."""
+    with Database(dsn).connect(autocommit=True) as conn:
+        conn.execute("SET search_path TO DEFAULT")
+        conn.autocommit = autocommit
+        yield conn
 
 
 def remove_orphans() -> None:

@@ -11,21 +11,32 @@ from typing import Any
 from urllib.parse import quote
 
 import psycopg
-from psycopg import Connection
+from psycopg import Connection, sql
 from psycopg.conninfo import conninfo_to_dict
 
 from airflow_provider_pgtrickle.catalog.capabilities import Capabilities
 from airflow_provider_pgtrickle.catalog.faults import refused_connection, translated, translating
+from airflow_provider_pgtrickle.catalog.search_path import PATH, own_schemas
 from airflow_provider_pgtrickle.catalog.warm import WarmSession
 from airflow_provider_pgtrickle.errors import EnvironmentFault, UsageError
 from airflow_provider_pgtrickle.settings import Settings
 
-__all__ = ["PINNED", "Capabilities", "Database", "JdbcTarget", "server_default_schema", "translated", "translating"]
+__all__ = [
+    "PINNED",
+    "Capabilities",
+    "Database",
+    "JdbcTarget",
+    "pinning",
+    "server_default_schema",
+    "translated",
+    "translating",
+]
 
-#: What makes a value's text the same in every session, wherever it is read or written, and what suits the algebra's
-#: statements. JDBC sessions set the same.
+#: What makes a name mean the same in every session, and a value's text, wherever it is read or written, and what suits
+#: the algebra's statements. JDBC sessions set the same.
 PINNED = MappingProxyType(
     {
+        "search_path": PATH,
         "TimeZone": "UTC",
         "DateStyle": "ISO, MDY",
         "IntervalStyle": "postgres",
@@ -61,9 +72,12 @@ class JdbcTarget:
 
 
 class Database:
-    """A database that holds stream tables. Opens connections, and keeps one between refreshes."""
+    """A database that holds stream tables. Opens connections, and keeps one between refreshes.
 
-    def __init__(self, dsn: str, settings: Settings | None = None) -> None:
+    `statement_seconds` bounds each statement; a refresh has no bound.
+    """
+
+    def __init__(self, dsn: str, settings: Settings | None = None, statement_seconds: int | None = None) -> None:
         try:
             self._parameters: dict[str, Any] = {k: v for k, v in conninfo_to_dict(dsn).items() if v is not None}
         except psycopg.ProgrammingError:
@@ -75,6 +89,7 @@ class Database:
         self._parameters.setdefault("connect_timeout", _CONNECT_SECONDS)
         self.dsn = dsn
         self.settings = settings or Settings.load()
+        self._statement_seconds = statement_seconds
         self._warm = WarmSession()
 
     def __repr__(self) -> str:
@@ -94,12 +109,11 @@ class Database:
             # `from None`: the original may show the connection string.
             raise refused_connection(error, self.target) from None
         pinned = self._session
+        if self._statement_seconds is not None:
+            pinned["statement_timeout"] = f"{self._statement_seconds}s"
         try:
             with translating():
-                conn.execute(
-                    "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS pin(name, value)",
-                    [list(pinned), list(pinned.values())],
-                )
+                conn.execute(pinning(pinned, local=False))
             conn.autocommit = autocommit
         except BaseException:
             conn.close()
@@ -165,11 +179,23 @@ class Database:
         return JdbcTarget(f"jdbc:postgresql://{authority}:{port}/{quote(dbname, safe='')}", properties, self._session)
 
 
+def pinning(settings: Mapping[str, str], *, local: bool) -> sql.Composed:
+    """The one statement that gives a session its settings; `local`: to the end of the transaction.
+
+    It runs while names still mean what the connection's path says, so it names none but in full.
+    """
+    calls = [
+        sql.SQL("pg_catalog.set_config({}, {}, {})").format(sql.Literal(name), sql.Literal(value), sql.Literal(local))
+        for name, value in settings.items()
+    ]
+    return sql.SQL("SELECT {}").format(sql.SQL(", ").join(calls))
+
+
 def server_default_schema(conn: Connection) -> str:
-    """The schema in which an unqualified new table would land."""
-    row = conn.execute("SELECT current_schema()").fetchone()
-    if row is None or row[0] is None:
+    """The schema in which an unqualified new table would land, had the session the path of its connection."""
+    schemas = own_schemas(conn)
+    if not schemas:
         raise UsageError(
-            "The session's search_path names no schema that exists", remedy="Qualify the name: schema.table."
+            "The connection's search_path names no schema that exists", remedy="Qualify the name: schema.table."
         )
-    return str(row[0])
+    return schemas[0]

@@ -69,8 +69,13 @@ _VIEWS = """
 _FUNCTIONS = f"""
     WITH RECURSIVE {CALLED}
     SELECT c.root::bigint, md5(string_agg(concat_ws('|', p.oid, n.nspname, p.proname, p.prolang, p.provolatile,
-        p.proisstrict, p.prosrc, p.probin, p.prosqlbody::text, p.proconfig, p.proargtypes, p.pronargdefaults, a::text),
-        ' ' ORDER BY p.oid))
+        p.proisstrict, p.prosrc, p.probin, p.prosqlbody::text, p.proconfig, p.proargtypes, p.pronargdefaults, a::text,
+        -- Another one of its name, or of its operators', may be what the text of a query means from now on.
+        (SELECT array_agg(o.oid ORDER BY o.oid) FROM pg_catalog.pg_proc o
+         WHERE o.proname = p.proname AND o.pronamespace = p.pronamespace)::text,
+        (SELECT array_agg(o.oid ORDER BY o.oid) FROM pg_catalog.pg_operator own
+         JOIN pg_catalog.pg_operator o ON o.oprname = own.oprname AND o.oprnamespace = own.oprnamespace
+         WHERE own.oprcode = p.oid)::text), ' ' ORDER BY p.oid))
     FROM called c
     JOIN pg_catalog.pg_proc p ON p.oid = c.oid
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace

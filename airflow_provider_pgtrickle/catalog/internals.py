@@ -9,6 +9,7 @@ from psycopg import Connection, sql
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from airflow_provider_pgtrickle.catalog.search_path import reading_under
 from airflow_provider_pgtrickle.dvm.dialect import CANONICAL
 from airflow_provider_pgtrickle.names import RESERVED_PREFIX
 
@@ -19,7 +20,7 @@ _VISIBLE = """
     FROM pgtrickle.pgt_stream_tables t
     JOIN pg_catalog.pg_class c ON c.oid = t.pgt_relid
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-    WHERE t.pgt_relid = pg_catalog.to_regclass(%s)::oid
+    WHERE t.pgt_relid = %s
 """
 
 
@@ -30,7 +31,7 @@ _LONGEST_PARSED = 200_000
 _MAY_BE_OPEN_ENDED = re.compile(r"(?<!\()\*|\*(?!\))|\bnatural\b", re.IGNORECASE)
 
 
-def visible_only(conn: Connection, query: str) -> str:
+def visible_only(conn: Connection, query: str, path: str | None = None) -> str:
     """The user's text with each stream table in it read through its visible columns.
 
     SELECT * FROM totals NATURAL JOIN names
@@ -50,7 +51,9 @@ def visible_only(conn: Connection, query: str) -> str:
         if not parts or any("start" not in p.meta for p in parts):
             continue
         start, end = parts[0].meta["start"], parts[-1].meta["end"] + 1
-        found = conn.execute(_VISIBLE, [query[start:end]]).fetchone()
+        with reading_under(conn, path):
+            named = conn.execute("SELECT pg_catalog.to_regclass(%s)::pg_catalog.oid", [query[start:end]]).fetchone()
+        found = conn.execute(_VISIBLE, named).fetchone()
         if found is not None and not _is_common_table(table):
             schema, name, columns = found
             listed = sql.SQL(", ").join(map(sql.Identifier, columns))

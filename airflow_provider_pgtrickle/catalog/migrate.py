@@ -11,14 +11,12 @@ import re
 from dataclasses import dataclass
 from importlib import resources
 
-from psycopg import Connection
+from psycopg import Connection, errors
 
 from airflow_provider_pgtrickle.catalog.capabilities import Capabilities
 from airflow_provider_pgtrickle.catalog.faults import not_installed, translating
+from airflow_provider_pgtrickle.catalog.search_path import pin
 from airflow_provider_pgtrickle.errors import EnvironmentFault
-
-#: Key of the advisory lock that lets one installer at a time work; any constant of our own will do.
-_INSTALL_LOCK = 0x7067745F696E7374
 
 _FILE = re.compile(r"(?P<number>\d{4})_(?P<name>\w+)\.sql")
 
@@ -55,11 +53,9 @@ def install(conn: Connection, steps: list[Migration] | None = None) -> list[str]
     applied = []
     with translating():
         # Asked first, so that a role without CREATE on the database can call it on an installed one.
-        with conn.transaction():
-            if not is_installed(conn):
-                _refuse_encoding(conn)
-                _lock(conn)
-                conn.execute(_BOOTSTRAP)
+        if not is_installed(conn):
+            _refuse_encoding(conn)
+            _bootstrap(conn)
         for step in migrations() if steps is None else steps:
             with conn.transaction():
                 if _is_applied(conn, step):
@@ -67,6 +63,7 @@ def install(conn: Connection, steps: list[Migration] | None = None) -> list[str]
                 _lock(conn)
                 if _is_applied(conn, step):
                     continue
+                pin(conn)
                 conn.execute(step.text)
                 conn.execute(
                     "INSERT INTO pgtrickle.pgt_migrations (number, name) VALUES (%s, %s)", [step.number, step.name]
@@ -98,6 +95,8 @@ def _replace_objects(conn: Connection) -> bool:
         _lock(conn)
         if conn.execute(current).fetchone() == (digest,):
             return False
+        # What is written without a schema is bound here, and must be what came with the server.
+        pin(conn)
         conn.execute(text)
         conn.execute(
             "INSERT INTO pgtrickle.pgt_migrations (number, name) VALUES (0, %s)"
@@ -108,7 +107,7 @@ def _replace_objects(conn: Connection) -> bool:
 
 
 def is_installed(conn: Connection) -> bool:
-    row = conn.execute("SELECT to_regclass('pgtrickle.pgt_migrations') IS NOT NULL").fetchone()
+    row = conn.execute("SELECT pg_catalog.to_regclass('pgtrickle.pgt_migrations') IS NOT NULL").fetchone()
     return bool(row and row[0])
 
 
@@ -126,8 +125,21 @@ def version(conn: Connection) -> int:
     return row[0] if row else 0
 
 
+def _bootstrap(conn: Connection) -> None:
+    """The schema and the one table that others lock; of two who make them at once, one finds them made."""
+    for _ in range(2):
+        try:
+            with conn.transaction():
+                pin(conn)
+                conn.execute(_BOOTSTRAP)
+            return
+        except (errors.UniqueViolation, errors.DuplicateObject, errors.DuplicateSchema, errors.DuplicateTable):
+            continue
+
+
 def _lock(conn: Connection) -> None:
-    conn.execute("SELECT pg_advisory_xact_lock(%s)", [_INSTALL_LOCK])
+    """One installer at a time, and no declaration meanwhile; an advisory lock would be anybody's to take."""
+    conn.execute("LOCK TABLE pgtrickle.pgt_migrations IN SHARE UPDATE EXCLUSIVE MODE")
 
 
 def _is_applied(conn: Connection, step: Migration) -> bool:

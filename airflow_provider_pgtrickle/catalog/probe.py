@@ -16,10 +16,12 @@ from psycopg import Connection, sql
 from airflow_provider_pgtrickle.catalog import internals
 from airflow_provider_pgtrickle.catalog.capabilities import Capabilities
 from airflow_provider_pgtrickle.catalog.fingerprint import fingerprint
+from airflow_provider_pgtrickle.catalog.foreign import foreign_code, refuse_unaccepted
 from airflow_provider_pgtrickle.catalog.probed import OutputColumn, Probe
 from airflow_provider_pgtrickle.catalog.query_faults import as_query_fault
 from airflow_provider_pgtrickle.catalog.references import References, definition, follow
 from airflow_provider_pgtrickle.catalog.relations import read_sources
+from airflow_provider_pgtrickle.catalog.search_path import pin, read_only, reading_under
 from airflow_provider_pgtrickle.dvm.budget import check_text
 from airflow_provider_pgtrickle.dvm.schema import Schema, Source
 from airflow_provider_pgtrickle.errors import PermissionFault, PgTrickleError, QueryError
@@ -39,18 +41,45 @@ def planning_within(conn: Connection, seconds: int = PLANNING_SECONDS) -> Iterat
         yield
 
 
-def probe(conn: Connection, query: str) -> Probe:
-    """What `query` means under the session's search_path. Nothing it does to the database remains."""
+#: The operators of a view's parse tree that didn't come with the server, in its order.
+_OPERATORS = r"""
+    SELECT ARRAY(SELECT o[1]
+                 FROM pg_catalog.regexp_matches(r.ev_action::text, ':opnos? (\d+|\(o [ \d]+\))', 'g') AS m,
+                      pg_catalog.regexp_matches(m[1], '\d+', 'g') AS o
+                 WHERE o[1]::bigint >= 16384)
+    FROM pg_catalog.pg_rewrite r WHERE r.ev_class = %s
+"""
+
+#: Types by whose own equality these views group, sort or tell rows apart, where our sessions don't find it.
+_EQUALITIES = r"""
+    SELECT DISTINCT pg_catalog.format_type(o.oprleft, NULL)
+    FROM pg_catalog.pg_rewrite r
+    CROSS JOIN LATERAL pg_catalog.regexp_matches(r.ev_action::text, ':eqop (\d+)', 'g') AS m
+    JOIN pg_catalog.pg_operator o ON o.oid = m[1]::oid AND o.oprnamespace <> 'pg_catalog'::regnamespace
+    WHERE r.ev_class = ANY(%s) ORDER BY 1
+"""
+
+
+def probe(conn: Connection, query: str, path: str | None = None, accepted: Mapping[str, str] | None = None) -> Probe:
+    """What `query` means, its names looked up along `path`, or the session's. Nothing it does to the database remains.
+
+    Refused where code of others behind it is not what was `accepted`. Until then nothing in it is run, nor planned: a
+    plan runs functions of constants.
+    """
     check_text(query)
     with conn.transaction(force_rollback=True):
         open_ended = internals.is_open_ended(query)
-        view = _opened(conn, query) if open_ended else _create_view(conn, query)
+        view = _opened(conn, query, path) if open_ended else _create_view(conn, query, path)
         canonical, text = _definition(conn, view)
         if open_ended and RESERVED_PREFIX in canonical:
             view = _create_view(conn, internals.pruned(text))
             canonical, text = _definition(conn, view)
         columns = _output_columns(conn, view)
         references = follow(conn, view)
+        _refuse_unprinted(conn, view, canonical)
+        odd_equalities = tuple(name for (name,) in conn.execute(_EQUALITIES, [[view, *references.views]]))
+        foreign = foreign_code(conn, references.function_oids, references.views)
+        refuse_unaccepted(foreign, accepted)
         sources = read_sources(conn, references.columns)
         texts = [canonical, *(view_text for _, view_text, _ in references.views.values())]
         open_ended = open_ended or any(map(internals.is_open_ended, texts))
@@ -77,20 +106,22 @@ def probe(conn: Connection, query: str) -> Probe:
         function_oids=references.function_oids,
         types=references.types,
         collations=references.collations,
+        foreign=foreign,
+        odd_equalities=odd_equalities,
         open_ended=open_ended,
     )
 
 
-def _opened(conn: Connection, query: str) -> int:
+def _opened(conn: Connection, query: str, path: str | None) -> int:
     """A view of a query with stars: of stream tables they mean the visible columns, where that can be said."""
-    visible = internals.visible_only(conn, query)
+    visible = internals.visible_only(conn, query, path)
     if visible != query:
         try:
             with conn.transaction():
-                return _create_view(conn, visible)
+                return _create_view(conn, visible, path)
         except PgTrickleError:
             pass  # public.totals.id, for one, names no derived table; the text as it is says more of what is wrong
-    return _create_view(conn, query)
+    return _create_view(conn, query, path)
 
 
 def are_one_query(conn: Connection, text: str, written: str) -> bool:
@@ -99,19 +130,36 @@ def are_one_query(conn: Connection, text: str, written: str) -> bool:
     for query in (text, written):
         try:
             with conn.transaction(force_rollback=True):
-                conn.execute("SET LOCAL search_path = pg_catalog")
+                pin(conn)
                 printed.append(definition(conn, _create_view(conn, query)))
         except PgTrickleError:
             return False
     return printed[0] == printed[1]
 
 
-def _create_view(conn: Connection, query: str) -> int:
+def _refuse_unprinted(conn: Connection, view: int, canonical: str) -> None:
+    """The text is what is kept, and NULLIF, USING, CASE x WHEN and IS DISTINCT FROM are printed without the operator
+    that they compare with: read again, they would compare with another one."""
+    before = conn.execute(_OPERATORS, [view]).fetchone()
+    if before is None or not before[0]:
+        return
+    with conn.transaction(force_rollback=True):
+        after = conn.execute(_OPERATORS, [_create_view(conn, canonical)]).fetchone()
+    if before != after:
+        raise QueryError(
+            "The query compares with an operator outside pg_catalog, and PostgreSQL's own text of it doesn't say so",
+            remedy="Cast what is compared to a type of pg_catalog (::text of a citext), or write the comparison out:"
+            " a OPERATOR(schema.=) b.",
+        )
+
+
+def _create_view(conn: Connection, query: str, path: str | None = None) -> int:
     name = sql.Identifier("pgtrickle", f"__pgt_probe_{secrets.token_hex(6)}")
     head = sql.SQL("CREATE VIEW {} AS ").format(name).as_string(conn)
     try:
-        # binary=True takes the extended protocol, which refuses a second statement behind a semicolon.
-        conn.execute(head + query, binary=True)
+        with reading_under(conn, path):
+            # binary=True takes the extended protocol, which refuses a second statement behind a semicolon.
+            conn.execute(head + query, binary=True)
     except psycopg.Error as error:
         raise as_query_fault(error, query, offset=len(head)) from error
     oid = conn.execute("SELECT %s::regclass::oid::bigint", [name.as_string(conn)]).fetchone()
@@ -122,7 +170,7 @@ def _create_view(conn: Connection, query: str) -> int:
 def _definition(conn: Connection, view: int) -> tuple[str, str]:
     """The canonical text, and the same with every name in quotes."""
     # From here on names are printed qualified. The rollback resets it.
-    conn.execute("SET LOCAL search_path = pg_catalog")
+    pin(conn)
     return definition(conn, view), definition(conn, view, quoted=True)
 
 
@@ -196,7 +244,7 @@ def _check_rights(
     assert relation is not None
     try:
         # Opening the query checks the rest: rights on views and functions. No row is computed.
-        with planning_within(conn):
+        with planning_within(conn), read_only(conn):
             # As the server has it; more relations planned at once are for the statements of the algebra.
             conn.execute("SET LOCAL join_collapse_limit = 8; SET LOCAL from_collapse_limit = 8")
             conn.execute(sql.SQL("EXPLAIN SELECT * FROM ") + sql.SQL(relation[0]))

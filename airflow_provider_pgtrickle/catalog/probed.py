@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from airflow_provider_pgtrickle.catalog.foreign import ForeignCode
 from airflow_provider_pgtrickle.dvm.schema import Schema, Source
 
 
@@ -36,6 +37,10 @@ class Probe:
     """Oids of the user-defined types of what they handle."""
     collations: frozenset[int]
     """Oids of the collations that they compare by."""
+    foreign: tuple[ForeignCode, ...]
+    """Functions and views behind the query that are somebody else's."""
+    odd_equalities: tuple[str, ...]
+    """Types by whose own equality it groups or sorts, where that isn't of pg_catalog."""
     open_ended: bool
     """The text speaks of columns without naming them (`*`, NATURAL JOIN), so new columns change its meaning."""
 
@@ -43,6 +48,11 @@ class Probe:
     def steady(self) -> bool:
         """Whether the same sources always give the same answer."""
         return all(volatility == "i" for volatility in self.schema.functions.values())
+
+    @property
+    def foreign_code(self) -> dict[str, str]:
+        """As the catalog keeps it."""
+        return {str(code.oid): code.digest for code in self.foreign}
 
     @property
     def sources(self) -> tuple[Source, ...]:

@@ -32,6 +32,8 @@ class StreamTable:
     schema: str
     name: str
     original_query: str
+    search_path: str | None
+    """Of the connection that declared it, by which names in `original_query` are meant; None of an older version's."""
     defining_query: str
     schedule: str | None
     refresh_mode: str
@@ -68,6 +70,9 @@ class StreamTable:
     fingerprint: str | None
     differentiable: bool
     refusal: str | None
+    declared_by: str
+    foreign_code: dict[str, str] | None
+    """Functions and views of others behind the query, as accepted: digests by oid. None where none was recorded."""
     steady: bool
     """Its content depends on its sources alone, and not on the clock, the session or chance."""
 
@@ -141,6 +146,24 @@ class RefreshRecord:
     plan: str | None
     error_message: str | None
 
+
+#: Columns of `pgt_stream_tables` that a refresh writes, and who only refreshes may write. Every other one becomes SQL,
+#: or says which SQL is trusted, and is the owner's alone.
+STATE = (
+    "status",
+    "is_populated",
+    "needs_reinit",
+    "reinit_reason",
+    "data_timestamp",
+    "last_refresh_at",
+    "frontier",
+    "consecutive_errors",
+    "last_error",
+    "lease_token",
+    "lease_expires",
+    "lease_pid",
+    "updated_at",
+)
 
 #: Attributes whose column carries a prefix.
 _PREFIXED = {"id": "pgt_id", "relid": "pgt_relid", "schema": "pgt_schema", "name": "pgt_name"}

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from psycopg import Connection
 
 # A domain, array or composite can be compared when everything inside it can. A leaf can when it, or a type
-# it is binary-coercible to (varchar → text), has a default operator class.
+# it is binary-coercible to (varchar → text), has a default operator class. An equality of its own outside pg_catalog
+# is none: the algebra writes `=`, which our sessions look up there alone, and find citext's to be that of text.
 _COMPARABLE = """
     WITH RECURSIVE part(root, typid) AS (
         SELECT t, t FROM unnest(%s::oid[]) AS t
@@ -39,7 +40,14 @@ _COMPARABLE = """
                 OR EXISTS (
                     SELECT FROM pg_catalog.pg_cast k
                     WHERE k.castsource = t.oid AND k.casttarget = o.opcintype
-                      AND k.castmethod = 'b' AND k.castcontext = 'i')))
+                      AND k.castmethod = 'b' AND k.castcontext = 'i'))
+        ) AND NOT EXISTS (
+            SELECT FROM pg_catalog.pg_opclass o
+            JOIN pg_catalog.pg_am am ON am.oid = o.opcmethod AND am.amname IN ('btree', 'hash')
+            JOIN pg_catalog.pg_amop m ON m.amopfamily = o.opcfamily AND m.amoplefttype = o.opcintype
+                AND m.amoprighttype = o.opcintype AND m.amopstrategy = CASE am.amname WHEN 'btree' THEN 3 ELSE 1 END
+            JOIN pg_catalog.pg_operator q ON q.oid = m.amopopr
+            WHERE o.opcdefault AND o.opcintype = t.oid AND q.oprnamespace <> 'pg_catalog'::regnamespace)
     )
 """
 

@@ -56,6 +56,8 @@ def alter(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
     query = query_of(arguments)
     if query is not None:
         changes["query"] = query
+    if arguments.accept:
+        changes["accept"] = True
     if not changes:
         raise UsageError("There is nothing to alter", remedy="Name what to change, such as --schedule 10m.")
     table = client.alter_stream_table(arguments.name, **changes)
@@ -115,6 +117,9 @@ COMMANDS = (
             *_QUERY,
             *_OPTIONS,
             argument("--status", type=str.upper, metavar="active|suspended", help="suspend it, or resume it"),
+            argument(
+                "--accept", action="store_true", help="take functions and views of others as they are now (roles.md)"
+            ),
         ),
     ),
     Command(

@@ -17,10 +17,12 @@ import psycopg
 
 from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.records import Dependency, StreamTable
+from airflow_provider_pgtrickle.catalog.search_path import own_path
 from airflow_provider_pgtrickle.declare import capturing, columns, dependencies, parts, table
 from airflow_provider_pgtrickle.declare.definition import Definition, define
 from airflow_provider_pgtrickle.declare.lock import lock_declarations, lock_rows
 from airflow_provider_pgtrickle.declare.options import APPEND_ONLY, check
+from airflow_provider_pgtrickle.declare.scalar import scalar
 from airflow_provider_pgtrickle.declare.subject import about
 from airflow_provider_pgtrickle.errors import UsageError
 from airflow_provider_pgtrickle.names import QualifiedName
@@ -51,6 +53,11 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         read_before = tuple(records.dependencies(conn, before.id))
         wanted = dict(changes)
         query, status = wanted.pop("query", None), wanted.pop("status", None)
+        path: str | None = own_path(conn)
+        if wanted.pop("accept", False) and query is None:
+            # Declared once more, as it was.
+            query, path = before.original_query, before.search_path or path
+            status = status or ("ACTIVE" if before.status == "ERROR" else None)
         if "partition_by" in wanted:
             raise UsageError("partition_by can't be altered", remedy="Drop the stream table and create it again.")
         update = check(settings, wanted)
@@ -59,7 +66,7 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         mode = update.get("refresh_mode", before.refresh_mode)
         notices: tuple[str, ...] = ()
         if query is not None:
-            definition = define(conn, query, mode)
+            definition = define(conn, query, mode, path)
             parts.refuse_reading(conn, definition)
             definition = parts.in_parts(conn, settings, parts.Owner(name, mode, before.id), definition)
             notices = definition.notices
@@ -69,7 +76,7 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
                 update |= _status(conn, before, "ACTIVE")
             notices += _rebuild_notice(conn, before, definition)
         elif mode != before.refresh_mode:
-            notices = define(conn, before.defining_query, mode).notices
+            notices = define(conn, before.defining_query, mode, accepted=before.foreign_code).notices
         if update.get("append_only") and not before.append_only:
             notices += (APPEND_ONLY,)
         if status is not None:
@@ -113,8 +120,9 @@ def _redefine(conn: psycopg.Connection, before: StreamTable, definition: Definit
     parts.belong(conn, before)
     return {
         **definition.query_columns(),
+        "declared_by": scalar(conn, "SELECT current_user::pg_catalog.text"),
         # A refresh that still computes the old query must not commit it as the new one.
-        "lease_token": None,
+        "lease_token": None,  # nosec B105: a column's name
         "needs_reinit": True,
         "reinit_reason": REASON,
     }

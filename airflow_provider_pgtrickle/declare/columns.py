@@ -8,6 +8,7 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.catalog.records import StorageColumn
+from airflow_provider_pgtrickle.catalog.search_path import pin
 from airflow_provider_pgtrickle.declare.scalar import scalar
 from airflow_provider_pgtrickle.dvm import View
 
@@ -59,7 +60,8 @@ def of_view(conn: psycopg.Connection, view: View) -> tuple[Column, ...]:
     """The storage columns of a view, in order: PostgreSQL types them as a view that is rolled back again."""
     probe = sql.Identifier("pgtrickle", f"__pgt_columns_{conn.info.backend_pid}")
     with conn.transaction(force_rollback=True):
-        _qualify(conn)
+        # Types are printed with their schema, so that they mean the same under every search_path.
+        pin(conn)
         conn.execute(sql.SQL("CREATE VIEW {} AS {}").format(probe, sql.SQL(view.storage_query())))
         relid = scalar(conn, "SELECT %s::pg_catalog.regclass::oid", (probe.as_string(conn),))
         described = of_relation(conn, relid)
@@ -70,13 +72,9 @@ def of_view(conn: psycopg.Connection, view: View) -> tuple[Column, ...]:
 def of_relation(conn: psycopg.Connection, relid: int | None) -> tuple[Column, ...]:
     """The columns a relation has now; none where it is gone."""
     with conn.transaction(force_rollback=True):
-        _qualify(conn)
+        # Types are printed with their schema, so that they mean the same under every search_path.
+        pin(conn)
         rows = conn.execute(_DESCRIBE, (relid,)).fetchall()
     return tuple(
         Column(name, type_, collation, name.startswith("__pgt_"), not_null) for name, type_, collation, not_null in rows
     )
-
-
-def _qualify(conn: psycopg.Connection) -> None:
-    """Let types be printed with their schema, so that they mean the same under every search_path."""
-    conn.execute("SET LOCAL search_path = pg_catalog")

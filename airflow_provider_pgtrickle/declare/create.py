@@ -9,6 +9,7 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.records import StreamTable
+from airflow_provider_pgtrickle.catalog.search_path import own_path
 from airflow_provider_pgtrickle.declare import dependencies, parts, replica_identity, table
 from airflow_provider_pgtrickle.declare.definition import define
 from airflow_provider_pgtrickle.declare.existence import establish
@@ -38,7 +39,7 @@ def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, qu
     with about(name):
         lock_declarations(conn)
         _refuse_taken(conn, name)
-        whole = define(conn, query, options.refresh_mode)
+        whole = define(conn, query, options.refresh_mode, own_path(conn))
         parts.refuse_reading(conn, whole)
         owner = parts.Owner(name, options.refresh_mode)
         definition = parts.in_parts(conn, settings, owner, whole)

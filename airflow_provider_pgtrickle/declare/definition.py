@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle import dvm
+from airflow_provider_pgtrickle.catalog import foreign
 from airflow_provider_pgtrickle.catalog.probe import (
     PLANNING_SECONDS,
     Probe,
@@ -18,6 +20,7 @@ from airflow_provider_pgtrickle.catalog.probe import (
     probe,
 )
 from airflow_provider_pgtrickle.catalog.records import Dependency, StorageColumn
+from airflow_provider_pgtrickle.catalog.search_path import PATH, pin, read_only
 from airflow_provider_pgtrickle.declare import columns, dependencies, modes
 from airflow_provider_pgtrickle.declare.columns import Column
 from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding, Window
@@ -37,6 +40,8 @@ class Definition:
     refusal: str | None
     """Why it can't be kept by differences, in words; None where it can."""
     notices: tuple[str, ...]
+    path: str = PATH
+    """Along which the names in the declared text were looked up."""
     whole: Probe | None = None
     """What was declared, where `probe` and all else are of the same query over parts."""
 
@@ -67,6 +72,8 @@ class Definition:
         declared = self.whole or self.probe
         return {
             "original_query": declared.original,
+            "search_path": self.path,
+            "foreign_code": declared.foreign_code,
             "defining_query": declared.canonical,
             "split_query": self.probe.canonical if self.whole else None,
         }
@@ -96,12 +103,12 @@ def _objection(conn: psycopg.Connection, view: dvm.View) -> str | None:
     """
     try:
         with conn.transaction(force_rollback=True):
-            conn.execute("SET LOCAL search_path = pg_catalog")
+            pin(conn)
             binding = _stand_ins(conn, view)
             statements = [view.storage_query(), view.delta(binding)]
             if len(binding.sources) > 1:
                 statements += [view.delta(_changed_alone(binding, key)) for key in binding.sources]
-            with planning_within(conn):
+            with planning_within(conn), read_only(conn):
                 for statement in filter(None, statements):
                     conn.execute(sql.SQL("EXPLAIN ") + sql.SQL(statement))
     except psycopg.errors.QueryCanceled:
@@ -152,13 +159,18 @@ def _survives_parsing(conn: psycopg.Connection, probed: Probe) -> bool:
     return True
 
 
-def analysed(conn: psycopg.Connection, query: str) -> tuple[Probe, dvm.View]:
+def analysed(
+    conn: psycopg.Connection, query: str, path: str | None = None, accepted: Mapping[str, str] | None = None
+) -> tuple[Probe, dvm.View]:
     """What PostgreSQL and the algebra make of a query, and refused for differences where the two disagree.
 
     `validate`, `explain` and every declaration come this way, so that they say the same.
     """
-    probed = probe(conn, query)
+    probed = probe(conn, query, path, accepted)
     view = dvm.analyze(probed.text, probed.schema)
+    if view.refusal is None and probed.odd_equalities:
+        detail = f"it groups or sorts by {probed.odd_equalities[0]}, whose equality is not one of pg_catalog"
+        view = dvm.refused(view, dvm.Reason.UNSUPPORTED_SYNTAX, detail)
     if view.refusal is None and not _survives_parsing(conn, probed):
         view = dvm.refused(view, dvm.Reason.ROUND_TRIP, "PostgreSQL reads the parsed text otherwise")
     if view.refusal is None and (unlike := _unlike(columns.of_view(conn, view), probed)):
@@ -168,9 +180,19 @@ def analysed(conn: psycopg.Connection, query: str) -> tuple[Probe, dvm.View]:
     return probed, view
 
 
-def define(conn: psycopg.Connection, query: str, refresh_mode: str) -> Definition:
-    """Ask PostgreSQL and the algebra about a query; refused with its place and the remedy where it can't be."""
-    probed, view = analysed(conn, query)
+def define(
+    conn: psycopg.Connection,
+    query: str,
+    refresh_mode: str,
+    path: str | None = None,
+    accepted: Mapping[str, str] | None = None,
+) -> Definition:
+    """Ask PostgreSQL and the algebra about a query; refused with its place and the remedy where it can't be.
+
+    Names in a user's own text are looked up along `path`; a text of ours names everything in full. Who declares
+    accepts the code of others behind it, a refresh goes by what was `accepted`.
+    """
+    probed, view = analysed(conn, query, path, accepted)
     refusal, notices = modes.judge(refresh_mode, view)
     return Definition(
         probe=probed,
@@ -179,5 +201,6 @@ def define(conn: psycopg.Connection, query: str, refresh_mode: str) -> Definitio
         dependencies=dependencies.of(conn, probed),
         fingerprint=fingerprint(conn, probed),
         refusal=refusal,
-        notices=notices,
+        notices=notices + foreign.notices(probed.foreign),
+        path=path or PATH,
     )

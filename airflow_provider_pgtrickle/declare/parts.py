@@ -59,6 +59,7 @@ def in_parts(conn: psycopg.Connection, settings: Settings, owner: Owner, whole: 
     return replace(
         current,
         whole=whole.probe,
+        path=whole.path,
         # Of both: `*` in what was declared may mean other columns by now, and the parts may be made anew.
         fingerprint=fingerprint(conn, current.probe, whole.probe),
         notices=whole.notices,
@@ -158,6 +159,9 @@ def _make(conn: psycopg.Connection, name: QualifiedName, part: Definition, owner
         keep_private(conn, name)
     elif there.defining_query != part.probe.canonical or there.storage != part.storage:
         raise _InOnePiece
+    elif there.foreign_code != part.probe.foreign_code:
+        # What is behind the part is behind the whole, of which it was accepted.
+        records.update(conn, there.id, foreign_code=part.probe.foreign_code)
 
 
 def _name(owner: QualifiedName, part: Definition) -> QualifiedName:

@@ -9,6 +9,7 @@ import psycopg
 
 from airflow_provider_pgtrickle.catalog.probe import probe
 from airflow_provider_pgtrickle.catalog.records import StreamTable
+from airflow_provider_pgtrickle.catalog.search_path import own_path
 from airflow_provider_pgtrickle.declare.options import Options
 from airflow_provider_pgtrickle.declare.subject import about
 from airflow_provider_pgtrickle.errors import UsageError
@@ -27,6 +28,6 @@ def difference(conn: psycopg.Connection, there: StreamTable, query: str, options
         changes = {name: value for name, value in asdict(options).items() if value != stored[name]}
         if "partition_by" in changes:
             raise UsageError("partition_by can't be altered", remedy="Drop the stream table and create it again.")
-        if probe(conn, query).canonical != there.defining_query:
+        if probe(conn, query, own_path(conn)).canonical != there.defining_query:
             changes["query"] = query
         return changes

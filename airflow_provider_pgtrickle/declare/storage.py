@@ -7,6 +7,7 @@ import psycopg
 from airflow_provider_pgtrickle.capture.st_buffer import drop_st_buffer, ensure_st_buffer
 from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.catalog.records import Dependency, StreamTable
+from airflow_provider_pgtrickle.catalog.search_path import own_path
 from airflow_provider_pgtrickle.declare import capturing, dependencies, identity_index, parts, table
 from airflow_provider_pgtrickle.declare.definition import Definition, define
 from airflow_provider_pgtrickle.declare.subject import about
@@ -26,7 +27,7 @@ def recapture(conn: psycopg.Connection, stream_table: StreamTable, settings: Set
         gone = parts.without_parts(conn, _released(conn, stream_table, definition))
         records.replace_dependencies(conn, stream_table.id, (*definition.dependencies, *gone))
         parts.belong(conn, stream_table)
-        query = definition.query_columns() | {"original_query": stream_table.original_query}
+        query = definition.query_columns() | _as_written(stream_table)
         records.update(conn, stream_table.id, **query)
         return records.get(conn, stream_table.qualified)
 
@@ -53,7 +54,7 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
             conn,
             stream_table.id,
             # What the author wrote stays, even where the canonical text had to serve.
-            **definition.catalog_columns() | {"original_query": stream_table.original_query},
+            **definition.catalog_columns() | _as_written(stream_table),
             relid=reshaped.relid,
             needs_reinit=False,
             reinit_reason=None,
@@ -80,17 +81,19 @@ def _define(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
 def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition:
     """From the user's own text where that still means the same relations, so that a `*` is expanded anew;
     else from the canonical one, in which every name is settled."""
+    accepted = stream_table.foreign_code
     read = [d for part in records.with_parts(conn, [stream_table.id]) for d in records.dependencies(conn, part)]
     stored = {(d.source_schema, d.source_name) for d in read}
     try:
         with conn.transaction():
-            fresh = define(conn, stream_table.original_query, stream_table.refresh_mode)
+            path = stream_table.search_path or own_path(conn)  # none is kept of what an older version declared
+            fresh = define(conn, stream_table.original_query, stream_table.refresh_mode, path, accepted)
         if {(d.source_schema, d.source_name) for d in fresh.dependencies} <= stored:
             return fresh
     except PgTrickleError:
         pass
     try:
-        return define(conn, stream_table.defining_query, stream_table.refresh_mode)
+        return define(conn, stream_table.defining_query, stream_table.refresh_mode, accepted=accepted)
     except QueryError as error:
         error.place = None  # it is in PostgreSQL's text, which nobody wrote
         error.remedy = (
@@ -98,6 +101,11 @@ def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition
             " or alter its query."
         )
         raise
+
+
+def _as_written(stream_table: StreamTable) -> dict[str, str | None]:
+    """The author's own text, and how its names are meant."""
+    return {"original_query": stream_table.original_query, "search_path": stream_table.search_path}
 
 
 def _released(conn: psycopg.Connection, stream_table: StreamTable, definition: Definition) -> tuple[Dependency, ...]:

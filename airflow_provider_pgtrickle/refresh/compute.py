@@ -9,6 +9,7 @@ from dataclasses import replace
 from psycopg import sql
 
 from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.catalog.search_path import read_only
 from airflow_provider_pgtrickle.dvm import SparkPlan, identity
 from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding
 from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
@@ -104,7 +105,8 @@ def run(
     if computation is None:
         return None
     if member.plan.here or executor is None:
-        arrow = read_arrow(coordinator, computation)
+        with read_only(coordinator):
+            arrow = read_arrow(coordinator, computation)
         return Staged(arrow.num_rows, arrow, rows_read=arrow.num_rows, reads=1)
     target = None
     if computation.large:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from psycopg import sql
 
+from airflow_provider_pgtrickle.catalog.search_path import read_only
 from airflow_provider_pgtrickle.dvm.schema import Source
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
 
 
 def columns(conn: Connection, statement: str) -> list[tuple[str, str]]:
     """Names and types, modifiers included, of a SELECT's columns. The statement is planned, not run."""
-    with conn.cursor() as cursor:
+    with conn.cursor() as cursor, read_only(conn):
         cursor.execute(sql.SQL("SELECT * FROM ({}) AS d LIMIT 0").format(sql.SQL(statement)))
         result = cursor.pgresult
         assert result is not None

@@ -114,7 +114,7 @@ def analysed(conn: Connection, st: StreamTable) -> QuerySource:
     place = (conn.info.host, conn.info.port, conn.info.dbname)
     key = (*place, st.id, st.relid, st.maintained_query, st.fingerprint)
     if key not in _analysed:
-        probed = probe(conn, st.maintained_query)
+        probed = probe(conn, st.maintained_query, accepted=st.foreign_code)
         if len(_analysed) >= _KEPT:
             _analysed.pop(next(iter(_analysed)))
         _analysed[key] = ViewQuery(dvm.analyze(probed.text, probed.schema), probed.steady)

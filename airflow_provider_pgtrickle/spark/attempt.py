@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from psycopg import sql
-
-from airflow_provider_pgtrickle.catalog.database import PINNED
+from airflow_provider_pgtrickle.catalog.database import PINNED, pinning
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,10 +28,7 @@ def partition_copier(
     It names nothing of this package: executors and Connect servers need psycopg and pyarrow, not us. The DSN travels
     inside the pickled function, which no plan text and no UI shows.
     """
-    settings = "; ".join(
-        sql.SQL("SET LOCAL {} = {}").format(sql.Identifier(name), sql.Literal(value)).as_string(None)
-        for name, value in {**PINNED, **_KEEPALIVE}.items()
-    )
+    settings = pinning({**PINNED, **_KEEPALIVE}, local=True).as_string(None)
 
     def copy_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import psycopg

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from airflow_provider_pgtrickle.catalog.database import JdbcTarget
+from airflow_provider_pgtrickle.catalog.database import JdbcTarget, pinning
+from airflow_provider_pgtrickle.catalog.search_path import PATH
 from airflow_provider_pgtrickle.spark.copied import read_copied
 from airflow_provider_pgtrickle.spark.faults import translating
 from airflow_provider_pgtrickle.spark.placeholders import escape_placeholders
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 #: More than this hardly speeds a read up, and wide rows make the executor's memory the limit.
 _FETCH_ROWS = 4000
+
+#: Of a JDBC session from its first statement on. Spark asks for a read's columns on a session of its own, to which it
+#: doesn't send `sessionInitStatement`, and planning that question runs functions of constants.
+_STARTUP = f"-c search_path={PATH.replace(' ', '')} -c default_transaction_read_only=on"
 
 
 @dataclass(frozen=True)
@@ -77,14 +82,10 @@ def session_init(snapshot: Snapshot) -> str:
         **dict(snapshot.planner),
         "application_name": reader(snapshot.snapshot_id),
     }
-    pinned = [
-        sql.SQL("SET LOCAL {} = {}").format(sql.Identifier(name), sql.Literal(value))
-        for name, value in settings.items()
-    ]
     statements = [
         sql.SQL("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"),
         sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot.snapshot_id)),
-        *pinned,
+        pinning(settings, local=True),
     ]
     return sql.SQL("; ").join(statements).as_string(None)
 
@@ -94,6 +95,7 @@ def _partition(spark: SparkSession, snapshot: Snapshot, text: str, columns: Sequ
         **snapshot.jdbc.properties,
         "url": snapshot.jdbc.url,
         "driver": "org.postgresql.Driver",
+        "options": _STARTUP,
         "query": _named(escape_placeholders(text), columns),
         "sessionInitStatement": session_init(snapshot),
         "fetchsize": str(_FETCH_ROWS),

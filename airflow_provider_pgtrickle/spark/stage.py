@@ -10,6 +10,7 @@ import psycopg
 import pyarrow as pa
 from psycopg import sql
 
+from airflow_provider_pgtrickle.catalog.search_path import pin
 from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.spark.attempt import partition_copier
@@ -77,6 +78,7 @@ def ledger(dsn: str, schema: str, table: str) -> Iterator[sql.Identifier]:
     """Where arrived partitions are recorded. Once it is gone, an attempt that comes too late fails."""
     arrived = sql.Identifier(schema, ledger_name(table))
     with translating(), psycopg.connect(dsn, application_name="pgtrickle") as conn:
+        pin(conn)
         conn.execute(sql.SQL("CREATE UNLOGGED TABLE {} (part int PRIMARY KEY, copied bigint)").format(arrived))
     try:
         yield arrived
@@ -86,6 +88,7 @@ def ledger(dsn: str, schema: str, table: str) -> Iterator[sql.Identifier]:
 
 def _drop(dsn: str, arrived: sql.Identifier) -> None:
     with psycopg.connect(dsn, application_name="pgtrickle") as conn:
+        pin(conn)
         # Attempts that Spark has not stopped yet must not hold up the failure's report; `pgtrickle` drops
         # what they leave with the other orphans.
         conn.execute("SET LOCAL lock_timeout = '10s'")
@@ -97,5 +100,6 @@ def _drop(dsn: str, arrived: sql.Identifier) -> None:
 
 def _recorded(dsn: str, arrived: sql.Identifier) -> int:
     with translating(), psycopg.connect(dsn, application_name="pgtrickle") as conn:
+        pin(conn)
         row = conn.execute(sql.SQL("SELECT coalesce(sum(copied), 0)::bigint FROM {}").format(arrived)).fetchone()
     return cast("tuple[int]", row)[0]

@@ -20,7 +20,7 @@ from asgiref.sync import sync_to_async
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from airflow_provider_pgtrickle.catalog.database import PINNED
+from airflow_provider_pgtrickle.catalog.database import PINNED, pinning
 from airflow_provider_pgtrickle.errors import redact
 from airflow_provider_pgtrickle.refresh.alerts import CHANNEL
 
@@ -68,8 +68,7 @@ async def connect(postgres_conn_id: str) -> psycopg.AsyncConnection:
     dsn: str = await sync_to_async(_dsn)(postgres_conn_id)
     parameters: dict[str, Any] = {**_KEEPALIVE, **conninfo_to_dict(dsn), "application_name": "pgtrickle listener"}
     connection = await psycopg.AsyncConnection.connect(autocommit=True, **parameters)
-    for name, value in PINNED.items():
-        await connection.execute("SELECT set_config(%s, %s, false)", [name, value])
+    await connection.execute(pinning(PINNED, local=False))
     return connection
 
 

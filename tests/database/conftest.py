@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 from psycopg import Connection
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.catalog.migrate import install
+from tests import servers
 
 
 @pytest.fixture
 def conn(any_dsn: str) -> Iterator[Connection]:
     """An autocommitting session of the ordinary owner, on PostgreSQL 18 and 15."""
-    with Database(any_dsn).connect(autocommit=True) as conn:
+    with servers.user_session(any_dsn) as conn:
         install(conn)
         yield conn
 
@@ -22,7 +22,7 @@ def conn(any_dsn: str) -> Iterator[Connection]:
 @pytest.fixture
 def conn18(dsn: str) -> Iterator[Connection]:
     """The same on PostgreSQL 18 alone."""
-    with Database(dsn).connect(autocommit=True) as conn:
+    with servers.user_session(dsn) as conn:
         install(conn)
         yield conn
 
@@ -31,5 +31,5 @@ def conn18(dsn: str) -> Iterator[Connection]:
 def admin_of(conn: Connection, request: pytest.FixtureRequest) -> Iterator[Connection]:
     """A superuser's session in the database of `conn`."""
     admin = "admin_dsn" if conn.info.server_version >= 160_000 else "admin_dsn15"
-    with Database(request.getfixturevalue(admin)).connect(autocommit=True) as admin_conn:
+    with servers.user_session(request.getfixturevalue(admin)) as admin_conn:
         yield admin_conn

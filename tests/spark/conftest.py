@@ -13,6 +13,7 @@ from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.settings import Settings
 from airflow_provider_pgtrickle.spark.leaf import Snapshot
 from airflow_provider_pgtrickle.spark.servers import ConnectServer, StandaloneCluster
+from tests import servers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,7 +71,7 @@ def database(dsn: str) -> Database:
 
 @pytest.fixture
 def conn(database: Database) -> Iterator[psycopg.Connection]:
-    with database.connect(autocommit=True) as conn:
+    with servers.user_session(database.dsn) as conn:
         yield conn
 
 

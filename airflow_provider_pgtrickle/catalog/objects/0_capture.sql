@@ -5,7 +5,7 @@
 -- although all looks as before. PostgreSQL lets no writer be half-way through a statement when it changes one of them.
 CREATE OR REPLACE FUNCTION pgtrickle.pgt_capture_digest(source oid) RETURNS text
 LANGUAGE sql STABLE
-AS $$
+BEGIN ATOMIC
     WITH RECURSIVE tree(oid) AS (
         SELECT $1
         UNION
@@ -33,8 +33,8 @@ AS $$
         JOIN captured k ON a.attname = ANY(k.columns) OR k.columns = '{}'
         LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.attgenerated <> ''
     )
-    SELECT pg_catalog.md5(pg_catalog.string_agg(line, E'\n' ORDER BY line COLLATE "C")) FROM part
-$$;
+    SELECT pg_catalog.md5(pg_catalog.string_agg(line, E'\n' ORDER BY line COLLATE "C")) FROM part;
+END;
 
 COMMENT ON FUNCTION pgtrickle.pgt_capture_digest(oid) IS
     'What the capture of a table consists of; the value never returns to an earlier one.';

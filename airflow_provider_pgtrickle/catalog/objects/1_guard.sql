@@ -1,7 +1,7 @@
 -- Stream tables are written by refreshes only.
 
 CREATE OR REPLACE FUNCTION pgtrickle.pgt_guard() RETURNS trigger
-LANGUAGE plpgsql
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     IF current_setting('pgtrickle.refreshing', true) = 'on' THEN

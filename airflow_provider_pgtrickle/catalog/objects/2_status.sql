@@ -1,18 +1,19 @@
 -- The state of stream tables, for whoever has only psql.
 
 CREATE OR REPLACE FUNCTION pgtrickle.version() RETURNS text
-LANGUAGE sql STABLE
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT 'catalog ' || max(number) FROM pgtrickle.pgt_migrations $$;
 
-CREATE OR REPLACE FUNCTION pgtrickle.pgt_resolve(name text) RETURNS bigint
-LANGUAGE plpgsql STABLE
+-- What a name means is the caller's to say, by his own path; with what it is compared is not. A body of BEGIN ATOMIC is
+-- bound when it is made, so that nothing in it is looked up but the name.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_named(relation oid, parts text[], name text) RETURNS bigint
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    parts text[] := parse_ident(name);
     found bigint[];
 BEGIN
     SELECT array_agg(t.pgt_id) INTO found
-    FROM pgtrickle.pgt_stream_tables t WHERE t.pgt_relid = to_regclass(name);
+    FROM pgtrickle.pgt_stream_tables t WHERE t.pgt_relid = relation;
     IF found IS NULL THEN
         SELECT array_agg(t.pgt_id) INTO found
         FROM pgtrickle.pgt_stream_tables t
@@ -30,24 +31,30 @@ BEGIN
 END
 $$;
 
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_resolve(name text) RETURNS bigint
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT pgtrickle.pgt_named(to_regclass(name)::oid, parse_ident(name), name);
+END;
+
 COMMENT ON FUNCTION pgtrickle.pgt_resolve(text) IS 'Id of the stream table that a name means.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.visible_columns(name text) RETURNS text
 LANGUAGE sql STABLE
-AS $$
+BEGIN ATOMIC
     SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)
     FROM pgtrickle.pgt_stream_tables t
     JOIN pg_catalog.pg_attribute a ON a.attrelid = t.pgt_relid
     WHERE t.pgt_id = pgtrickle.pgt_resolve($1)
-      AND a.attnum > 0 AND NOT a.attisdropped AND NOT starts_with(a.attname, '__pgt_')
-$$;
+      AND a.attnum > 0 AND NOT a.attisdropped AND NOT starts_with(a.attname, '__pgt_');
+END;
 
 COMMENT ON FUNCTION pgtrickle.visible_columns(text) IS
     'The columns of a stream table that its query has, as a list for a SELECT or for a view that readers use.';
 
 -- PostgreSQL refuses a partition whose rows are in the DEFAULT one; this takes them out, and in again behind it.
 CREATE OR REPLACE FUNCTION pgtrickle.add_partition(name text, partition text, bounds text) RETURNS bigint
-LANGUAGE plpgsql
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     root regclass := (SELECT pgt_relid FROM pgtrickle.pgt_stream_tables WHERE pgt_id = pgtrickle.pgt_resolve(name));
@@ -86,7 +93,7 @@ COMMENT ON FUNCTION pgtrickle.add_partition(text, text, text) IS
 
 -- NULL for cron expressions and where there is nothing to parse.
 CREATE OR REPLACE FUNCTION pgtrickle.pgt_schedule_interval(schedule text) RETURNS interval
-LANGUAGE sql IMMUTABLE
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT CASE WHEN trim(schedule) ~* '^(\d+[smhdw]\s*)+$' THEN
         (SELECT sum(part[1]::int * CASE lower(part[2])
@@ -133,20 +140,6 @@ WITH RECURSIVE walk(pgt_id, level) AS (
     WHERE w.level < 1000
 )
 SELECT pgt_id, max(level) AS topo_level FROM walk GROUP BY pgt_id;
-
-CREATE OR REPLACE FUNCTION pgtrickle.list_sources(name text)
-RETURNS TABLE (source_table text, source_oid oid, source_type text, cdc_mode text, columns_used text[])
-LANGUAGE sql STABLE
-AS $$
-    SELECT format('%s.%s', r.source_schema, r.source_name), r.source_relid, min(r.source_type), min(r.cdc_mode),
-           (SELECT array_agg(DISTINCT c ORDER BY c)
-            FROM pgtrickle.pgt_reads o, unnest(o.columns_used) AS c
-            WHERE o.pgt_id = r.pgt_id AND o.source_relid = r.source_relid)
-    FROM pgtrickle.pgt_reads r
-    WHERE r.pgt_id = pgtrickle.pgt_resolve($1)
-    GROUP BY r.pgt_id, r.source_relid, r.source_schema, r.source_name
-    ORDER BY 1
-$$;
 
 -- A table without a schedule has the shortest one of the tables that read it.
 CREATE OR REPLACE VIEW pgtrickle.pgt_effective_schedules AS
@@ -289,7 +282,7 @@ RETURNS TABLE (
     name text, status text, refresh_mode text, schedule text, is_populated boolean, staleness interval, stale boolean,
     data_timestamp timestamptz, last_refresh_at timestamptz, consecutive_errors integer, last_error text
 )
-LANGUAGE sql STABLE
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT name, status, refresh_mode, schedule, is_populated, staleness, stale, data_timestamp, last_refresh_at,
            consecutive_errors, last_error
@@ -298,10 +291,10 @@ $$;
 
 CREATE OR REPLACE FUNCTION pgtrickle.get_staleness(name text) RETURNS double precision
 LANGUAGE sql STABLE
-AS $$
+BEGIN ATOMIC
     SELECT greatest(extract(epoch FROM now() - data_timestamp)::double precision, 0)
-    FROM pgtrickle.pgt_stream_tables WHERE pgt_id = pgtrickle.pgt_resolve(name)
-$$;
+    FROM pgtrickle.pgt_stream_tables WHERE pgt_id = pgtrickle.pgt_resolve(name);
+END;
 
 CREATE OR REPLACE FUNCTION pgtrickle.get_refresh_history(name text, n integer DEFAULT 20)
 RETURNS TABLE (
@@ -311,14 +304,14 @@ RETURNS TABLE (
     run_token text, unit text[], phases jsonb, error_message text
 )
 LANGUAGE sql STABLE
-AS $$
+BEGIN ATOMIC
     SELECT refresh_id, start_time, end_time, action, status, fallback_reason, rows_inserted, rows_updated,
            rows_deleted, source_changes, rows_read, reads, spark_jobs, duration_ms, data_timestamp, initiated_by,
            run_token, unit, phases, error_message
     FROM pgtrickle.pgt_refresh_history
     WHERE pgt_id = pgtrickle.pgt_resolve($1)
-    ORDER BY refresh_id DESC LIMIT $2
-$$;
+    ORDER BY refresh_id DESC LIMIT $2;
+END;
 
 CREATE OR REPLACE FUNCTION pgtrickle.st_refresh_stats()
 RETURNS TABLE (
@@ -327,7 +320,7 @@ RETURNS TABLE (
     total_rows_deleted bigint, avg_duration_ms double precision, last_refresh_action text, last_refresh_status text,
     last_refresh_at timestamptz, staleness_secs double precision, stale boolean
 )
-LANGUAGE sql STABLE
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT pgt_name, pgt_schema, status, refresh_mode, is_populated, total_refreshes, successful_refreshes,
            failed_refreshes, total_rows_inserted, total_rows_updated, total_rows_deleted, avg_duration_ms,

@@ -3,7 +3,7 @@
 CREATE OR REPLACE FUNCTION pgtrickle.list_sources(name text)
 RETURNS TABLE (source_table text, source_oid oid, source_type text, cdc_mode text, columns_used text[])
 LANGUAGE sql STABLE
-AS $$
+BEGIN ATOMIC
     SELECT format('%s.%s', r.source_schema, r.source_name), r.source_relid, min(r.source_type), min(r.cdc_mode),
            (SELECT array_agg(DISTINCT c ORDER BY c)
             FROM pgtrickle.pgt_reads o, unnest(o.columns_used) AS c
@@ -11,13 +11,13 @@ AS $$
     FROM pgtrickle.pgt_reads r
     WHERE r.pgt_id = pgtrickle.pgt_resolve($1)
     GROUP BY r.pgt_id, r.source_relid, r.source_schema, r.source_name
-    ORDER BY 1
-$$;
+    ORDER BY 1;
+END;
 
 -- Roots are the tables nobody reads; below each stand its sources.
 CREATE OR REPLACE FUNCTION pgtrickle.dependency_tree()
 RETURNS TABLE (tree_line text, node text, node_type text, depth integer, status text, refresh_mode text)
-LANGUAGE sql STABLE
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     WITH RECURSIVE reads AS (
         SELECT DISTINCT pgt_id, source_pgt_id, source_schema, source_name FROM pgtrickle.pgt_reads
@@ -48,7 +48,7 @@ $$;
 
 -- Rows of a buffer that a frontier doesn't hold yet; all of them where there is none.
 CREATE OR REPLACE FUNCTION pgtrickle.pgt_pending_rows(buffer text, frontier jsonb, source_key text) RETURNS bigint
-LANGUAGE plpgsql STABLE
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     seen jsonb := frontier #> ARRAY['sources', source_key];
@@ -74,7 +74,7 @@ CREATE OR REPLACE FUNCTION pgtrickle.change_buffer_sizes()
 RETURNS TABLE (
     stream_table text, source_table text, source_oid oid, cdc_mode text, pending_rows bigint, buffer_bytes bigint
 )
-LANGUAGE sql STABLE
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT format('%s.%s', t.pgt_schema, t.pgt_name), format('%s.%s', r.source_schema, r.source_name), r.source_relid,
            min(r.cdc_mode), max(pgtrickle.pgt_pending_rows(b.buffer, reader.frontier, b.source_key)),
@@ -121,7 +121,7 @@ RETURNS TABLE (
     source_table text, source_oid oid, cdc_mode text, slot_name text, selective_capture boolean,
     captured_columns text[], consumers integer, pending_rows bigint, buffer_bytes bigint, lag_bytes bigint, alert text
 )
-LANGUAGE sql STABLE
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT format('%s.%s', c.source_schema, c.source_name), c.source_relid, 'TRIGGER', c.slot_name,
            cardinality(c.columns) < facts.columns, c.columns, cardinality(c.tracked_by_pgt_ids), facts.pending,
@@ -158,5 +158,5 @@ $$;
 -- Capture is by triggers alone; the function stands for monitoring that asks for it.
 CREATE OR REPLACE FUNCTION pgtrickle.slot_health()
 RETURNS TABLE (slot_name text, source_relid oid, active boolean, retained_wal_bytes bigint, wal_status text)
-LANGUAGE sql STABLE
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT NULL::text, NULL::oid, NULL::boolean, NULL::bigint, NULL::text WHERE false $$;

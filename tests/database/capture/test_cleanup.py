@@ -7,9 +7,9 @@ import pytest
 from airflow_provider_pgtrickle.capture.cleanup import clean_buffers, drop_orphan_stages
 from airflow_provider_pgtrickle.capture.st_buffer import drop_st_buffer, ensure_st_buffer
 from airflow_provider_pgtrickle.catalog import records
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.catalog.locks import LOCK_SPACE
 from airflow_provider_pgtrickle.catalog.records import Dependency, StorageColumn
+from tests import servers
 from tests.database.capture.conftest import Captured, source
 
 
@@ -52,7 +52,7 @@ def test_rows_that_every_consumer_saw_are_deleted(orders):
 
 def test_a_row_committed_after_the_snapshot_survives_though_its_transaction_began_before(orders, any_dsn):
     captured = consume(orders, "a")
-    with Database(any_dsn).connect() as late:
+    with servers.user_session(any_dsn, autocommit=False) as late:
         late.execute("INSERT INTO orders VALUES (1)")
         orders.execute("INSERT INTO orders VALUES (2)")
         consume(orders, "a", key=True)
@@ -80,7 +80,7 @@ def test_pending_rows_are_counted_per_consumer(orders):
 def test_orphan_stages_go_and_those_in_use_stay(conn, any_dsn):
     conn.execute("CREATE TABLE pgtrickle_changes.stage_7_abc (a int)")
     conn.execute("CREATE TABLE pgtrickle_changes.stage_8_abc (a int)")
-    with Database(any_dsn).connect(autocommit=True) as refresher:
+    with servers.user_session(any_dsn) as refresher:
         refresher.execute("SELECT pg_advisory_lock(%s, 8)", [LOCK_SPACE])
         assert drop_orphan_stages(conn) == ["stage_7_abc"]
     assert conn.execute("SELECT to_regclass('pgtrickle_changes.stage_8_abc') IS NOT NULL").fetchone() == (True,)

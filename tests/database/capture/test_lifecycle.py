@@ -11,6 +11,7 @@ from airflow_provider_pgtrickle.capture.tracking import track, untrack
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.errors import PermissionFault, TransientFault
 from airflow_provider_pgtrickle.settings import Settings
+from tests import servers
 from tests.database.capture.conftest import Captured, source
 
 
@@ -50,7 +51,7 @@ def test_a_second_consumer_widens_the_buffer_and_keeps_its_rows(orders):
 
 def test_tracking_the_same_again_takes_no_lock(orders, any_dsn):
     captured = Captured(orders, "orders", ["price"])
-    with Database(any_dsn).connect() as writer:
+    with servers.user_session(any_dsn, autocommit=False) as writer:
         writer.execute("INSERT INTO orders VALUES (2)")  # holds its lock
         track(orders, captured.source, ["price"], pgt_id=2)
     assert tracking(orders)[0][2] == [1, 2]
@@ -88,7 +89,7 @@ def test_untracking_a_dropped_table_removes_what_it_left(orders):
 
 def test_tracking_waits_for_running_writers_and_misses_none(orders, any_dsn):
     """A writer that began before the triggers existed commits first; whoever comes later is captured."""
-    with Database(any_dsn).connect() as early, Database(any_dsn).connect(autocommit=True) as tracker:
+    with servers.user_session(any_dsn, autocommit=False) as early, servers.user_session(any_dsn) as tracker:
         early.execute("UPDATE orders SET price = 5")
         thread = threading.Thread(target=Captured, args=(tracker, "orders"))
         thread.start()
@@ -103,9 +104,10 @@ def test_tracking_waits_for_running_writers_and_misses_none(orders, any_dsn):
 
 def test_a_lock_that_does_not_come_is_a_transient_fault(orders, any_dsn):
     with (
-        Database(any_dsn).connect() as writer,
+        servers.user_session(any_dsn, autocommit=False) as writer,
         Database(any_dsn, Settings.load(lock_timeout_seconds=1)).connect(autocommit=True) as tracker,
     ):
+        tracker.execute("SET search_path TO DEFAULT")
         writer.execute("UPDATE orders SET price = 5")
         with pytest.raises(TransientFault, match="holds a lock"):
             Captured(tracker, "orders")
@@ -144,7 +146,7 @@ def test_a_writers_search_path_cannot_mislead_the_capture(orders, any_dsn):
     orders.execute("CREATE SCHEMA evil")
     orders.execute("CREATE FUNCTION evil.pg_current_xact_id() RETURNS xid8 LANGUAGE sql AS $$ SELECT '0'::xid8 $$")
     orders.execute("CREATE TABLE evil.pg_attribute (n int)")
-    with Database(any_dsn).connect(autocommit=True) as writer:
+    with servers.user_session(any_dsn) as writer:
         writer.execute("SET search_path = evil, pg_catalog, public")
         writer.execute("INSERT INTO public.orders VALUES (7)")
     assert orders.execute(f"SELECT xid > '0' FROM {captured.buffer.quoted}").fetchall() == [(True,)]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_pgtrickle.catalog.database import Database
+from tests import servers
 from tests.database.capture.conftest import Captured
 
 VALUE = st.sampled_from(["NULL", "0", "1", "1.0", "2", "'NaN'"])
@@ -54,7 +54,7 @@ def test_the_buffer_replays_any_sequence_of_statements(conn18, admin_dsn, role, 
     table = Captured(conn18, "t", ["id", "v", "p"])
     statements = [*COMMON, UPSERT] if keyed else COMMON
 
-    with Database(admin_dsn).connect(autocommit=True) as writer:
+    with servers.user_session(admin_dsn) as writer:
         writer.execute(f"SET session_replication_role = {role}")
 
         @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg import Connection, sql
 
-from airflow_provider_pgtrickle.catalog.database import Database
+from tests import servers
 from tests.database.capture.conftest import Captured
 
 TABLES = """
@@ -41,7 +41,7 @@ def publisher(postgres18) -> Iterator[Connection]:
 def subscriber(conn18, admin_dsn, publisher, postgres18) -> Iterator[Connection]:
     """The database with the stream tables. It subscribes when `subscribe` is called."""
     slot = f"slot_{uuid.uuid4().hex[:8]}"
-    with Database(admin_dsn).connect(autocommit=True) as admin:
+    with servers.user_session(admin_dsn) as admin:
         (role,) = conn18.execute("SELECT current_user").fetchone()
         admin.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
         admin.execute(TABLES)

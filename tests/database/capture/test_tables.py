@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.errors import UsageError
+from tests import servers
 from tests.database.capture.conftest import Captured, source
 
 
@@ -172,7 +172,7 @@ def test_virtual_columns_are_computed(conn18, admin_dsn, role, key):
     conn18.execute(f"CREATE TABLE items (id int {key}, n int, twice int GENERATED ALWAYS AS (n * 2) VIRTUAL)")
     items = Captured(conn18, "items", ["id", "twice"])
     items.save()
-    with Database(admin_dsn).connect(autocommit=True) as writer:
+    with servers.user_session(admin_dsn) as writer:
         writer.execute(f"SET session_replication_role = {role}")
         writer.execute("INSERT INTO items VALUES (1, 10), (2, NULL)")
         writer.execute("UPDATE items SET n = 11 WHERE id = 1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.catalog.database import Database
+from tests import servers
 from tests.database.capture.conftest import Captured
 
 #: Type, and two values of it that differ, if only in their image.
@@ -139,7 +139,7 @@ def test_the_writers_session_settings_do_not_change_what_is_captured(conn, any_d
     log = Captured(conn, "log")
     conn.execute("INSERT INTO log VALUES (0.1, '2024-10-27 00:30Z', '1 day', 'a')")
     log.save()
-    with Database(any_dsn).connect(autocommit=True) as writer:
+    with servers.user_session(any_dsn) as writer:
         writer.execute("SET extra_float_digits = -10")
         writer.execute("SET TimeZone = 'Europe/Berlin'")
         writer.execute("SET DateStyle = 'SQL, DMY'")

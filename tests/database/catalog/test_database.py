@@ -27,14 +27,12 @@ def test_every_session_is_pinned(any_dsn):
 def test_a_transaction_is_committed_or_rolled_back_whole(dsn):
     database = Database(dsn)
     with database.transaction() as conn:
-        conn.execute("CREATE TABLE kept (a int)")
+        conn.execute("CREATE TABLE public.kept (a int)")
     with pytest.raises(RefreshError, match="zero"), database.transaction() as conn:
-        conn.execute("CREATE TABLE lost AS SELECT 1 AS a; SELECT 1 / 0")
+        conn.execute("CREATE TABLE public.lost AS SELECT 1 AS a; SELECT 1 / 0")
     with database.connect() as conn:
-        assert conn.execute("SELECT to_regclass('kept') IS NULL, to_regclass('lost') IS NULL").fetchone() == (
-            False,
-            True,
-        )
+        found = conn.execute("SELECT to_regclass('public.kept') IS NULL, to_regclass('public.lost') IS NULL")
+        assert found.fetchone() == (False, True)
 
 
 def test_a_session_killed_in_its_transaction_is_a_transient_fault(dsn):
@@ -108,6 +106,10 @@ def test_errors_of_the_server_become_ours(dsn, state, kind):
 def test_the_default_schema_is_the_servers(dsn):
     with Database(dsn).connect() as conn:
         assert server_default_schema(conn) == "public"
-        conn.execute("SET search_path = nowhere")
-        with pytest.raises(UsageError, match="search_path"):
-            server_default_schema(conn)
+    for path, schema in (("nowhere,information_schema", "information_schema"), ("nowhere", None)):
+        with Database(make_conninfo(dsn, options=f"-c search_path={path}")).connect() as conn:
+            if schema:
+                assert server_default_schema(conn) == schema
+                continue
+            with pytest.raises(UsageError, match="search_path"):
+                server_default_schema(conn)

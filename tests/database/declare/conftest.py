@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from tests import servers
 
 SHOP = """
     CREATE TABLE customers (id int PRIMARY KEY, name varchar(40) NOT NULL, region text);
@@ -38,7 +39,7 @@ def pt(dsn: str, database: Database, conn: psycopg.Connection[Any]) -> Iterator[
 @pytest.fixture
 def conn(database: Database) -> Iterator[psycopg.Connection[Any]]:
     """A session of the user's, each statement its own transaction."""
-    with database.connect(autocommit=True) as session:
+    with servers.user_session(database.dsn) as session:
         yield session
 
 

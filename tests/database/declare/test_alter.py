@@ -14,6 +14,7 @@ from airflow_provider_pgtrickle.declare.alter import alter
 from airflow_provider_pgtrickle.declare.notices import PgTrickleWarning
 from airflow_provider_pgtrickle.errors import CycleDetected, NotDifferentiable, RefreshError, SyntaxFault, UsageError
 from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from tests import servers
 from tests.database.declare.conftest import TOTALS, difference, traces
 
 COUNTED = "SELECT customer_id, sum(amount) AS total, count(*) AS orders FROM orders GROUP BY customer_id"
@@ -166,7 +167,7 @@ def test_readers_see_the_old_rows_until_the_new_ones_are_there(
 
     class Watching(PostgresExecutor):
         def compute(self, *arguments: Any) -> Any:
-            with database.connect(autocommit=True) as reader:
+            with servers.user_session(database.dsn) as reader:
                 rows = reader.execute("SELECT count(*) FROM order_totals").fetchone()
                 seen.append((columns(reader), rows[0]))
             return super().compute(*arguments)

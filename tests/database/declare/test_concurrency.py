@@ -15,6 +15,7 @@ from airflow_provider_pgtrickle.declare.alter import alter
 from airflow_provider_pgtrickle.errors import LeaseLost, PgTrickleError, StreamTableExists, TransientFault
 from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from tests import servers
 from tests.database.declare.conftest import NO_TRACES, TOTALS, difference, traces
 
 COUNTED = "SELECT customer_id, sum(amount) AS total, count(*) AS orders FROM orders GROUP BY customer_id"
@@ -23,7 +24,7 @@ COUNTED = "SELECT customer_id, sum(amount) AS total, count(*) AS orders FROM ord
 @pytest.fixture
 def writer(database: Database) -> Iterator[psycopg.Connection[Any]]:
     """A session with an open transaction that has written to orders."""
-    with database.connect() as session:
+    with servers.user_session(database.dsn, autocommit=False) as session:
         session.execute("INSERT INTO orders VALUES (1000, 1, 7.77, '2026-03-01')")
         yield session
 

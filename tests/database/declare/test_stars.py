@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.errors import QueryError
 from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from tests import servers
 
 PLAIN = "(SELECT i, j FROM plain)"
 GROUPED = "(SELECT j, n, m FROM grouped)"
@@ -47,10 +48,10 @@ def pt(any_dsn: str) -> Iterator[PgTrickle]:
 )
 def test_a_star_means_the_visible_columns(pt: PgTrickle, query: str, meant: str) -> None:
     pt.create_stream_table("st", query)
-    with pt.database.transaction() as conn:
+    with servers.user_session(pt.database.dsn) as conn:
         conn.execute("UPDATE a SET j = j + 1 WHERE i < 5")
     pt.refresh_stream_table("st")
-    with pt.database.transaction() as conn:
+    with servers.user_session(pt.database.dsn) as conn:
         names: list[Any] = [c.name for c in conn.execute(f"SELECT * FROM ({meant}) m LIMIT 0").description or ()]
         columns = ", ".join(f'"{name}"' for name in names)
         assert conn.execute(f"SELECT {columns} FROM st EXCEPT ALL ({meant})").fetchall() == []

@@ -178,10 +178,10 @@ def test_force_full_writes_only_what_differs(big: Workshop) -> None:
 def test_topk_recomputes_and_writes_the_difference(big: Workshop) -> None:
     query = next(iter(big.queries.values()))
     query.topk = True  # type: ignore[misc]
-    top = "SELECT id, amount FROM orders ORDER BY amount DESC, id LIMIT 3"
+    top = "SELECT id, amount FROM public.orders ORDER BY amount DESC, id LIMIT 3"
     query.full_sql = lambda b: top  # type: ignore[misc]
     query.delta_sql = lambda b: (  # type: ignore[misc]
-        f"SELECT 1 AS __pgt_w, f.* FROM ({top}) f UNION ALL SELECT -1, id, amount FROM big"
+        f"SELECT 1 AS __pgt_w, f.* FROM ({top}) f UNION ALL SELECT -1, id, amount FROM public.big"
     )
     big.refresh_one("big")
     big.run("INSERT INTO orders VALUES (300, 1, 1000, NULL)")

@@ -221,7 +221,7 @@ def test_a_session_killed_at_any_step_loses_nothing_and_doubles_nothing(workshop
         CREATE SEQUENCE deaths;
         CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN
-            IF nextval('deaths') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+            IF nextval('public.deaths') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
             RETURN NULL;
         END $$""")
     if step == "computing":

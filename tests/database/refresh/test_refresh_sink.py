@@ -126,7 +126,7 @@ def test_text_that_copy_could_trip_over_survives(workshop: Workshop) -> None:
     workshop.run("CREATE TABLE words (id int, t text)")
     for number, word in enumerate([*words, None]):
         workshop.run("INSERT INTO words VALUES (%s, %s)", number, word)
-    fill(workshop, query, "SELECT id, t FROM words")
+    fill(workshop, query, "SELECT id, t FROM public.words")
     assert workshop.rows("SELECT t FROM st ORDER BY id") == [(word,) for word in [*words, None]]
 
 
@@ -195,7 +195,8 @@ def test_domains_arrays_enums_ranges_and_composites(any_workshop: Workshop) -> N
     )
     query = table(any_workshop, "m mood, p pair, d doc, c price, r int4range, a numeric[], js json[], ch char(5)")
     values = (
-        "'happy'::mood AS m, ROW(1, 'x')::pair AS p, '{}'::doc AS d, 1.5::price AS c, '[1,5)'::int4range AS r,"
+        "'happy'::public.mood AS m, ROW(1, 'x')::public.pair AS p, '{}'::public.doc AS d, 1.5::public.price AS c,"
+        " '[1,5)'::int4range AS r,"
         " ARRAY[1.0, NULL] AS a, ARRAY['{}', '[]']::json[] AS js, 'ab'::char(5) AS ch"
     )
     fill(any_workshop, query, f"SELECT {values} FROM generate_series(1, 3)")

@@ -167,7 +167,7 @@ def test_a_diamond_shows_one_instant(any_workshop: Workshop) -> None:
         )
         return (
             f"SELECT 1 AS __pgt_w, * FROM ({joined(b)}) n WHERE customer IN ({touched})"
-            f" UNION ALL SELECT -1, customer, total, orders FROM report WHERE customer IN ({touched})"
+            f" UNION ALL SELECT -1, customer, total, orders FROM public.report WHERE customer IN ({touched})"
         )
 
     query = HandWritten(joined, delta, {totals.key: totals, counts.key: counts})
@@ -191,11 +191,12 @@ def test_a_stream_tables_instant_is_that_of_the_stalest_it_reads(chain: Workshop
 
 def test_rows_that_differ_in_hidden_columns_only_are_not_handed_on(any_workshop: Workshop) -> None:
     orders = any_workshop.source("orders")
-    counted = 'SELECT customer, count(*) > 0 AS "any", count(*) AS __pgt_count FROM orders GROUP BY 1'
+    counted = 'SELECT customer, count(*) > 0 AS "any", count(*) AS __pgt_count FROM public.orders GROUP BY 1'
     query = HandWritten(
         lambda b: counted,
         lambda b: (
-            f'SELECT 1 AS __pgt_w, c.* FROM ({counted}) c UNION ALL SELECT -1, customer, "any", __pgt_count FROM seen'
+            f"SELECT 1 AS __pgt_w, c.* FROM ({counted}) c"
+            ' UNION ALL SELECT -1, customer, "any", __pgt_count FROM public.seen'
         ),
         {orders.key: orders},
     )

@@ -10,7 +10,7 @@ from airflow_provider_pgtrickle.refresh.executor import Computation, StageTarget
 from airflow_provider_pgtrickle.spark.execute import SparkExecutor
 
 TEXTS = ["", "a", "é漢😀", "x" * 1000, "a\nb", '"', "0" * 31, "0" * 32, "0" * 33]
-QUERY = """SELECT 1 AS "__pgt_w", id::text AS "__pgt_key", id::text AS "Id", v AS id FROM t"""
+QUERY = """SELECT 1 AS "__pgt_w", id::text AS "__pgt_key", id::text AS "Id", v AS id FROM public.t"""
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_row_ids_of_spark_python_and_driver_are_equal(any_spark, database, conn,
     conn.execute("CREATE TABLE keys (n int, k text)")
     for n, text in enumerate(TEXTS):
         conn.execute("INSERT INTO keys VALUES (%s, %s)", [n, text])
-    query = "SELECT 1 AS __pgt_w, k AS __pgt_key, k FROM keys ORDER BY n"
+    query = "SELECT 1 AS __pgt_w, k AS __pgt_key, k FROM public.keys ORDER BY n"
     with snapshot_now() as snapshot:
         arrow = (
             SparkExecutor(any_spark, database).compute(snapshot.snapshot_id, Computation(query, ("k",), 9), None).arrow

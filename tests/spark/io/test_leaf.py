@@ -68,7 +68,7 @@ def test_every_type_arrives_as_postgresql_writes_it(kind, any_spark, conn, snaps
     conn.execute(sql.SQL("CREATE TABLE t (n int, v {})").format(sql.SQL(kind)))
     for n, value in enumerate([*VALUES[kind], None]):
         conn.execute(sql.SQL("INSERT INTO t VALUES (%s, %s::text::{})").format(sql.SQL(kind)), [n, value])
-    query = "SELECT n, v::text AS v FROM t ORDER BY n"
+    query = "SELECT n, v::text AS v FROM public.t ORDER BY n"
     with snapshot_now() as snapshot:
         arrived = collect(read(any_spark, snapshot, Leaf(query))).to_pylist()
     assert [(row["n"], row["v"]) for row in arrived] == conn.execute(query).fetchall()
@@ -82,13 +82,13 @@ def test_rows_written_after_the_snapshot_are_invisible_in_every_slice(any_spark,
         conn.execute("UPDATE t SET v = 'late' WHERE id % 3 = 0")
         conn.execute("DELETE FROM t WHERE id % 5 = 0")
         where = ctid_slices("public", "t", 120, 4000, Settings(read_partition_rows=1000))
-        slices = tuple(f"SELECT id, v FROM t WHERE {fragment}" for fragment in where)
+        slices = tuple(f"SELECT id, v FROM public.t WHERE {fragment}" for fragment in where)
         assert len(slices) == 4
         for text in slices:
             values = collect(read(any_spark, snapshot, Leaf(text))).column("v").to_pylist()
             assert values
             assert "late" not in values
-        whole = collect(read(any_spark, snapshot, Leaf("SELECT id, v FROM t", slices)))
+        whole = collect(read(any_spark, snapshot, Leaf("SELECT id, v FROM public.t", slices)))
     assert sorted(whole.column("id").to_pylist()) == list(range(1, 4001))
 
 
@@ -150,5 +150,28 @@ def test_ctid_slices_part_a_partitioned_table_too(any_spark, conn, snapshot_now)
     where = ctid_slices("public", "p", 30, 10000, Settings(read_partition_rows=4000))
     slices = tuple(f"SELECT id FROM public.p WHERE {fragment}" for fragment in where)
     with snapshot_now() as snapshot:
-        whole = collect(read(any_spark, snapshot, Leaf("SELECT id FROM p", slices)))
+        whole = collect(read(any_spark, snapshot, Leaf("SELECT id FROM public.p", slices)))
     assert sorted(whole.column("id").to_pylist()) == list(range(10000))
+
+
+def test_no_session_of_a_read_looks_names_up_in_the_roles_path(any_spark, conn, snapshot_now):
+    """Not the one in which Spark asks for the columns either, where planning runs functions of constants."""
+    role = sql.Identifier(conn.info.user)
+    conn.execute(
+        "CREATE FUNCTION public.upper(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS"
+        " $$ BEGIN RAISE 'trapped'; END $$;"
+        "CREATE FUNCTION public.writes() RETURNS text LANGUAGE plpgsql IMMUTABLE AS"
+        " $$ BEGIN CREATE TABLE public.written (); RETURN 'x'; END $$"
+    )
+    conn.execute(sql.SQL("ALTER ROLE {} SET search_path = public, pg_catalog").format(role))
+    try:
+        with snapshot_now() as snapshot:
+            query = "SELECT upper('a') AS u, current_setting('search_path') AS p,"
+            query += " current_setting('transaction_read_only') AS r"
+            assert collect(read(any_spark, snapshot, Leaf(query))).to_pylist() == [
+                {"u": "A", "p": "pg_catalog, pg_temp", "r": "on"}
+            ]
+            with pytest.raises(RefreshError, match="read-only"):
+                collect(read(any_spark, snapshot, Leaf("SELECT public.writes() AS w")))
+    finally:
+        conn.execute(sql.SQL("ALTER ROLE {} RESET search_path").format(role))

@@ -1,0 +1,57 @@
+"""Where names without a schema are looked for.
+
+Whoever may create objects in a schema of the path decides what a name means to everybody who looks there. So our
+sessions look nowhere but in what came with the server, and only a declaration's own text is read under the path of
+the connection that declares it. What is stored and run later names everything in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from psycopg import Connection, sql
+
+#: Of every session. The temporary schema is named because what isn't named comes first, with its tables and types.
+PATH = "pg_catalog, pg_temp"
+
+_SET = "SELECT pg_catalog.set_config('search_path', %s, true)"
+
+
+def own_schemas(conn: Connection) -> list[str]:
+    """The schemas of the path that the role, the database or the connection string gives the session."""
+    # In a transaction, if need be one of its own, that is rolled back.
+    with conn.transaction(force_rollback=True):
+        conn.execute("SET LOCAL search_path TO DEFAULT")
+        row = conn.execute("SELECT pg_catalog.current_schemas(false)::pg_catalog.text[]").fetchone()
+    return list(row[0]) if row else []
+
+
+def own_path(conn: Connection) -> str:
+    """The same as a setting, to be kept: `"$user"` is the role it is now."""
+    names = [*map(sql.Identifier, own_schemas(conn)), sql.SQL("pg_temp")]
+    return sql.SQL(", ").join(names).as_string(conn)
+
+
+@contextmanager
+def reading_under(conn: Connection, path: str | None) -> Iterator[None]:
+    """Look names up along `path` in this block of a transaction, and along ours after it; None changes nothing."""
+    if path is not None:
+        conn.execute(_SET, [path])
+    yield
+    # An error needs no way back: it ends the transaction, and the setting with it.
+    if path is not None:
+        pin(conn)
+
+
+@contextmanager
+def read_only(conn: Connection) -> Iterator[None]:
+    """A block of a transaction in which functions of others may run, and can write nothing."""
+    with conn.transaction():
+        conn.execute("SET TRANSACTION READ ONLY")
+        yield
+
+
+def pin(conn: Connection) -> None:
+    """Ours, to the end of the transaction."""
+    conn.execute(_SET, [PATH])
