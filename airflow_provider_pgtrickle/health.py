@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from psycopg.rows import dict_row
 
-from airflow_provider_pgtrickle.catalog import migrate, records
+from airflow_provider_pgtrickle.catalog import locks, migrate, records
 from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.errors import EnvironmentFault, PgTrickleError
 
@@ -19,6 +19,32 @@ SELECT DISTINCT ON (v.pgt_id) t.pgt_schema || '.' || t.pgt_name, CASE WHEN v.rep
   FROM pgtrickle.pgt_verifications v JOIN pgtrickle.pgt_stream_tables t USING (pgt_id)
  WHERE v.status IN ('EQUAL', 'DIFFERENT')
  ORDER BY v.pgt_id, v.verification_id DESC
+"""
+
+# Superusers and who has the owner's rights may do all of it anyway.
+_WHO_WRITES_CODE = """
+    WITH grants AS (
+        SELECT a.grantee, n.nspowner AS owner, 'create objects in ' || n.nspname AS may
+        FROM pg_catalog.pg_namespace n, pg_catalog.aclexplode(n.nspacl) a
+        WHERE n.nspname IN ('pgtrickle', 'pgtrickle_changes') AND a.privilege_type = 'CREATE'
+        UNION
+        SELECT a.grantee, c.relowner, 'change the definitions in ' || c.relname
+        FROM pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) a
+        WHERE c.oid IN ('pgtrickle.pgt_stream_tables'::regclass, 'pgtrickle.pgt_dependencies'::regclass,
+                        'pgtrickle.pgt_change_tracking'::regclass)
+          AND a.privilege_type IN ('INSERT', 'UPDATE', 'TRIGGER')
+        UNION
+        SELECT a.grantee, c.relowner, 'change ' || c.relname || '.' || t.attname
+        FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute t ON t.attrelid = c.oid,
+             pg_catalog.aclexplode(t.attacl) a
+        WHERE c.oid = 'pgtrickle.pgt_stream_tables'::regclass AND a.privilege_type IN ('INSERT', 'UPDATE')
+          AND t.attname <> ALL (%(state)s)
+    )
+    SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE pg_catalog.pg_get_userbyid(grantee) END,
+           pg_catalog.string_agg(may, ', ' ORDER BY may)
+    FROM grants
+    WHERE grantee <> owner AND (grantee = 0 OR NOT pg_catalog.pg_has_role(grantee, owner, 'MEMBER'))
+    GROUP BY 1 ORDER BY 1
 """
 
 
@@ -85,6 +111,25 @@ def _verifications(database: Database) -> tuple[bool, str]:
     return not wrong, "; ".join(wrong) + remedy if wrong else f"{len(found)} stream tables verified, none differs"
 
 
+def _locks(database: Database) -> tuple[bool, str]:
+    with database.transaction() as conn:
+        if not migrate.is_installed(conn):
+            return False, "the catalog is not installed"
+        names = {table.id: str(table.qualified) for table in records.get_all(conn)}
+        strangers = [holder for holder in locks.holders(conn, names) if not holder.rightful]
+    told = [f"{holder} holds the lock of {names[holder.pgt_id]} without a right to refresh it" for holder in strangers]
+    return not told, "; ".join(told) or "none held by who may not refresh"
+
+
+def _rights(database: Database) -> tuple[bool, str]:
+    with database.transaction() as conn:
+        if not migrate.is_installed(conn):
+            return False, "the catalog is not installed"
+        found = conn.execute(_WHO_WRITES_CODE, {"state": list(records.STATE)}).fetchall()
+    told = [f"role {role} may {right} and so run code as who refreshes" for role, right in found]
+    return not told, "; ".join(told) or "nobody else may write what becomes SQL"
+
+
 def _java(database: Database) -> tuple[bool, str]:
     java = shutil.which("java")
     if java is None:
@@ -111,6 +156,8 @@ CHECKS: tuple[tuple[str, Callable[[Database], tuple[bool, str]]], ...] = (
     ("capture", _capture),
     ("stream tables", _stream_tables),
     ("verification", _verifications),
+    ("locks", _locks),
+    ("rights", _rights),
     ("java", _java),
     ("jdbc driver", _jdbc),
     ("pyspark", _pyspark),

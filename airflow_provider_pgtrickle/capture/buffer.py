@@ -5,6 +5,7 @@ from __future__ import annotations
 from psycopg import Connection, sql
 
 from airflow_provider_pgtrickle.capture.layout import CapturedColumn, Layout
+from airflow_provider_pgtrickle.errors import PermissionFault
 from airflow_provider_pgtrickle.names import QualifiedName
 
 # What every buffer begins with. The refresh takes its window by xid, so that is what is indexed.
@@ -30,9 +31,24 @@ _TYPE = """
 
 def create_buffer(conn: Connection, buffer: QualifiedName) -> None:
     """A buffer that holds no column of the table yet."""
+    _refuse_strangers(conn, buffer)
     conn.execute(sql.SQL(_CREATE).format(buffer.sql))
     index = sql.Identifier(f"{buffer.name}_xid")
     conn.execute(sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} (xid)").format(index, buffer.sql))
+
+
+def _refuse_strangers(conn: Connection, buffer: QualifiedName) -> None:
+    """Whoever owns the table that changes are written to can have code of his run by each write."""
+    row = conn.execute(
+        "SELECT pg_catalog.pg_get_userbyid(relowner) FROM pg_catalog.pg_class"
+        " WHERE oid = pg_catalog.to_regclass(%s) AND NOT pg_catalog.pg_has_role(relowner, 'USAGE')",
+        [buffer.quoted],
+    ).fetchone()
+    if row is not None:
+        raise PermissionFault(
+            f"The change buffer {buffer} is there already and belongs to role {row[0]}",
+            remedy=f"Drop it, and revoke CREATE on schema {buffer.schema} from that role.",
+        )
 
 
 def build_buffer(conn: Connection, plan: Layout) -> int:

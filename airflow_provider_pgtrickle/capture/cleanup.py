@@ -26,9 +26,12 @@ _CONSUMERS = """
 
 # Executors' stages carry the id of their table. Its refresh holds the advisory lock of that id while it runs.
 _STAGES = r"""
-    SELECT c.relname, (regexp_match(c.relname, '^stage_(\d+)_'))[1]::bigint
-    FROM pg_catalog.pg_class c
-    WHERE c.relnamespace = to_regnamespace('pgtrickle_changes') AND c.relkind = 'r' AND c.relname ~ '^stage_\d+_'
+    SELECT n.nspname, c.relname, (regexp_match(c.relname, 'stage_(\d+)_'))[1]::bigint
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE (n.nspname = 'pgtrickle_changes' AND c.relname ~ '^stage_\d+_'
+           -- Of a role that only refreshes.
+           OR n.nspname = current_user AND c.relname ~ '^__pgt_stage_\d+_')
+      AND c.relkind = 'r' AND pg_catalog.pg_has_role(c.relowner, 'USAGE')
 """
 
 
@@ -61,9 +64,9 @@ def drop_orphan_stages(conn: Connection) -> list[str]:
     """Drop the staging tables of refreshes that are over; their names."""
     dropped = []
     with translating():
-        for stage, pgt_id in conn.execute(_STAGES).fetchall():
+        for schema, stage, pgt_id in conn.execute(_STAGES).fetchall():
             with conn.transaction():
                 if try_lock_for_transaction(conn, pgt_id):
-                    conn.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(CHANGES, stage)))
+                    conn.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(schema, stage)))
                     dropped.append(stage)
     return dropped

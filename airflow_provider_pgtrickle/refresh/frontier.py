@@ -6,12 +6,15 @@ snapshot sees its transaction and the old one doesn't; that is exact however lat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from airflow_provider_pgtrickle.dvm.binding import Window
+
+_SNAPSHOT = re.compile(r"[0-9]+:[0-9]+:([0-9]+(,[0-9]+)*)?")
 
 
 @dataclass(frozen=True)
@@ -76,15 +79,20 @@ class SourceFrontier:
         return value
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> SourceFrontier:
-        return cls(
-            value["snapshot"],
-            value["lsn"],
-            value["ts"],
-            tuple(value.get("also", ())),
-            value.get("buffer"),
-            value.get("epoch"),
-        )
+    def from_json(cls, value: Mapping[str, Any]) -> SourceFrontier | None:
+        """None where it is not what `to_json` writes: roles that may not declare write it, too."""
+        also, buffer, epoch = value.get("also", ()), value.get("buffer"), value.get("epoch")
+        if not all(isinstance(value.get(key), str) for key in ("snapshot", "lsn", "ts")):
+            return None
+        if (
+            not _SNAPSHOT.fullmatch(value["snapshot"])
+            or not isinstance(buffer, int | None)
+            or not isinstance(epoch, int | None)
+        ):
+            return None
+        if not isinstance(also, list | tuple) or not all(isinstance(xid, int) for xid in also):
+            return None
+        return cls(value["snapshot"], value["lsn"], value["ts"], tuple(also), buffer, epoch)
 
 
 @dataclass(frozen=True)
@@ -98,8 +106,8 @@ class Frontier:
     def from_json(cls, value: Mapping[str, Any] | None) -> Frontier:
         if not value:
             return cls()
-        sources = {key: SourceFrontier.from_json(part) for key, part in value.get("sources", {}).items()}
-        return cls(sources, value.get("data_timestamp"))
+        read = {key: SourceFrontier.from_json(part) for key, part in value.get("sources", {}).items()}
+        return cls({key: part for key, part in read.items() if part is not None}, value.get("data_timestamp"))
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -10,7 +10,8 @@ from psycopg import sql
 from airflow_provider_pgtrickle.capture.layout import CHANGES
 from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
-from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.errors import PermissionFault
+from airflow_provider_pgtrickle.names import RESERVED_PREFIX, QualifiedName
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def temporary(conn: Connection, table: QualifiedName, pgt_id: int, columns: tupl
 
 def shared(conn: Connection, pgt_id: int, token: str, columns: tuple[tuple[str, str], ...]) -> tuple[str, str]:
     """Create an empty stage that executors can reach; unlogged, for it never outlives the refresh."""
-    table = f"{_prefix(pgt_id)}{token}"
+    schema = _schema(conn)
+    table = f"{'' if schema == CHANGES else RESERVED_PREFIX}{_prefix(pgt_id)}{token}"
     typed = sql.SQL("").join(
         # The type is PostgreSQL's own `format_type` text.
         sql.SQL(", {} {}").format(sql.Identifier(name), sql.SQL(type_))
@@ -41,10 +43,34 @@ def shared(conn: Connection, pgt_id: int, token: str, columns: tuple[tuple[str, 
     )
     conn.execute(
         sql.SQL("CREATE UNLOGGED TABLE {} ({} int NOT NULL, {} bigint NOT NULL{})").format(
-            sql.Identifier(CHANGES, table), sql.Identifier(WEIGHT), sql.Identifier(ROW_ID), typed
+            sql.Identifier(schema, table), sql.Identifier(WEIGHT), sql.Identifier(ROW_ID), typed
         )
     )
-    return CHANGES, table
+    return schema, table
+
+
+def _schema(conn: Connection) -> str:
+    """Where the role may make a stage: beside the buffers, or in the schema of its own name.
+
+    Who only refreshes creates nothing beside the buffers: a table or a function that is there before the owner's own
+    would be used as if it were his.
+    """
+    row = conn.execute(
+        "SELECT pg_catalog.has_schema_privilege(%s, 'CREATE'), current_user::text,"
+        " coalesce(pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace("
+        " pg_catalog.quote_ident(current_user))::oid, 'CREATE'), false)",
+        (CHANGES,),
+    ).fetchone()
+    assert row is not None
+    owns, role, has_schema = row
+    if owns:
+        return CHANGES
+    if has_schema:
+        return str(role)
+    raise PermissionFault(
+        f"Role {role} has no schema in which it may create the staging table of a large refresh",
+        remedy=f'Make it one of its own: CREATE SCHEMA AUTHORIZATION "{role}".',
+    )
 
 
 def drop_shared(conn: Connection, pgt_id: int) -> None:
@@ -54,13 +80,16 @@ def drop_shared(conn: Connection, pgt_id: int) -> None:
     """
     # A LIKE on a prefix finds its rows by the index, among however many tables there are.
     pattern = _prefix(pgt_id).replace("_", r"\_") + "%"
+    reserved = RESERVED_PREFIX.replace("_", r"\_")
     left = conn.execute(
-        "SELECT relname FROM pg_catalog.pg_class WHERE relname LIKE %s"
-        " AND relnamespace = pg_catalog.to_regnamespace(%s) AND relkind = 'r'",
-        (pattern, CHANGES),
+        "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c"
+        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE (c.relname LIKE %s AND n.nspname = %s OR c.relname LIKE %s AND n.nspname = current_user)"
+        " AND c.relkind = 'r' AND pg_catalog.pg_has_role(c.relowner, 'USAGE')",
+        (pattern, CHANGES, reserved + pattern),
     ).fetchall()
-    for (table,) in left:
-        conn.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(CHANGES, table)))
+    for place in left:
+        conn.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(*place)))
 
 
 def copy_arrow(conn: Connection, target: sql.Identifier, arrow: pa.Table) -> int:

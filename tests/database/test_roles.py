@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from airflow_provider_pgtrickle.catalog.database import Database
+from airflow_provider_pgtrickle.catalog.records import STATE
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.errors import PermissionFault
 from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
@@ -169,3 +171,130 @@ def test_a_role_that_only_refreshes_can_do_that_and_no_more(declared: Shop) -> N
         assert {result.action for result in results.values()} == {"DIFFERENTIAL"}
         with pytest.raises(PermissionFault):
             pt.create_stream_table("reports.mine", _TOTALS)
+
+
+@pytest.fixture
+def refreshed_by_runner(declared: Shop) -> Shop:
+    declared.run("pgtrickle")
+    declared.run("admin for the runner")
+    return declared
+
+
+def test_a_role_that_only_refreshes_writes_nothing_that_becomes_sql(refreshed_by_runner: Shop) -> None:
+    shop = refreshed_by_runner
+    with shop.session("runner") as conn:
+        columns = {
+            name
+            for (name,) in conn.execute(
+                "SELECT attname FROM pg_attribute WHERE attrelid = 'pgtrickle.pgt_stream_tables'::regclass"
+                " AND attnum > 0 AND NOT attisdropped"
+            )
+        }
+        may = {
+            name
+            for name in columns
+            if conn.execute(
+                "SELECT has_column_privilege('pgtrickle.pgt_stream_tables', %s, 'UPDATE')", [name]
+            ).fetchone()
+            == (True,)
+        }
+        assert may == set(STATE)
+        for refused in (
+            "UPDATE pgtrickle.pgt_stream_tables SET defining_query = 'SELECT 1'",
+            "INSERT INTO pgtrickle.pgt_stream_tables (pgt_schema, pgt_name) VALUES ('a', 'b')",
+            "UPDATE pgtrickle.pgt_dependencies SET source_name = 'x'",
+            "UPDATE pgtrickle.pgt_change_tracking SET buffer = 'x'",
+            "CREATE TABLE pgtrickle_changes.changes_1 (a int)",
+            "CREATE FUNCTION pgtrickle_changes.capture_1() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN END'",
+            "CREATE FUNCTION pgtrickle.f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            "CREATE TRIGGER t BEFORE UPDATE ON pgtrickle.pgt_stream_tables EXECUTE FUNCTION pgtrickle.pgt_guard()",
+            "ALTER TABLE pgtrickle_changes.changes_pgt_1 ADD COLUMN a int",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                conn.execute(refused)
+
+
+def test_large_refreshes_of_it_are_staged_in_a_schema_of_its_own(refreshed_by_runner: Shop) -> None:
+    shop = refreshed_by_runner
+    _written(shop)
+    with shop.client("runner") as pt:
+        pt.settings = replace(pt.settings, collect_max_rows=1, pushdown_max_changes=0)
+        result = pt.refresh_stream_table("reports.totals")
+        assert (result.action, result.rows_updated) == ("DIFFERENTIAL", 2)
+        pt.cleanup()
+    with shop.session("admin") as conn:
+        left = "SELECT relname FROM pg_class WHERE relname LIKE '%stage%' AND relkind = 'r' AND relpersistence = 'u'"
+        assert conn.execute(left).fetchall() == []
+        conn.execute(shop.named("DROP SCHEMA runner"))
+    _written(shop)
+    with shop.client("runner") as pt:
+        pt.settings = replace(pt.settings, collect_max_rows=1, pushdown_max_changes=0)
+        with pytest.raises(PermissionFault, match="CREATE SCHEMA AUTHORIZATION"):
+            pt.refresh_stream_table("reports.totals", force_full=True)
+
+
+def test_health_names_who_may_write_what_becomes_sql(refreshed_by_runner: Shop) -> None:
+    shop = refreshed_by_runner
+
+    def rights() -> tuple[bool, str]:
+        with shop.client("pgtrickle") as pt:
+            found = next(finding for finding in pt.health() if finding.check == "rights")
+        return found.ok, found.detail
+
+    assert rights()[0], rights()
+    with shop.session("pgtrickle") as conn:
+        conn.execute(shop.named("GRANT CREATE ON SCHEMA pgtrickle_changes TO runner;"))
+        conn.execute(shop.named("GRANT UPDATE ON ALL TABLES IN SCHEMA pgtrickle TO runner;"))
+    ok, told = rights()
+    assert not ok
+    assert "create objects in pgtrickle_changes" in told
+    assert "change the definitions in pgt_stream_tables" in told
+    shop.run("pgtrickle after an upgrade")
+    shop.run("pgtrickle")
+    assert rights()[0], rights()
+
+
+def test_a_frontier_can_be_forged_into_no_statement(refreshed_by_runner: Shop) -> None:
+    shop = refreshed_by_runner
+    bait = "1:1:')); SELECT pg_sleep(1); --"
+    for value in (
+        {"snapshot": bait, "lsn": "0/0", "ts": "2026-01-01", "buffer": 1},
+        {"snapshot": "1:1:", "lsn": bait, "ts": bait, "also": [bait], "buffer": bait},
+    ):
+        with shop.session("runner") as conn:
+            conn.execute(
+                "UPDATE pgtrickle.pgt_stream_tables SET frontier = jsonb_build_object('sources',"
+                " (SELECT jsonb_object_agg(key, %s::jsonb) FROM jsonb_object_keys(frontier -> 'sources') key))",
+                [json.dumps(value)],
+            )
+        with shop.client("pgtrickle") as pt:
+            result = pt.refresh_stream_table("reports.totals")
+            assert (result.action, result.fallback_reason) == ("FULL", "buffer_lost")
+        with shop.session("admin") as conn:
+            wrong = f"({_TOTALS}) EXCEPT ALL SELECT customer_id, total FROM reports.totals"
+            assert conn.execute(wrong).fetchall() == []
+
+
+def test_what_the_owner_of_a_view_makes_of_it_later_is_not_run(refreshed_by_runner: Shop) -> None:
+    """The role of the DAGs may read salaries, the owner of the sources may not."""
+    shop = refreshed_by_runner
+    with shop.session("admin") as conn:
+        conn.execute("CREATE TABLE public.salaries AS SELECT 1 AS id, 9999 AS salary")
+        conn.execute(shop.named("GRANT SELECT ON public.salaries TO pgtrickle;"))
+        conn.execute(shop.named("SET ROLE shop_owner"))
+        conn.execute("CREATE FUNCTION sales.rate(int) RETURNS int LANGUAGE sql STABLE AS 'SELECT 1'")
+        conn.execute("CREATE VIEW sales.rated AS SELECT id, sales.rate(id) AS rate FROM sales.orders")
+    with shop.client("pgtrickle") as pt:
+        with pytest.warns(UserWarning, match=r"sales\.rated of role shop_owner"):
+            pt.create_stream_table("reports.rated", "SELECT id, rate FROM sales.rated")
+        with shop.session("admin") as conn:
+            conn.execute(shop.named("SET ROLE shop_owner"))
+            conn.execute(
+                "CREATE OR REPLACE FUNCTION sales.rate(int) RETURNS int LANGUAGE sql STABLE"
+                " AS 'SELECT salary FROM public.salaries'"
+            )
+        for _ in range(2):
+            with pytest.raises(PermissionFault, match=r"sales\.rate\(integer\) of role shop_owner\w* is not what"):
+                pt.refresh_stream_table("reports.rated", force_full=True)
+    with shop.session("admin") as conn:
+        assert conn.execute("SELECT DISTINCT rate FROM reports.rated").fetchall() == [(1,)]
