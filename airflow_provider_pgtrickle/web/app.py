@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
+from functools import partial
 from importlib import resources
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
+import anyio
+import anyio.to_thread
 import psycopg
 from airflow.api_fastapi.core_api.security import requires_access_connection, requires_authenticated
 from fastapi import Depends, FastAPI, Query, Request
@@ -16,20 +20,45 @@ from airflow_provider_pgtrickle.errors import (
     ConnectionFault,
     PermissionFault,
     PgTrickleError,
+    TransientFault,
     UnknownStreamTable,
     UsageError,
 )
 from airflow_provider_pgtrickle.web import state
+
+
+class _TooLong(PgTrickleError):
+    def __init__(self) -> None:
+        super().__init__("The database took too long to answer", remedy="Try again, or ask it with psql.")
+
 
 _STATUS: tuple[tuple[type[PgTrickleError], int], ...] = (
     (UnknownStreamTable, 404),
     (UsageError, 404),
     (PermissionFault, 403),
     (ConnectionFault, 502),
+    (TransientFault, 503),
+    (_TooLong, 504),
     (PgTrickleError, 500),
 )
 
-_CONNECTION = "/api/connections/{connection_id}/stream-tables"
+#: An id of Airflow's may hold a slash. A name may hold anything, so it comes in the query.
+_CONNECTION = "/api/connections/{connection_id:path}"
+
+#: Seconds for an answer, whatever the database does: a server that is frozen heeds no timeout of its own.
+LONGEST = 30.0
+#: Requests that wait for a database at a time; they leave the API server's own threads alone.
+_WAITING = 8
+
+_T = TypeVar("_T")
+
+
+async def _within(limiter: anyio.CapacityLimiter, ask: Callable[..., _T], *arguments: Any) -> _T:
+    try:
+        with anyio.fail_after(LONGEST):
+            return await anyio.to_thread.run_sync(partial(ask, *arguments), abandon_on_cancel=True, limiter=limiter)
+    except TimeoutError:
+        raise _TooLong from None
 
 
 def create_app() -> FastAPI:
@@ -39,6 +68,7 @@ def create_app() -> FastAPI:
         dependencies=[Depends(requires_authenticated())],
         openapi_url=None,
     )
+    limiter = anyio.CapacityLimiter(_WAITING)
     may_see = [Depends(requires_access_connection(method="GET"))]
     app.add_exception_handler(PgTrickleError, _sentence)
     app.add_exception_handler(psycopg.Error, _sentence)
@@ -53,23 +83,27 @@ def create_app() -> FastAPI:
         )
         return HTMLResponse(text.replace("{{nonce}}", nonce), headers={"Content-Security-Policy": policy})
 
-    @app.get(_CONNECTION, dependencies=may_see)
-    def stream_tables(connection_id: str) -> list[dict[str, Any]]:
-        return state.stream_tables(connection_id)
+    @app.get(_CONNECTION + "/stream-tables", dependencies=may_see)
+    async def stream_tables(connection_id: str) -> list[dict[str, Any]]:
+        return await _within(limiter, state.stream_tables, connection_id)
 
-    @app.get(_CONNECTION + "/{name}", dependencies=may_see)
-    def stream_table(connection_id: str, name: str, limit: Annotated[int, Query(ge=1, le=500)] = 50) -> dict[str, Any]:
-        return state.stream_table(connection_id, name, limit)
+    @app.get(_CONNECTION + "/stream-table", dependencies=may_see)
+    async def stream_table(
+        connection_id: str, name: str, limit: Annotated[int, Query(ge=1, le=500)] = 50
+    ) -> dict[str, Any]:
+        return await _within(limiter, state.stream_table, connection_id, name, limit)
 
-    @app.get(_CONNECTION + "/{name}/explanation", dependencies=may_see, response_class=PlainTextResponse)
-    def explanation(connection_id: str, name: str) -> str:
-        return state.explanation(connection_id, name)
+    @app.get(_CONNECTION + "/explanation", dependencies=may_see, response_class=PlainTextResponse)
+    async def explanation(connection_id: str, name: str) -> str:
+        return await _within(limiter, state.explanation, connection_id, name)
 
     return app
 
 
 def _sentence(request: Request, error: Exception) -> JSONResponse:
-    if isinstance(error, psycopg.Error):
+    if isinstance(error.__cause__ or error, psycopg.errors.QueryCanceled):
+        error = _TooLong()
+    elif isinstance(error, psycopg.Error):
         error = translated(error)
     status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
     return JSONResponse({"detail": str(error)}, status_code=status)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 from psycopg.rows import dict_row
 
 from airflow_provider_pgtrickle.catalog.database import Database
@@ -14,12 +15,14 @@ from airflow_provider_pgtrickle.errors import UnknownStreamTable
 from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 from airflow_provider_pgtrickle.names import QualifiedName
 
-# A page must not hold a database up.
-_LONGEST_STATEMENT = "SET statement_timeout = '10s'; SET default_transaction_read_only = on"
+#: A page must not hold a database up, nor the database the page: seconds for one statement, and for a connection.
+LONGEST_STATEMENT = 10
+_CONNECT = 5
 
 _TABLES = """
-SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.status, st.refresh_mode, st.schedule, st.is_populated,
-       st.data_timestamp,
+SELECT st.pgt_schema || '.' || st.pgt_name AS name,
+       pg_catalog.format('%I.%I', st.pgt_schema, st.pgt_name) AS quoted, st.status, st.refresh_mode, st.schedule,
+       st.is_populated, st.data_timestamp,
        greatest(extract(epoch FROM now() - st.data_timestamp)::float8, 0) AS staleness_seconds,
        st.last_refresh_at, st.consecutive_errors, st.last_error, st.is_gated, st.needs_reinit,
        h.action AS last_action, h.duration_ms AS last_duration_ms
@@ -76,14 +79,21 @@ def stream_table(connection_id: str, name: str, limit: int) -> dict[str, Any]:
 
 def explanation(connection_id: str, name: str) -> str:
     """As `pgtrickle explain` prints it."""
-    with PgTrickleHook(postgres_conn_id=connection_id).get_client() as client:
-        return str(client.explain_st(str(QualifiedName.parse(name))))
+    hook = PgTrickleHook(postgres_conn_id=connection_id)
+    with hook.get_client() as client:
+        client.database = _database(hook)
+        return str(client.explain_st(QualifiedName.parse(name).quoted))
+
+
+def _database(hook: PgTrickleHook) -> Database:
+    patience = {"connect_timeout": _CONNECT, "keepalives_idle": _CONNECT, "tcp_user_timeout": LONGEST_STATEMENT * 1000}
+    return Database(make_conninfo(hook.dsn, **patience), statement_seconds=LONGEST_STATEMENT)
 
 
 @contextmanager
 def _session(connection_id: str) -> Iterator[psycopg.Connection[dict[str, Any]]]:
-    database = Database(PgTrickleHook(postgres_conn_id=connection_id).dsn)
+    database = _database(PgTrickleHook(postgres_conn_id=connection_id))
     with database.connect(autocommit=True, application_name="pgtrickle page") as session:
-        session.execute(_LONGEST_STATEMENT)
+        session.execute("SET default_transaction_read_only = on")
         session.row_factory = dict_row  # type: ignore[assignment]
         yield session  # type: ignore[misc]

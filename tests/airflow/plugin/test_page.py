@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
+import socket
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
 from airflow.utils.db import initdb
 from fastapi.testclient import TestClient
 
+from airflow_provider_pgtrickle.web import app, state
 from tests.airflow.listened import CONN_ID, Catalog
 
-TABLES = f"/pgtrickle/api/connections/{CONN_ID}/stream-tables"
+CONNECTION = f"/pgtrickle/api/connections/{CONN_ID}"
+TABLES = f"{CONNECTION}/stream-tables"
+TABLE, EXPLANATION = f"{CONNECTION}/stream-table", f"{CONNECTION}/explanation"
+ROUTES = (TABLES, f"{TABLE}?name=totals", f"{EXPLANATION}?name=totals")
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +55,7 @@ def admin(stranger: TestClient) -> TestClient:
     return as_role(stranger, "admin")
 
 
-@pytest.mark.parametrize("path", ["/pgtrickle/", TABLES, f"{TABLES}/totals", f"{TABLES}/totals/explanation"])
+@pytest.mark.parametrize("path", ["/pgtrickle/", *ROUTES])
 def test_a_stranger_sees_nothing(stranger: TestClient, path: str) -> None:
     assert stranger.get(path).status_code == 401
 
@@ -61,7 +68,63 @@ def test_no_route_describes_the_application(admin: TestClient, path: str) -> Non
 def test_who_may_not_see_connections_sees_no_stream_tables(stranger: TestClient) -> None:
     viewer = as_role(stranger, "viewer")
     assert viewer.get("/pgtrickle/").status_code == 200
-    assert viewer.get(TABLES).status_code == 403
+    for route in ROUTES:
+        refused = viewer.get(route)
+        assert refused.status_code == 403
+        # The same answer whether there is such a connection or not, and whatever stands behind it.
+        other = viewer.get(route.replace(CONN_ID, "elsewhere/and-nowhere"))
+        assert (other.status_code, other.json()) == (refused.status_code, refused.json())
+        assert CONN_ID not in refused.text
+
+
+def test_an_odd_name_is_found(admin: TestClient, catalog: Catalog) -> None:
+    odd = "a/b #1?&=é."
+    catalog.declare(odd)
+    catalog.refresh(odd, inserted=1)
+    (row,) = admin.get(TABLES).json()
+    assert row["quoted"] == f'public."{odd}"'
+    found = admin.get(TABLE, params={"name": row["quoted"]})
+    assert (found.status_code, found.json()["name"]) == (200, f"public.{odd}")
+    assert admin.get(TABLE, params={"name": "a'b"}).status_code == 404
+
+
+def test_a_connection_with_a_slash_in_its_id_is_found(
+    admin: TestClient, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk import Connection
+
+    dsn = Connection(conn_id="x", uri=os.environ[f"AIRFLOW_CONN_{CONN_ID.upper()}"]).get_uri()
+    monkeypatch.setenv("AIRFLOW_CONN_TEAM/SHOP", dsn)
+    catalog.declare("totals")
+    answer = admin.get("/pgtrickle/api/connections/team%2Fshop/stream-tables")
+    assert [row["name"] for row in answer.json()] == ["public.totals"]
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_database_that_is_locked_is_504_before_long(
+    admin: TestClient, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, route: str
+) -> None:
+    catalog.declare("totals")
+    monkeypatch.setattr(state, "LONGEST_STATEMENT", 1)
+    with psycopg.connect(catalog.dsn) as other:
+        other.execute("LOCK TABLE pgtrickle.pgt_stream_tables")
+        answer = admin.get(route)
+    assert (answer.status_code, answer.json()["detail"].split(".")[0]) == (504, "The database took too long to answer")
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_server_that_never_answers_is_given_up(
+    admin: TestClient, monkeypatch: pytest.MonkeyPatch, route: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        port = mute.getsockname()[1]
+        monkeypatch.setenv("AIRFLOW_CONN_MUTE", f"postgresql://me:s3cret@127.0.0.1:{port}/shop?connect_timeout=0")
+        monkeypatch.setattr(state, "_CONNECT", 2)
+        answer = admin.get(route.replace(CONN_ID, "mute"))
+        assert answer.status_code == 502
+        monkeypatch.setattr(app, "LONGEST", 0.5)
+        assert admin.get(route.replace(CONN_ID, "mute")).status_code == 504
+    assert "s3cret" not in answer.text
 
 
 def test_the_page_runs_only_its_own_script(admin: TestClient) -> None:
@@ -88,13 +151,13 @@ def test_one_table_comes_with_its_history_newest_first(admin: TestClient, catalo
     catalog.declare("totals", original_query="SELECT 1 AS a -- mine")
     for inserted in (1, 2, 3):
         catalog.refresh("totals", inserted=inserted)
-    found = admin.get(f"{TABLES}/totals", params={"limit": 2}).json()
+    found = admin.get(TABLE, params={"name": "totals", "limit": 2}).json()
     assert found["original_query"] == "SELECT 1 AS a -- mine"
     assert [row["rows_inserted"] for row in found["history"]] == [3, 2]
 
 
 def test_a_table_that_is_not_there_is_404_in_one_sentence(admin: TestClient) -> None:
-    answer = admin.get(f"{TABLES}/nothing")
+    answer = admin.get(TABLE, params={"name": "nothing"})
     assert (answer.status_code, answer.json()) == (404, {"detail": "There is no stream table named public.nothing."})
 
 
