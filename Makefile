@@ -1,6 +1,6 @@
 # `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint format live soak nightly bench demo up down clean
+.PHONY: help setup test lint audit format live soak nightly bench demo up down clean
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
@@ -11,10 +11,14 @@ help:  ## this list
 setup:  ## bring what is missing: .venv, Java, JDBC driver, PostgreSQL 15 for the tests
 	@.ci/setup.sh --tests
 
-lint: setup  ## ruff, its formatter and mypy
+lint: setup  ## ruff, its formatter, mypy and bandit
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
+	$(PYTHON) -m bandit -q -c pyproject.toml -r airflow_provider_pgtrickle spark_apps
+
+audit:  ## known vulnerabilities of what requirements.lock pins; needs pip-audit and the network
+	pip-audit --no-deps --disable-pip -r requirements.lock
 
 test: lint  ## set-up, lint and all tests but the soaks
 	$(PYTEST) -m "not slow"

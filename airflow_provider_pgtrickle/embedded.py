@@ -164,7 +164,7 @@ class PostgresServer:
             return pwd.getpwnam(SYSTEM_USER)
         except KeyError:
             # A colleague process may create it at the same moment: what counts is that it exists.
-            subprocess.run(["useradd", "--system", SYSTEM_USER], check=False, capture_output=True)
+            subprocess.run(["useradd", "--system", SYSTEM_USER], check=False, capture_output=True)  # nosec B607: as root, whose PATH is root's
             return pwd.getpwnam(SYSTEM_USER)
 
     def _initialize(self) -> None:

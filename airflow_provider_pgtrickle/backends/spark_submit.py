@@ -26,7 +26,7 @@ _QUIET = "log4j2.properties"
 _MISUSED = 2
 _LOOK_ABOVE = "Its output stands above in this log."
 #: How a pod gets the DSN without it standing in an argument; the user makes the secret.
-_SECRET_KEY_REF = "spark.kubernetes.driver.secretKeyRef.PGTRICKLE_DSN"
+_SECRET_KEY_REF = "spark.kubernetes.driver.secretKeyRef.PGTRICKLE_DSN"  # nosec B105: a setting's name
 
 
 class SparkSubmitBackend:

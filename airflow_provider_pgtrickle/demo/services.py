@@ -63,7 +63,7 @@ class Services:
                 remedy = f"Its log is {self._logs}/{ended[0]}.log."
                 raise EnvironmentFault(f"Airflow's {ended[0]} ended at once", remedy=remedy)
             try:
-                with urllib.request.urlopen(f"{self.url}/api/v2/monitor/health", timeout=5) as answer:
+                with urllib.request.urlopen(f"{self.url}/api/v2/monitor/health", timeout=5) as answer:  # nosec B310: our own loopback address
                     health = json.load(answer)
             except (urllib.error.URLError, OSError) as unreachable:
                 said = str(unreachable)

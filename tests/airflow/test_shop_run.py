@@ -19,7 +19,7 @@ from airflow_provider_pgtrickle.embedded import PostgresServer
 from airflow_provider_pgtrickle.settings import Settings
 from airflow_provider_pgtrickle.spark.servers import ConnectServer
 from benchmarks import tpch
-from tests import servers
+from tests import servers, traces
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -103,7 +103,10 @@ def announced() -> list[dict[str, Any]]:
 
 
 def test_the_shop_is_filled_then_follows_its_changes_then_rests(
-    run_dag: Callable[[str], subprocess.CompletedProcess[str]], shop: psycopg.Connection
+    run_dag: Callable[[str], subprocess.CompletedProcess[str]],
+    shop: psycopg.Connection,
+    dsn: str,
+    connect_server: ConnectServer,
 ) -> None:
     bag = DagBag(str(ROOT / "dags" / "shop.py"), bundle_path=ROOT / "dags", bundle_name="examples")
     queries = {t.name: t.query for t in bag.dags["shop__order_totals"].get_task("plan").tables}
@@ -132,6 +135,15 @@ def test_the_shop_is_filled_then_follows_its_changes_then_rests(
     # One event for each run that changed rows, and none for the run that found nothing.
     _, second = announced()
     assert sum(second["rows"].values()) > 0
+
+    # And nobody kept the password: no history row, no XCom, no rendered template, no log.
+    word = servers.ORDINARY_PASSWORD
+    home = Path(os.environ["AIRFLOW_HOME"])
+    assert traces.in_database(dsn, word) == []
+    assert traces.in_metadata(home / "airflow.db", word) == []
+    assert traces.in_files(home, word) == []
+    assert traces.in_files(connect_server.folder, word) == []
+    assert not any(word in run.stdout + run.stderr for run in (filled, followed, rested))
 
 
 @pytest.mark.parametrize(
