@@ -11,21 +11,24 @@ from dataclasses import dataclass
 
 from psycopg import Connection
 
+from airflow_provider_pgtrickle.catalog.functions import CALLED
 from airflow_provider_pgtrickle.errors import PermissionFault
 
-_FOREIGN = """
-    SELECT p.oid::bigint, 'the function ' || p.oid::regprocedure::text, pg_catalog.pg_get_userbyid(p.proowner),
+# A function can do whatever those do that it calls.
+_FOREIGN = f"""
+    WITH RECURSIVE {CALLED}
+    SELECT DISTINCT p.oid::bigint, 'the function ' || p.oid::regprocedure::text, pg_catalog.pg_get_userbyid(p.proowner),
            md5(concat_ws('|', p.prosrc, p.probin, p.prosqlbody::text, p.proconfig::text, p.prosecdef, p.prolang,
                          (SELECT a::text FROM pg_catalog.pg_aggregate a WHERE a.aggfnoid = p.oid)))
-    FROM pg_catalog.pg_proc p
-    WHERE p.oid = ANY(%(oids)s) AND NOT pg_catalog.pg_has_role(p.proowner, current_user::name, 'MEMBER')
+    FROM called c JOIN pg_catalog.pg_proc p ON p.oid = c.oid
+    WHERE NOT pg_catalog.pg_has_role(p.proowner, current_user::name, 'MEMBER')
     UNION ALL
     SELECT c.oid::bigint, 'the view ' || c.oid::regclass::text, pg_catalog.pg_get_userbyid(c.relowner),
            md5(concat_ws('|', c.reloptions::text, r.ev_action::text))
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_rewrite r ON r.ev_class = c.oid AND r.rulename = '_RETURN'
-    WHERE c.oid = ANY(%(oids)s) AND NOT pg_catalog.pg_has_role(c.relowner, current_user::name, 'MEMBER')
+    WHERE c.oid = ANY(%(views)s) AND NOT pg_catalog.pg_has_role(c.relowner, current_user::name, 'MEMBER')
     ORDER BY 2
-"""
+"""  # noqa: S608 - two constants
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,8 @@ class ForeignCode:
 
 def foreign_code(conn: Connection, functions: Iterable[int], views: Iterable[int]) -> tuple[ForeignCode, ...]:
     """What of these is neither the session's role's own nor that of somebody who has its rights."""
-    oids = [*functions, *views]
-    return tuple(ForeignCode(*row) for row in conn.execute(_FOREIGN, {"oids": oids})) if oids else ()
+    oids = {"oids": list(functions), "views": list(views)}
+    return tuple(ForeignCode(*row) for row in conn.execute(_FOREIGN, oids)) if any(oids.values()) else ()
 
 
 def refuse_unaccepted(found: Iterable[ForeignCode], accepted: Mapping[str, str] | None) -> None:

@@ -14,7 +14,7 @@ from psycopg import Connection
 from airflow_provider_pgtrickle.catalog.relations import FIRST_USER_OID
 
 #: `called(root, oid)`: each of the functions %(oids)s and, to a fixpoint, the users' functions behind it.
-CALLED = """
+CALLED = r"""
     called(root, oid) AS (
         SELECT f::oid, f::oid FROM unnest(%(oids)s::oid[]) AS f
         UNION
@@ -36,9 +36,12 @@ CALLED = """
                                             a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn]) AS part
             WHERE a.aggfnoid = p.oid
             UNION ALL
-            SELECT q.oid FROM pg_catalog.pg_proc q
+            -- Our sessions look names up in pg_catalog, so a body names the schema, or the function sets its own path.
+            SELECT q.oid FROM pg_catalog.pg_proc q JOIN pg_catalog.pg_namespace n ON n.oid = q.pronamespace
             WHERE p.prosqlbody IS NULL AND p.prokind <> 'a' AND q.oid >= 16384
               AND strpos(lower(p.prosrc), lower(q.proname)) > 0
+              AND (q.proname !~ '^\w+$' OR p.prosrc ~* ('\m' || q.proname || '\M'))
+              AND (strpos(lower(p.prosrc), lower(n.nspname)) > 0 OR p.proconfig::text LIKE '%%search_path%%')
         ) AS behind
         WHERE behind.oid >= 16384
     )

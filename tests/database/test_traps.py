@@ -242,6 +242,23 @@ def test_a_trap_in_the_declarers_own_path_is_named_and_its_change_is_not_run(sho
         assert shop.rows("SELECT DISTINCT said FROM public.st") == [("second",)]
 
 
+@pytest.mark.parametrize("body", ["AS $$ SELECT public.theirs() $$", "RETURN public.theirs()"])
+def test_code_of_others_that_our_own_function_calls_is_not_run_when_changed(shop: Trapped, body: str) -> None:
+    dsn, mallory = _plain(shop), sql.Identifier(shop.mallory).as_string(None)
+    theirs = "CREATE OR REPLACE FUNCTION public.theirs() RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT '{}'::text $$"
+    shop.run(f"SET ROLE {mallory}", theirs.format("first"), dsn=shop.admin)
+    shop.run(f"CREATE FUNCTION public.ours() RETURNS text LANGUAGE sql IMMUTABLE {body}", dsn=dsn)
+    database = Database(dsn)
+    with PgTrickle(dsn, executor=lambda: PostgresExecutor(database)) as pt:
+        pt.install()
+        with pytest.warns(UserWarning, match=f"theirs.* of role {shop.mallory} runs with the rights"):
+            pt.create_stream_table("st", "SELECT id, ours() AS said FROM t")
+        shop.run(f"SET ROLE {mallory}", theirs.format("second"))
+        with pytest.raises(PgTrickleError, match=f"of role {shop.mallory} is not what it was"):
+            pt.refresh_stream_table("st")
+        assert shop.rows("SELECT DISTINCT said FROM public.st") == [("first",)]
+
+
 def test_a_better_match_of_somebody_elses_is_not_called(shop: Trapped) -> None:
     """The author wrote `rate(id)`, and an overload for int would be what that means from now on."""
     dsn, mallory = _plain(shop), sql.Identifier(shop.mallory).as_string(None)
