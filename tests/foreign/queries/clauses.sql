@@ -58,7 +58,7 @@ SELECT id, region, v FROM part
 
 SELECT id, v FROM base
 
-SELECT id, v, tableoid::regclass::text AS t FROM base -- full: names no column in sight
+SELECT id, v, tableoid = 'base'::regclass AS own FROM base -- full: names no column in sight
 
 SELECT s.shop, s.product, sum(s.amount) AS total, sum(s.n) AS n, count(*) AS sales FROM sale s GROUP BY s.shop, s.product
 

@@ -160,8 +160,10 @@ def test_no_session_of_a_read_looks_names_up_in_the_roles_path(any_spark, conn, 
     conn.execute(
         "CREATE FUNCTION public.upper(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS"
         " $$ BEGIN RAISE 'trapped'; END $$;"
+        "CREATE FUNCTION public.really() RETURNS text LANGUAGE plpgsql AS"
+        " $$ BEGIN CREATE TABLE public.written (); RETURN 'x'; END $$;"
         "CREATE FUNCTION public.writes() RETURNS text LANGUAGE plpgsql IMMUTABLE AS"
-        " $$ BEGIN CREATE TABLE public.written (); RETURN 'x'; END $$"
+        " $$ BEGIN RETURN public.really(); END $$"
     )
     conn.execute(sql.SQL("ALTER ROLE {} SET search_path = public, pg_catalog").format(role))
     try:
