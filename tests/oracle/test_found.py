@@ -349,3 +349,11 @@ def test_a_window_gives_its_aggregate_an_order_whatever_a_subquery_says(new_case
             f"SELECT g, string_agg(t, ',') OVER w AS ts FROM ({rows}) q WINDOW w AS (ORDER BY g, t ROWS 1 PRECEDING)",
             *SHOP_CYCLES,
         )
+
+
+def test_a_window_over_groups_is_ordered_by_the_expression_that_they_are_grouped_by(new_case: NewCase) -> None:
+    """In a block that PostgreSQL evaluates as it is written."""
+    with new_case(*SHOP) as case:
+        numbered = "SELECT i.v + 1 AS v, lag(count(*)) OVER (ORDER BY i.v + 1) AS n FROM k i GROUP BY i.v + 1"
+        elements = f"SELECT w.n FROM ({numbered}) w WHERE w.v > o.id ORDER BY w.n"
+        maintain(case, f"SELECT o.id, ARRAY({elements}) AS ns FROM a o", *SHOP_CYCLES)

@@ -106,7 +106,7 @@ def learn(conn: psycopg.Connection) -> None:
     """Ask for all signatures over the types of the pools, and try each on all of its values."""
     found: list[Signature] = []
     with conn.transaction(force_rollback=True):
-        conn.execute("SET LOCAL statement_timeout = '1s'")
+        conn.execute("SET LOCAL statement_timeout = '10s'")
         conn.execute("CREATE SCHEMA types_of_the_pools")
         conn.execute("SET LOCAL search_path = types_of_the_pools")
         for statement in kinds.TYPES:

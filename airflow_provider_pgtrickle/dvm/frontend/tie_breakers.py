@@ -65,11 +65,12 @@ def row_breakers(builder: Builder, select: exp.Select) -> list[exp.Expr] | None:
 
 
 def unordered(breakers: list[exp.Expr], held: exp.Expr) -> list[exp.Expr]:
-    """The terms whose column a query or a window isn't ordered by already."""
+    """The terms that a query or a window isn't ordered by already."""
     order = held.args.get("order")
-    columns = [unparen(o.this) for o in order.expressions] if order else []
-    known = {(c.table, c.name) for c in columns if isinstance(c, exp.Column)}
-    return [b for b in breakers if not isinstance(b.this, exp.Column) or (b.this.table, b.this.name) not in known]
+    known = [unparen(o.this) for o in order.expressions] if order else []
+    columns = {(c.table, c.name) for c in known if isinstance(c, exp.Column)}
+    missing = [b for b in breakers if unparen(b.this) not in known]
+    return [b for b in missing if not isinstance(b.this, exp.Column) or (b.this.table, b.this.name) not in columns]
 
 
 def _positions(count: int) -> list[exp.Expr]:

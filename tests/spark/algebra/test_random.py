@@ -46,7 +46,11 @@ def test_rows_told_apart_by_numbers_of_any_scale(lowering: PgTrickle, dsn: str, 
         conn.execute(GROUPS)
         lowering.create_stream_table("st", query, refresh_mode="DIFFERENTIAL")
         expect_equal(conn, query)
-        for change in ("UPDATE g SET c = c + 1.50 WHERE a = 1", "DELETE FROM g WHERE b = 2", "UPDATE g SET b = 1"):
+        for change in (
+            "UPDATE g SET b = b + 1, c = c + 1.50 WHERE a = 1",
+            "DELETE FROM g WHERE b = 3",
+            "UPDATE g SET b = 1, c = 2",
+        ):
             conn.execute(change)  # type: ignore[arg-type]
             assert lowering.refresh_stream_table("st").action == "DIFFERENTIAL"
             expect_equal(conn, query)
