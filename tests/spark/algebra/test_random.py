@@ -38,7 +38,7 @@ def lowering(dsn: str, spark: object) -> Iterator[PgTrickle]:
     [
         "SELECT a, b, rank() OVER (PARTITION BY a ORDER BY count(*)) AS r, avg(b) AS m FROM g GROUP BY a, b",
         "SELECT x.a, y.c, avg(y.c) OVER (PARTITION BY x.a) AS m FROM g x JOIN g y ON y.b = x.b",
-        "SELECT DISTINCT x.c, ROW(x.a, y.c) AS r FROM g x LEFT JOIN g y ON y.b = x.b AND y.a = x.a",
+        "SELECT DISTINCT x.a, x.c, y.c AS d FROM g x LEFT JOIN g y ON y.b = x.b AND y.a = x.a",
     ],
 )
 def test_rows_told_apart_by_numbers_of_any_scale(lowering: PgTrickle, dsn: str, query: str) -> None:
