@@ -519,6 +519,7 @@ def _kept(table: str, column: str) -> Move:
                 [f"ALTER TABLE {t} DROP COLUMN {c}"],
                 [f"ALTER TABLE {t} ADD COLUMN mine int DEFAULT 3"],
                 [f"ALTER TABLE {t} ALTER COLUMN {c} TYPE text"],
+                [f"ALTER TABLE {t} ALTER COLUMN {c} TYPE numeric USING {c} + 1"],
                 [f"ALTER TABLE {t} RENAME COLUMN {c} TO mine"],
                 [f"ALTER TABLE {t} RENAME TO {t}_away", f"ALTER TABLE {t}_away RENAME TO {t}"],
                 [f"ALTER TABLE {t} SET SCHEMA other", f"ALTER TABLE other.{t} SET SCHEMA public"],

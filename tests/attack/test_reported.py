@@ -109,6 +109,14 @@ REPORTED: dict[str, tuple[str, History]] = {
         "joined",
         said("ALTER TABLE st_sum DISABLE TRIGGER USER", "ALTER TABLE st_sum ENABLE TRIGGER USER", _CHANGED),
     ),
+    "a stream table's column is rewritten": (
+        "joined",
+        said("ALTER TABLE st_sum ALTER COLUMN total TYPE bigint USING total + 1"),
+    ),
+    "a stream table's column gets another type": (
+        "joined",
+        said("ALTER TABLE st_sum ALTER COLUMN total TYPE text"),
+    ),
     "a refresh stands between its snapshot and its reading, and a source is emptied": (
         "joined",
         (
