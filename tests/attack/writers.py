@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 
 import psycopg
 from psycopg import IsolationLevel
@@ -133,7 +134,8 @@ class Crowd:
         if ours:
             self.raised.append(f"{error.sqlstate} {said}")
         if conn is not None and not conn.closed and not conn.broken:
-            conn.rollback()
+            with suppress(psycopg.OperationalError):  # the server went just now
+                conn.rollback()
 
     def _transaction(self, conn: psycopg.Connection, chance: random.Random, made: Transaction) -> None:
         conn.isolation_level = chance.choices(_LEVELS, (60, 25, 15))[0]
