@@ -4,7 +4,7 @@ A history is a flat list of steps, each one for an actor: `A` and `B` are sessio
 A refresh may pause before the n-th statement that it sends; the steps that follow in the list happen in that gap.
 Any step can be left out and the rest still means something, which is all that shrinking needs.
 
-In a statement `<<…>>` stands for a name that only the database knows: see `actors.resolved`.
+In a statement `<<…>>` stands for a name that only the database knows: see `actors`.
 """
 
 from __future__ import annotations
