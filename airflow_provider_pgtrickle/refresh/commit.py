@@ -155,12 +155,17 @@ def _advance(conn: Connection, member: Member, unit: Mapping[str, Member], at: S
         assert row is not None
         own = (int(row[0]),)
     assert result.data_timestamp is not None
+    # What was written has the table locked against those who alter it.
+    rewritten, table = invariants.own_rows(conn, member.stored)
+    if rewritten and member.action is not Action.REINITIALIZE:
+        raise TransientFault("Its table was altered while it was refreshed", stream_table=member.name)
     moved: Frontier = member.frontier.advanced(
         {
             key: at.frontier(state.buffer, own if key in upstream else (), state.epoch)
             for key, state in member.states.items()
         },
         result.data_timestamp.isoformat(),
+        table,
     )
     conn.execute(
         "UPDATE pgtrickle.pgt_stream_tables SET frontier = %s, data_timestamp = %s,"

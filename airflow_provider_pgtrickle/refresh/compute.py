@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 
+import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.catalog.database import Database
@@ -15,6 +16,7 @@ from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding
 from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.dvm.schema import Source
 from airflow_provider_pgtrickle.dvm.types import as_text
+from airflow_provider_pgtrickle.errors import RefreshError
 from airflow_provider_pgtrickle.refresh import describe, pending, stage
 from airflow_provider_pgtrickle.refresh.consolidate import consolidate
 from airflow_provider_pgtrickle.refresh.decision import Action, Decision, MemberFacts, decide
@@ -37,16 +39,18 @@ def plan(
     *,
     forced: bool,
     read_here: bool,
+    broken: str | None = None,
 ) -> MemberPlan:
     """Decide a member's action and write its work down. `unit` holds the members before it, by frontier key.
 
-    `read_here`: a later member reads this one's change, so it has to come to the coordinator's session.
+    `read_here`: a later member reads this one's change, so it has to come to the coordinator's session. `broken`: why
+    the difference that was planned before could not be computed.
     """
     upstream = {key: unit[key].pending for key in member.states if key in unit}
     # A part that was kept by its difference has had its ratio judged.
     judged = frozenset(key for key in upstream if unit[key].st.is_hidden and not unit[key].plan_is_whole)
     pending_rows = {key: change.rows for key, change in upstream.items() if change}
-    known = _facts(member, pending_rows, sizes, settings, forced, judged)
+    known = replace(_facts(member, pending_rows, sizes, settings, forced, judged), broken=broken)
     decision = decide(known)
     binding = Binding(
         sources={
@@ -117,6 +121,18 @@ def run(
         # Readers whose snapshot is gone say so in many ways. Where this session has ended, that is the cause.
         coordinator.execute("SELECT 1")
         raise
+
+
+def broken_value(error: Exception) -> str | None:
+    """What was said of a value that can't be computed, where that is what an error is about.
+
+    The difference evaluates each row that changed, also one that is there no more, and whose value the query of now
+    never asks for: 7 / 0 in a row that was mended since.
+    """
+    if isinstance(error, (psycopg.DataError, psycopg.errors.CardinalityViolation, psycopg.errors.RaiseException)):
+        return error.diag.message_primary or str(error)
+    # What Spark reports has no code to tell it by; what has one is another kind of error.
+    return error.message if type(error) is RefreshError else None
 
 
 def hand_on(coordinator: Connection, member: Member, settings: Settings) -> None:

@@ -18,7 +18,7 @@ class Action(StrEnum):
 
 
 class Fallback(StrEnum):
-    """Why the action is not what was asked for. `not_differentiable` goes on with `: ` and the words."""
+    """Why the action is not what was asked for. Some go on with `: ` and the words."""
 
     NEVER_POPULATED = "never_populated"
     CHANGE_RATIO_EXCEEDED = "change_ratio_exceeded"
@@ -27,6 +27,7 @@ class Fallback(StrEnum):
     SCHEMA_CHANGED = "schema_changed"
     BUFFER_LOST = "buffer_lost"
     FORCED = "forced"
+    DATA_ERROR = "data_error"
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class MemberFacts:
     """0.0 never falls back."""
     sources: tuple[SourceFacts, ...] = ()
     forced: bool = False
+    broken: str | None = None
+    """What PostgreSQL said when it computed the difference: a row that came and went may have had no value."""
     reinit_reason: str | None = None
     refusal: str | None = None
     """Why the query can't be maintained by differences, in words; None where it can."""
@@ -110,6 +113,9 @@ def decide(facts: MemberFacts) -> Decision:
         return Decision(Action.FULL, _unless_full_mode(facts, Fallback.FORCED))
     if facts.refresh_mode == "IMMEDIATE":
         return Decision(Action.FULL)
+    if facts.broken:
+        words = f"{Fallback.DATA_ERROR}: {facts.broken}"
+        return Decision(Action.TOPK, words, anew=True) if facts.topk else Decision(Action.FULL, words)
     if _nothing_happened(facts):
         return Decision(Action.NO_DATA)
     if facts.refresh_mode == "FULL":

@@ -101,21 +101,28 @@ class Frontier:
 
     sources: Mapping[str, SourceFrontier] = field(default_factory=dict)
     data_timestamp: str | None = None
+    table: tuple[str, ...] = ()
+    """How the stream table's own columns stood: `pgtrickle.pgt_table_digest`."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> Frontier:
         if not value:
             return cls()
         read = {key: SourceFrontier.from_json(part) for key, part in value.get("sources", {}).items()}
-        return cls({key: part for key, part in read.items() if part is not None}, value.get("data_timestamp"))
+        return cls(
+            {key: part for key, part in read.items() if part is not None},
+            value.get("data_timestamp"),
+            tuple(map(str, value.get("table") or ())),
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
             "sources": {key: part.to_json() for key, part in sorted(self.sources.items())},
             "data_timestamp": self.data_timestamp,
+            **({"table": list(self.table)} if self.table else {}),
         }
 
-    def advanced(self, to: Mapping[str, SourceFrontier], data_timestamp: str) -> Frontier:
+    def advanced(self, to: Mapping[str, SourceFrontier], data_timestamp: str, table: tuple[str, ...] = ()) -> Frontier:
         """This frontier moved to a later snapshot. Sources no longer read are forgotten."""
         moved = {key: self.sources[key].advanced(at) if key in self.sources else at for key, at in to.items()}
-        return Frontier(moved, data_timestamp)
+        return Frontier(moved, data_timestamp, table)

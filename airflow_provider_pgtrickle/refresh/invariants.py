@@ -9,10 +9,12 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.capture import guard
+from airflow_provider_pgtrickle.catalog.records import StreamTable
 from airflow_provider_pgtrickle.declare import identity_index
 from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.errors import InvariantViolated, TableAltered
 from airflow_provider_pgtrickle.refresh.consolidate import DUPLICATE, INSERT, OP, Difference, Sink
+from airflow_provider_pgtrickle.refresh.frontier import Frontier
 from airflow_provider_pgtrickle.refresh.sameness import agree
 from airflow_provider_pgtrickle.refresh.snapshot import Connection
 
@@ -32,6 +34,17 @@ _BEFORE_ROW = """
 _REMEDY = (
     "Nothing was written. Refresh it with force_full=True; if its rows were not changed by hand, please report this."
 )
+
+
+def own_rows(conn: Connection, st: StreamTable) -> tuple[bool, tuple[str, ...]]:
+    """Whether ALTER TABLE has rewritten the stored rows since the last refresh, and how the columns stand now."""
+    row = conn.execute(
+        "SELECT pgtrickle.pgt_was_rewritten(%s::text[], n.now), n.now"
+        " FROM (SELECT pgtrickle.pgt_table_digest(%s) AS now) AS n",
+        (list(Frontier.from_json(st.frontier).table), st.id),
+    ).fetchone()
+    assert row is not None  # a SELECT without FROM
+    return bool(row[0]), tuple(row[1] or ())
 
 
 def nothing_changes_what_is_written(conn: Connection, sink: Sink) -> None:

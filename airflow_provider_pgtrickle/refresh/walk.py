@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import psycopg
 
@@ -15,9 +16,9 @@ from airflow_provider_pgtrickle.catalog.records import StreamTable
 from airflow_provider_pgtrickle.declare import identity_index, lookup_index, replica_identity, table
 from airflow_provider_pgtrickle.declare.storage import rebuild, recapture
 from airflow_provider_pgtrickle.dvm.buffers import ROW_ID
-from airflow_provider_pgtrickle.errors import PgTrickleError, TableAltered, TransientFault
+from airflow_provider_pgtrickle.errors import PgTrickleError, RefreshError, TableAltered, TransientFault
 from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.refresh import alerts, compute, facts, history, lease, snapshot
+from airflow_provider_pgtrickle.refresh import alerts, compute, facts, history, invariants, lease, snapshot
 from airflow_provider_pgtrickle.refresh.alerts import Event
 from airflow_provider_pgtrickle.refresh.commit import commit
 from airflow_provider_pgtrickle.refresh.decision import Fallback
@@ -25,7 +26,7 @@ from airflow_provider_pgtrickle.refresh.executor import Executor
 from airflow_provider_pgtrickle.refresh.lease import RunToken
 from airflow_provider_pgtrickle.refresh.member import Member
 from airflow_provider_pgtrickle.refresh.order import upstream_first
-from airflow_provider_pgtrickle.refresh.plan import UnitPlan
+from airflow_provider_pgtrickle.refresh.plan import MemberPlan, UnitPlan
 from airflow_provider_pgtrickle.refresh.query import QuerySource
 from airflow_provider_pgtrickle.refresh.result import RefreshResult
 from airflow_provider_pgtrickle.refresh.snapshot import Connection, Snapshot
@@ -207,13 +208,13 @@ def reinit_reason(conn: Connection, st: StreamTable, changed: Collection[int] | 
 
 
 def _was_altered(conn: Connection, st: StreamTable) -> bool:
-    """Whether somebody dropped the table, or columns of it, or made it UNLOGGED: nothing keeps an owner from that."""
+    """Whether somebody dropped the table, or columns of it, rewrote its rows or made it UNLOGGED: an owner may."""
     there = conn.execute(
         "SELECT attname FROM pg_catalog.pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped",
         (st.relid,),
     ).fetchall()
     has_columns = {ROW_ID, *(column.name for column in st.storage)} <= {name for (name,) in there}
-    return not has_columns or bool(table.unlogged(conn, st.relid))
+    return not has_columns or bool(table.unlogged(conn, st.relid)) or invariants.own_rows(conn, st)[0]
 
 
 def _moment(conn: Connection, tables: Sequence[StreamTable]) -> str:
@@ -299,22 +300,29 @@ def _compute(conn: Connection, unit: Mapping[str, Member], request: Request, tra
     before: dict[str, Member] = {}
     for key, member in unit.items():
         read_here = any(key in later.query.sources for later in unit.values())
-        with trace.phase("decide"):
-            member.plan = compute.plan(
-                conn,
-                member,
-                before,
-                sizes,
-                request.settings,
-                forced=request.force_full and member.stored.qualified not in request.done,
-                read_here=read_here,
+
+        def planned(broken: str | None = None, member: Member = member, read_here: bool = read_here) -> MemberPlan:
+            forced = request.force_full and member.stored.qualified not in request.done
+            return compute.plan(
+                conn, member, before, sizes, request.settings, forced=forced, read_here=read_here, broken=broken
             )
+
+        with trace.phase("decide"):
+            member.plan = planned()
             if member.plan.computation is not None and not member.plan.whole:
                 facts.describe_changes(request.database, member.states.values(), described)
         if member.plan.computation is not None and not member.plan.here and executor is None:
             executor, snapshot_id = request.executor(), snapshot.export(conn)
+        run = partial(compute.run, conn, request.database, executor, snapshot_id, member)
         with trace.phase("compute"):
-            member.staged = compute.run(conn, request.database, executor, snapshot_id, member, request.token.attempt)
+            try:
+                member.staged = run(request.token.attempt)
+            except (psycopg.Error, RefreshError) as error:
+                broken = compute.broken_value(error)
+                if broken is None or member.plan.whole:
+                    raise
+                member.plan = planned(broken)
+                member.staged = run(f"{request.token.attempt}w")
         if read_here:
             with trace.phase("hand_on"):
                 compute.hand_on(conn, member, request.settings)

@@ -38,3 +38,28 @@ END;
 
 COMMENT ON FUNCTION pgtrickle.pgt_capture_digest(oid) IS
     'What the capture of a table consists of; the value never returns to an earlier one.';
+
+-- How a stream table's own columns stand: their types, the transactions that wrote their rows of the catalog, the files
+-- of the table. ALTER TABLE that rewrites the rows changes the last two, GRANT and VACUUM FULL one of them each.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_table_digest(stream_table bigint) RETURNS text[]
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT ARRAY[
+        (SELECT pg_catalog.md5(pg_catalog.string_agg(
+                    pg_catalog.format('%s %s %s %s', a.attnum, a.atttypid, a.atttypmod, a.attcollation), ','
+                    ORDER BY a.attnum))
+         FROM pg_catalog.pg_attribute a, pg_catalog.jsonb_array_elements(t.storage) AS c
+         WHERE a.attrelid = t.pgt_relid AND a.attname = c ->> 'name'),
+        (SELECT pg_catalog.md5(pg_catalog.string_agg(a.xmin::text, ',' ORDER BY a.attnum))
+         FROM pg_catalog.pg_attribute a, pg_catalog.jsonb_array_elements(t.storage) AS c
+         WHERE a.attrelid = t.pgt_relid AND a.attname = c ->> 'name'),
+        (SELECT pg_catalog.md5(pg_catalog.string_agg(f.relfilenode::text, ',' ORDER BY f.oid))
+         FROM pg_catalog.pg_class f
+         WHERE f.oid = t.pgt_relid
+            OR f.oid IN (SELECT p.relid FROM pg_catalog.pg_partition_tree(t.pgt_relid) AS p))]
+    FROM pgtrickle.pgt_stream_tables t WHERE t.pgt_id = $1;
+END;
+
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_was_rewritten(before text[], now text[]) RETURNS boolean
+LANGUAGE sql IMMUTABLE
+RETURN coalesce(before[1] <> now[1] OR before[2] <> now[2] AND before[3] <> now[3], false);

@@ -114,7 +114,10 @@ WHERE reader.is_populated AND r.cdc_mode <> 'NONE'
        OR b.relfilenode::bigint IS DISTINCT FROM (f.seen ->> 'buffer')::bigint
        OR r.source_pgt_id IS NULL AND s.epoch IS DISTINCT FROM (f.seen ->> 'epoch')::bigint
        OR EXISTS (SELECT FROM pg_catalog.pg_class c
-                  WHERE c.oid = reader.pgt_relid AND c.relpersistence = 'u'));
+                  WHERE c.oid = reader.pgt_relid AND c.relpersistence = 'u')
+       OR pgtrickle.pgt_was_rewritten(
+              ARRAY(SELECT jsonb_array_elements_text(reader.frontier -> 'table')),
+              pgtrickle.pgt_table_digest(reader.pgt_id)));
 
 CREATE OR REPLACE FUNCTION pgtrickle.check_cdc_health(warning_rows bigint DEFAULT 1000000)
 RETURNS TABLE (

@@ -192,3 +192,39 @@ def test_what_a_crash_would_empty_is_made_to_last(site: Site, table: str) -> Non
     site.run(CHANGE)
     assert site.refresh("st").action == "DIFFERENTIAL"
     assert site.differs("st", SCAN) == []
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [
+        "ALTER COLUMN v TYPE int USING v + 1",
+        "ALTER COLUMN v TYPE bigint USING v * 2",
+        "ALTER COLUMN v TYPE text",
+        "DROP COLUMN v",
+        "SET UNLOGGED",
+    ],
+)
+def test_what_its_owner_does_to_the_table_is_put_right(site: Site, altered: str) -> None:
+    """No trigger fires for it, and nothing keeps an owner from it."""
+    site.run(T)
+    site.declare("st", SCAN, refresh_mode="DIFFERENTIAL")
+    site.run(f"ALTER TABLE st {altered}")
+    assert site.rows("SELECT count(*) FROM pgtrickle.pgt_distrusted") == [(1,)]
+    assert site.refresh("st").action == "REINITIALIZE"
+    assert site.differs("st", SCAN) == []
+    site.run(CHANGE)
+    assert site.refresh("st").action == "DIFFERENTIAL"
+    assert site.differs("st", SCAN) == []
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    ["VACUUM FULL st", "GRANT SELECT (id, v) ON st TO PUBLIC", "ALTER TABLE st ADD COLUMN mine int", "ANALYZE st"],
+)
+def test_what_leaves_the_stored_rows_alone_costs_nothing(site: Site, harmless: str) -> None:
+    site.run(T)
+    site.declare("st", SCAN, refresh_mode="DIFFERENTIAL")
+    site.run(harmless)
+    assert site.refresh("st").action == "NO_DATA"
+    site.run(CHANGE)
+    assert site.refresh("st").action == "DIFFERENTIAL"

@@ -356,7 +356,8 @@ def test_a_function_that_needs_a_search_path_is_named(site: Site, setting: Any) 
         "CREATE FUNCTION twice(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS"
         " $$ BEGIN RETURN n * (SELECT r.n FROM rates r); END $$",
     )
-    with pytest.raises(PgTrickleError, match=r'function public\.twice finds no names by itself: relation "rates"') as told:
+    words = r'function public\.twice finds no names by itself: relation "rates"'
+    with pytest.raises(PgTrickleError, match=words) as told:
         site.declare("st", "SELECT id, public.twice(v) AS v FROM t")
     assert "SET search_path" in str(told.value)
     site.run("ALTER FUNCTION twice SET search_path = own")
