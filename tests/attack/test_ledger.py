@@ -68,4 +68,4 @@ def _unheard_of(conn: psycopg.Connection, crowd: Crowd) -> Transaction:
     """A transaction in the middle of all others that no content shows."""
     conn.execute("INSERT INTO markers VALUES ('unheard of')")
     xid = sorted(t.xid for t in crowd.transactions)[len(crowd.transactions) // 2]
-    return Transaction("unheard of", xid, [("t", KEYS + 1, 1, (3, 33))])
+    return Transaction("unheard of", xid, writes=[("t", KEYS + 1, 1, (3, 33))])
