@@ -12,6 +12,7 @@
     ├── PermissionFault            the role lacks a right
     ├── RefreshError               a refresh failed; nothing of it was committed
     │   ├── TransientFault         trying again may help: locks, serialization, lost executors
+    │   ├── ValueFault             PostgreSQL or Spark can't compute a value: 7 / 0, a cast that fails
     │   ├── TableAltered           its table was dropped by hand, or got something that refuses or changes its rows
     │   ├── LeaseLost              another run took this run's lease; this one must not commit
     │   └── InvariantViolated      the delta contradicts the stored rows; nothing was written
@@ -128,6 +129,10 @@ class TransientFault(RefreshError):
     """Trying again may help."""
 
     permanent = False
+
+
+class ValueFault(RefreshError):
+    """A value can't be computed."""
 
 
 class LeaseLost(RefreshError):

@@ -73,7 +73,7 @@ def _database(postgres18: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture
 def dsn(postgres18: PostgresServer, _database: str) -> str:
-    """A fresh empty database on PostgreSQL 18, owned by the ordinary role that the URL names."""
+    """A fresh empty database on PostgreSQL 18, for the ordinary role that the URL names."""
     return servers.ordinary_dsn(postgres18, _database)
 
 

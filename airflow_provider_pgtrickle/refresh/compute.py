@@ -16,7 +16,7 @@ from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding
 from airflow_provider_pgtrickle.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.dvm.schema import Source
 from airflow_provider_pgtrickle.dvm.types import as_text
-from airflow_provider_pgtrickle.errors import RefreshError
+from airflow_provider_pgtrickle.errors import ValueFault
 from airflow_provider_pgtrickle.refresh import describe, pending, stage
 from airflow_provider_pgtrickle.refresh.consolidate import consolidate
 from airflow_provider_pgtrickle.refresh.decision import Action, Decision, MemberFacts, decide
@@ -131,8 +131,7 @@ def broken_value(error: Exception) -> str | None:
     """
     if isinstance(error, (psycopg.DataError, psycopg.errors.CardinalityViolation, psycopg.errors.RaiseException)):
         return error.diag.message_primary or str(error)
-    # What Spark reports has no code to tell it by; what has one is another kind of error.
-    return error.message if type(error) is RefreshError else None
+    return error.message if isinstance(error, ValueFault) else None
 
 
 def hand_on(coordinator: Connection, member: Member, settings: Settings) -> None:

@@ -16,6 +16,7 @@ from airflow_provider_pgtrickle.errors import (
     PgTrickleError,
     RefreshError,
     TransientFault,
+    ValueFault,
 )
 
 _Remedy = str | None
@@ -82,6 +83,9 @@ _KNOWN: tuple[tuple[re.Pattern[str], type[PgTrickleError], str, _Remedy], ...] =
         (r"deadlock detected|could not serialize|lock timeout", TransientFault, "", None),
     )
 )
+_OF_A_VALUE = re.compile(
+    r"DIVIDE_BY_ZERO|ARITHMETIC_OVERFLOW|CAST_INVALID_INPUT|CAST_OVERFLOW|NUMERIC_VALUE_OUT_OF_RANGE"
+)
 _SERVER_MESSAGE = re.compile(r"(?:PSQLException: |psycopg\.errors\.\w+: )(?:ERROR: |FATAL: )?(?P<message>[^\n]+)")
 
 
@@ -105,7 +109,10 @@ def translated(exc: BaseException) -> PgTrickleError:
     for pattern, kind, message, remedy in _KNOWN:
         if pattern.search(text):
             return kind(message or said or _first_line(exc), remedy=remedy)
-    return RefreshError(f"PostgreSQL reports: {said}" if said else f"Spark reports: {_first_line(exc)}")
+    if said:
+        return ValueFault(f"PostgreSQL reports: {said}")
+    kind = ValueFault if _OF_A_VALUE.search(text) else RefreshError
+    return kind(f"Spark reports: {_first_line(exc)}")
 
 
 def _chain(exc: BaseException | None) -> Iterator[BaseException]:

@@ -23,7 +23,8 @@ _TABLES = """
 SELECT st.pgt_schema || '.' || st.pgt_name AS name,
        pg_catalog.format('%I.%I', st.pgt_schema, st.pgt_name) AS quoted, st.status, st.refresh_mode, st.schedule,
        st.is_populated, st.data_timestamp,
-       greatest(extract(epoch FROM now() - st.data_timestamp)::float8, 0) AS staleness_seconds,
+       CASE WHEN st.data_timestamp IS NOT NULL
+            THEN greatest(extract(epoch FROM now() - st.data_timestamp)::float8, 0) END AS staleness_seconds,
        st.last_refresh_at, st.consecutive_errors, st.last_error, st.is_gated, st.needs_reinit,
        h.action AS last_action, h.duration_ms AS last_duration_ms
 FROM pgtrickle.pgt_stream_tables st

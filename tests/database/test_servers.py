@@ -20,7 +20,7 @@ def test_a_test_gets_an_empty_database_of_its_own_on(
             " CASE WHEN 'a' < 'B' THEN 'linguistic' ELSE 'code points' END"
             " FROM pg_roles, pg_database WHERE rolname = current_user AND datname = current_database()"
         ).fetchone()
-    assert row == (False, True, True, 0, collation)
+    assert row == (False, False, True, 0, collation)
 
 
 def test_a_wrong_password_is_refused(dsn: str) -> None:

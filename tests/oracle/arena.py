@@ -95,6 +95,15 @@ class Case:
             stamp = sql.SQL("UPDATE {} SET xid = %s::text::xid8 WHERE xid = pg_current_xact_id()")
             self.conn.execute(stamp.format(sql.Identifier(buffer.schema, buffer.name)), (str(self.xid),))
 
+    def understands(self, query: str) -> bool:
+        """Whether PostgreSQL takes the query: what a generator put together may name two columns by one word."""
+        try:
+            with self.conn.transaction(force_rollback=True):
+                self.execute(f"EXPLAIN {query}")
+        except psycopg.ProgrammingError:
+            return False
+        return True
+
     def has_equality(self, kind: str) -> bool:
         """Whether values of the type can be told apart by `=`; those of json, xml and point can't."""
         if kind not in self._equality:

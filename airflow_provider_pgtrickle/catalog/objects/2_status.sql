@@ -167,7 +167,7 @@ SELECT
     coalesce(t.effective_schedule, e.every) AS effective_schedule,
     t.is_populated,
     -- A time to come is of a clock that was ahead: how old the content is isn't known.
-    greatest(now() - t.data_timestamp, interval '0') AS staleness,
+    CASE WHEN t.data_timestamp IS NOT NULL THEN greatest(now() - t.data_timestamp, interval '0') END AS staleness,
     coalesce(now() - t.data_timestamp > coalesce(t.effective_schedule, e.every), NOT t.is_populated)
         OR coalesce(t.data_timestamp > clock_timestamp(), false) AS stale,
     t.data_timestamp,
@@ -292,7 +292,8 @@ $$;
 CREATE OR REPLACE FUNCTION pgtrickle.get_staleness(name text) RETURNS double precision
 LANGUAGE sql STABLE
 BEGIN ATOMIC
-    SELECT greatest(extract(epoch FROM now() - data_timestamp)::double precision, 0)
+    SELECT CASE WHEN data_timestamp IS NOT NULL
+                THEN greatest(extract(epoch FROM now() - data_timestamp)::double precision, 0) END
     FROM pgtrickle.pgt_stream_tables WHERE pgt_id = pgtrickle.pgt_resolve(name);
 END;
 

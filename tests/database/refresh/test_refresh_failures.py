@@ -15,6 +15,7 @@ from airflow_provider_pgtrickle.errors import (
     SyntaxFault,
     TransientFault,
     UnknownStreamTable,
+    ValueFault,
 )
 from airflow_provider_pgtrickle.refresh import alerts, history
 from airflow_provider_pgtrickle.refresh.executor import NoExecutor
@@ -69,19 +70,26 @@ def test_a_transient_failure_is_tried_again(big: Workshop, ear: Ear) -> None:
 
 def test_failures_in_a_row_suspend_the_table_and_say_so(big: Workshop, ear: Ear) -> None:
     for count in (1, 2, 3):
-        failing(big, RefreshError("Division by zero", stream_table="public.big"))
+        failing(big, RefreshError("Spark ran out of memory", stream_table="public.big"))
         with pytest.raises(RefreshError):
             big.refresh_one("big")
         assert big.record("big").consecutive_errors == count
     st = big.record("big")
-    assert (st.status, st.last_error) == ("SUSPENDED", "public.big: Division by zero.")
+    assert (st.status, st.last_error) == ("SUSPENDED", "public.big: Spark ran out of memory.")
     assert ear.events() == ["refresh_failed"] * 3 + ["auto_suspended"]
     result = big.refresh_one("big")
     assert (result.action, result.fallback_reason) == ("SKIP", "suspended")
 
 
+def test_a_value_that_cannot_be_computed_costs_a_full(big: Workshop) -> None:
+    failing(big, ValueFault("PostgreSQL reports: division by zero"))
+    result = big.refresh_one("big")
+    assert (result.action, result.fallback_reason) == ("FULL", "data_error: PostgreSQL reports: division by zero")
+    assert big.record("big").consecutive_errors == 0
+
+
 def test_a_success_ends_the_count(big: Workshop) -> None:
-    failing(big, RefreshError("Division by zero"))
+    failing(big, RefreshError("Spark ran out of memory"))
     with pytest.raises(RefreshError):
         big.refresh_one("big")
     big.refresh_one("big")
@@ -126,7 +134,7 @@ def test_a_growing_buffer_is_announced(big: Workshop, ear: Ear) -> None:
 def test_a_failed_unit_is_announced_and_only_the_culprit_charged(big: Workshop, ear: Ear) -> None:
     query = filtered(big.source("orders"), ("id", "amount"), "amount > 90")
     big.stream_table("bigger", "id int, amount numeric", query, key=["id"])
-    failing(big, RefreshError("Division by zero", stream_table="public.bigger"))
+    failing(big, RefreshError("Spark ran out of memory", stream_table="public.bigger"))
     with pytest.raises(RefreshError):
         big.refresh("big", "bigger")
     assert (big.record("big").consecutive_errors, big.record("bigger").consecutive_errors) == (0, 1)

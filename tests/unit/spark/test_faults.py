@@ -10,6 +10,7 @@ from airflow_provider_pgtrickle.errors import (
     PermissionFault,
     RefreshError,
     TransientFault,
+    ValueFault,
 )
 from airflow_provider_pgtrickle.spark.faults import translated
 
@@ -22,7 +23,7 @@ _JOB = "Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, mo
     [
         (
             _JOB + "org.postgresql.util.PSQLException: ERROR: division by zero\n\tat org.postgresql.core",
-            RefreshError,
+            ValueFault,
             "PostgreSQL reports: division by zero.",
         ),
         (
