@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 def verify(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
     if bool(arguments.names) == arguments.all:
         raise UsageError("Which stream table is to be verified?", remedy="Give names, or --all.")
+    sample = _SAMPLE if arguments.sample is None else arguments.sample or None
     verified = [
         table
         for name in arguments.names or [None]
         for table in client.verify(
             name,
-            sample=arguments.sample,
+            sample=sample,
             refresh=arguments.refresh,
             repair=arguments.repair,
             restart=arguments.restart,
@@ -49,7 +50,8 @@ COMMANDS = (
                 "--sample",
                 type=float,
                 nargs="?",
-                const=_SAMPLE,
+                # Airflow's commands know no `const`: the bare flag gives None, and none at all the default.
+                default=0.0,
                 metavar="SHARE",
                 help=f"only some of the rows, picked at random by a hash: a share such as 0.1 ({_SAMPLE})",
             ),

@@ -111,6 +111,7 @@ def test_a_refresh_is_a_row_of_figures(shell: Shell, dsn: str) -> None:
 def test_verify_says_what_differs_and_leaves_with_one(shell: Shell, dsn: str) -> None:
     assert [row["status"] for row in shell.json("verify", "totals")] == ["EQUAL"]
     assert [row["rows_compared"] for row in shell.json("verify", "--all", "--sample", "1")] == [5]
+    assert [row["status"] for row in shell.json("verify", "--all", "--sample")] == ["EQUAL"]
     with psycopg.connect(dsn) as conn:
         conn.execute("SET pgtrickle.refreshing = 'on'; DELETE FROM totals WHERE customer_id = 3")
     code, out, _ = shell("verify", "totals")
