@@ -20,6 +20,7 @@ from airflow_provider_pgtrickle.dvm.frontend.build import Builder
 from airflow_provider_pgtrickle.dvm.frontend.inline_views import inline_views
 from airflow_provider_pgtrickle.dvm.frontend.open_frames import called, depends_on_ties
 from airflow_provider_pgtrickle.dvm.frontend.parse import output_names, parse
+from airflow_provider_pgtrickle.dvm.frontend.spell_keys import spell_keys
 from airflow_provider_pgtrickle.dvm.frontend.whole_rows import whole_rows
 from airflow_provider_pgtrickle.dvm.node import Column, Node
 from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
@@ -45,6 +46,7 @@ def as_of(text: str, schema: Schema, binding: Binding, captured: Iterable[tuple[
         with budget():
             query = whole_rows(inline_views(parse(text), schema), schema)
             builder = Builder(schema)
+            spell_keys(query, builder.own_aggregates)
             builder.note_reads(query)
             outputs = tuple(output_names(query))
             reads = frozenset(t.meta[SOURCE_META] for t in query.find_all(exp.Table) if SOURCE_META in t.meta)

@@ -64,6 +64,7 @@ def _judged(
     note("\n".join(f"{statement};" for statement in (*world.ddl, *world.rows)) + f"\n-- {query};\n-- {history}")
     with case(conn, world.ddl, by_product=by_product) as opened:
         opened.change(*world.rows)
+        assume(opened.understands(query))
         try:
             judge(opened, query, history)
         except Undefined:

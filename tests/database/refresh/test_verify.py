@@ -34,6 +34,9 @@ QUERIES = {
     "joined": "SELECT o.id, o.amount, c.name FROM orders o JOIN customers c ON c.id = o.customer",
     "outer_joined": "SELECT c.id, c.region, o.id AS order_id FROM customers c LEFT JOIN orders o ON o.customer = c.id",
     "added": "SELECT customer, sum(amount) AS total, count(*) AS n, avg(amount) AS mean FROM orders GROUP BY customer",
+    "by_key": "SELECT id, note, count(*) AS n FROM orders GROUP BY id",
+    "by_joined_key": "SELECT c.id, c.name, count(o.id) AS n FROM customers c LEFT JOIN orders o ON o.customer = c.id"
+    " GROUP BY c.id",
     "whole": "SELECT count(*) AS n, sum(amount) AS total FROM orders",
     "replaced": "SELECT customer, string_agg(note, ',' ORDER BY id) AS notes FROM orders GROUP BY customer",
     "unordered": "SELECT customer, array_agg(note) AS notes FROM orders GROUP BY customer",

@@ -54,7 +54,7 @@ SELECT public.emp.id, public.twice(public.emp.id) AS t FROM public.emp
 
 SELECT /* what /* nested */ it is */ id, name FROM emp /* the end */
 
-SELECT current_schema AS never FROM emp -- full: clock or the session
+SELECT current_role = current_user AS never FROM emp -- full: clock or the session
 
 SELECT id, pg_catalog.upper(name) AS u, pg_catalog."substring"(name, 1, 2) AS s, "left"(name, 2) AS l, "overlay"(name, 'x', 1, 1) AS o FROM emp
 

@@ -62,7 +62,7 @@ SELECT id, u::text LIKE '0%' AS a, u = '00000000-0000-0000-0000-000000000002' AS
 
 SELECT id, size::int + 1 AS a, VALUE.v AS b FROM wide, (SELECT 3::positive AS v) AS VALUE
 
-SELECT id, '16384'::oid AS a, 'emp'::regclass::oid > 0 AS b, 'int4'::regtype AS c, 'twice(int)'::regprocedure::text AS d, pg_typeof(n) AS e FROM wide
+SELECT id, '16384'::oid AS a, 'emp'::regclass::oid > 0 AS b, 'int4'::regtype AS c, 'int4pl(int4,int4)'::regprocedure::text AS d, pg_typeof(n) AS e FROM wide
 
 SELECT id, '0/16B3748'::pg_lsn AS a, '10:20:10,14'::pg_snapshot::text AS b, '5'::xid8 AS c, '(0,1)'::tid::text AS d FROM wide
 
