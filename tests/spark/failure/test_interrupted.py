@@ -30,6 +30,8 @@ class Command:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            # A terminal's programs heed Ctrl-C; those of a background job, which these tests may run in, don't.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def family(self) -> list[int]:
