@@ -42,8 +42,8 @@ class Query:
 
     @property
     def actions(self) -> set[str]:
-        """What a refresh may do when something changed."""
-        for word, actions in (("full", {"FULL"}), ("topk", {"TOPK", "NO_DATA"})):
+        """What a refresh may do: a cycle's statements may have found no row to change."""
+        for word, actions in (("full", {"FULL", "NO_DATA"}), ("topk", {"TOPK", "NO_DATA"})):
             if self.note.startswith(word):
                 return actions
         return {"DIFFERENTIAL", "NO_DATA"}
@@ -163,5 +163,6 @@ def test_the_content_follows_the_query(world: World, query: Query) -> None:
             assert query.mode == "DIFFERENTIAL" or query.words in (result.fallback_reason or query.words)
             world.expect_equal(query)
         assert set(actions) <= query.actions
+        assert "FULL" in actions or query.mode == "DIFFERENTIAL"
     finally:
         world.client.drop_stream_table("st")
