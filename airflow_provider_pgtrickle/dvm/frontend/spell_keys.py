@@ -23,11 +23,14 @@ def spell_keys(query: exp.Expr, own_aggregates: frozenset[str]) -> None:
         rest = [*select.expressions, select.args.get("having"), select.args.get("order"), select.args.get("distinct")]
         rest += select.args.get("windows") or []
         aliases = defined_aliases(select)
+        named: set[str] = set()
         if len(aliases) == 1:
-            aliases |= {""}  # PostgreSQL prints the columns of a block's only table without its name
+            # PostgreSQL prints the columns of a block's only table without its name, but in subqueries with it.
+            aliases |= {""}
+            named = {k.name for k in keys if isinstance(k, exp.Column)}
         made = {i.alias for i in select.expressions if isinstance(i, exp.Alias) and not isinstance(i.this, exp.Column)}
         found = [c for part in rest if part for c in _loose(part, keys, aliases, own_aggregates)]
-        found = [c for c in found if c.table or c.name not in made]
+        found = [c for c in found if c.name not in named and (c.table or c.name not in made)]
         group.set("expressions", [*group.expressions, *dict.fromkeys(c.copy() for c in found)])
 
 

@@ -37,6 +37,8 @@ QUERIES = {
     "by_key": "SELECT id, note, count(*) AS n FROM orders GROUP BY id",
     "by_joined_key": "SELECT c.id, c.name, count(o.id) AS n FROM customers c LEFT JOIN orders o ON o.customer = c.id"
     " GROUP BY c.id",
+    "rolled": "SELECT o.customer, (SELECT count(*) FROM customers c WHERE c.id = o.customer) AS c, sum(o.amount) AS s,"
+    " (SELECT grouping(o.customer)) AS g FROM orders o GROUP BY ROLLUP (o.customer)",
     "whole": "SELECT count(*) AS n, sum(amount) AS total FROM orders",
     "replaced": "SELECT customer, string_agg(note, ',' ORDER BY id) AS notes FROM orders GROUP BY customer",
     "unordered": "SELECT customer, array_agg(note) AS notes FROM orders GROUP BY customer",
