@@ -10,6 +10,7 @@ from psycopg.rows import dict_row
 
 from airflow_provider_pgtrickle.catalog.types import types_with_equality
 from airflow_provider_pgtrickle.dvm.schema import Source, SourceColumn
+from airflow_provider_pgtrickle.names import RESERVED_PREFIX
 
 #: Objects below this oid came with the server.
 FIRST_USER_OID = 16384
@@ -80,7 +81,13 @@ def _source(
     # A key of an inheritance parent says nothing about its children's rows, which a query of it sees too.
     keys = [] if row["has_children"] else keys
     stream_table = row["pgt_id"] is not None
-    hidden = {c["name"] for c in row["storage"] or () if c["role"] != "visible"}
+    internal = {c["name"] for c in row["storage"] or () if c["role"] != "visible"}
+    hidden = tuple(
+        (place, c["name"])
+        for place, c in enumerate(columns)
+        if stream_table and (c["name"] in internal or c["name"].startswith(RESERVED_PREFIX))
+    )
+    unseen = {name for _, name in hidden}
     return Source(
         key=f"pgt_{row['pgt_id']}" if stream_table else str(row["relid"]),
         schema=row["schema"],
@@ -88,7 +95,7 @@ def _source(
         columns=tuple(
             SourceColumn(c["name"], c["type"], c["not_null"], c["typid"] in comparable, c["deterministic"])
             for c in columns
-            if not (stream_table and (c["name"] in hidden or c["name"].startswith("__pgt_")))
+            if c["name"] not in unseen
         ),
         primary_key=next((tuple(k["columns"]) for k in keys if k["is_primary"] and not stream_table), ()),
         unique_keys=tuple(tuple(k["columns"]) for k in keys if not k["is_primary"] and not stream_table),
@@ -96,6 +103,7 @@ def _source(
         relid=row["relid"],
         pgt_id=row["pgt_id"],
         estimated_rows=row["estimated_rows"],
+        hidden=hidden,
     )
 
 

@@ -286,6 +286,13 @@ class Canonical(Postgres):
 
         # -- clauses -------------------------------------------------------------------------------
 
+        def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> Any:
+            """OVER (w) copies a window and OVER w is that window: PostgreSQL reads two queries."""
+            window = super()._parse_window(this, alias)
+            if window is not this and isinstance(window, exp.Window) and self._prev.token_type == TokenType.R_PAREN:
+                window.meta[IN_PARENTHESES] = True
+            return window
+
         def _parse_lateral(self) -> Any:
             """A FROM item that begins with LATERAL or ROWS FROM."""
             ahead = self._next if self._curr and self._curr.token_type == TokenType.LATERAL else self._curr
@@ -380,6 +387,13 @@ class Canonical(Postgres):
             text, _ = walk_clauses(expression)
             return f"{super().cte_sql(expression)} {text}".rstrip()
 
+        def window_sql(self, expression: exp.Window) -> str:
+            text = super().window_sql(expression)
+            named = f" OVER {self.sql(expression, 'alias')}"
+            if expression.meta.get(IN_PARENTHESES) and expression.args.get("alias") and text.endswith(named):
+                return f"{text.removesuffix(named)} OVER ({self.sql(expression, 'alias')})"
+            return text
+
         def windowspec_sql(self, expression: exp.WindowSpec) -> str:
             if expression.args.get("end"):
                 return super().windowspec_sql(expression)
@@ -399,6 +413,8 @@ CANONICAL = Canonical()
 
 JOIN_ALIAS = "pgtrickle_join_alias"
 """Where the last column of USING (…) AS alias has that alias."""
+IN_PARENTHESES = "pgtrickle_in_parentheses"
+"""Where a window that names another says so in parentheses."""
 WALK_CLAUSES = "pgtrickle_walk_clauses"
 """Where a WITH item has its SEARCH and CYCLE."""
 #: Words without quotes with which an argument may begin.

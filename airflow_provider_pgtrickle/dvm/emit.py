@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.binding import Binding, Pending, Window
 from airflow_provider_pgtrickle.dvm.buffers import ROW_ID, buffer_column
-from airflow_provider_pgtrickle.dvm.expressions import ROW, WEIGHT, render, rewrite
+from airflow_provider_pgtrickle.dvm.expressions import ROW, WEIGHT, renamed_by_place, render, rewrite
 from airflow_provider_pgtrickle.dvm.node import Keys, Node
 from airflow_provider_pgtrickle.dvm.rows import Place, Rows
 from airflow_provider_pgtrickle.dvm.schema import Source, SourceColumn
@@ -197,7 +197,9 @@ class Emitter:
         relation = self.relation(source, is_old)
         if relation == self._plain(source):
             return None
-        replaced = exp.Table(this=sqlglot.to_identifier(relation.strip('"'), quoted=True))
+        replaced: exp.Expr = exp.Table(this=sqlglot.to_identifier(relation.strip('"'), quoted=True))
+        if renamed_by_place(table):
+            replaced = exp.Subquery(this=self._whole(source).from_(replaced))
         alias = table.args.get("alias")
         replaced.set(
             "alias", alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
@@ -205,6 +207,16 @@ class Emitter:
         for join in table.args.get("joins") or []:
             replaced.append("joins", rewrite(join, inside))
         return replaced
+
+    def _whole(self, source: Source) -> exp.Select:
+        """SELECT of each column in its place; NULL stands for those of which nothing is known, and nothing is read."""
+        known = {c.name for c in self._columns_used(source)}
+        return exp.Select(
+            expressions=[
+                exp.alias_(exp.column(name, quoted=True) if name in known else exp.null(), name, quoted=True)
+                for name in source.layout
+            ]
+        )
 
     def stored(self) -> str:
         if self._binding.stored is None:

@@ -163,3 +163,13 @@ def equality(term: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
     """Both sides of `a = b`."""
     bare = unparen(term)
     return (unparen(bare.this), unparen(bare.expression)) if isinstance(bare, exp.EQ) else None
+
+
+def renamed_by_place(table: exp.Table) -> bool:
+    """Whether an alias of it, or of the join in parentheses that it is part of, counts columns: t AS x (a, b)."""
+    item: exp.Expr | None = table
+    while isinstance(item, (exp.Table, exp.Join, exp.Subquery)) and not isinstance(item.this, exp.Select):
+        if item.alias_column_names:
+            return True
+        item = item.parent
+    return False

@@ -55,7 +55,7 @@ def as_of(text: str, schema: Schema, binding: Binding, captured: Iterable[tuple[
         return None
     used = {key: _in_order(source, builder.inside.get(key, set())) for key, source in builder.sources.items()}
     named = {(key, name) for key in reads & binding.changed for name in used[key]}
-    if _counts_columns(query) or not named <= set(captured):
+    if not named <= set(captured):
         return None
     return Emitter(binding, builder.sources, used).statement(node)
 
@@ -63,19 +63,6 @@ def as_of(text: str, schema: Schema, binding: Binding, captured: Iterable[tuple[
 def _in_order(source: Source, names: set[str]) -> tuple[str, ...]:
     found = tuple(c.name for c in source.columns if c.name in names or c.name in source.primary_key)
     return found or tuple(c.name for c in source.columns[:1])
-
-
-def _counts_columns(query: exp.Query) -> bool:
-    """Whether it names columns of tables by their position, which is another in a table's old state."""
-    return any(
-        alias.args.get("columns")
-        and (
-            SOURCE_META in alias.parent.meta
-            or (isinstance(alias.parent, exp.Subquery) and not isinstance(alias.parent.this, exp.Query))
-        )
-        for alias in query.find_all(exp.TableAlias)
-        if alias.parent is not None
-    )
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,16 @@ class Source:
     pgt_id: int | None = None
     estimated_rows: float = -1
     """`pg_class.reltuples`; -1 where never analyzed."""
+    hidden: tuple[tuple[int, str], ...] = ()
+    """Places, counted from 0, and names of the columns that no query may read: those internal to a stream table."""
+
+    @property
+    def layout(self) -> tuple[str, ...]:
+        """The names of all columns in PostgreSQL's order, by which the columns of an alias are counted."""
+        names = [c.name for c in self.columns]
+        for place, name in self.hidden:
+            names.insert(place, name)
+        return tuple(names)
 
     @property
     def captured(self) -> bool:

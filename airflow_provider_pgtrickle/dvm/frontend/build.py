@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.dvm.dialect import walk_clauses
 from airflow_provider_pgtrickle.dvm.emit import SOURCE_META
-from airflow_provider_pgtrickle.dvm.expressions import column
+from airflow_provider_pgtrickle.dvm.expressions import column, renamed_by_place
 from airflow_provider_pgtrickle.dvm.frontend import block
 from airflow_provider_pgtrickle.dvm.frontend.as_written import as_written
 from airflow_provider_pgtrickle.dvm.frontend.bind import bind_nested
@@ -121,8 +121,13 @@ class Builder:
         for table in query.find_all(exp.Table):
             key = table.meta.get(SOURCE_META)
             if key is not None:
-                held = {c.name for c in self.sources[key].columns}
-                self.inside.setdefault(key, set()).update(names & held)
+                source = self.sources[key]
+                held = {c.name for c in source.columns}
+                given = table.alias_column_names
+                renamed = {name for alias, name in zip(given, source.layout, strict=False) if alias in names}
+                # The names of a join's columns tell nothing of whose they are.
+                read = names | renamed if given or not renamed_by_place(table) else held
+                self.inside.setdefault(key, set()).update(read & held)
 
 
 def _has_clauses(node: exp.Expr, root: exp.Expr) -> bool:

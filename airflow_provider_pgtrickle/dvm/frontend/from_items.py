@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from airflow_provider_pgtrickle.dvm.frontend.build import Builder
 
 
+#: The value of a column that no query may read.
+_UNSEEN = exp.Null()
+
+
 @dataclass(frozen=True)
 class Operand:
     """One side of a join: relations joined inner so far, the terms that bind them, and what is seen of them."""
@@ -50,7 +54,8 @@ class Operand:
     relations: tuple[Node, ...] = ()
     terms: tuple[exp.Expr, ...] = ()
     columns: tuple[tuple[str, exp.Expr], ...] = ()
-    """Names and values in the order of `*`. USING looks here, and not at what stands before it in FROM."""
+    """Names and values in the order of `*`, `_UNSEEN` for a stream table's internal ones: an alias counts them too.
+    USING looks here, and not at what stands before it in FROM."""
 
     def value(self, name: str) -> exp.Expr:
         found = [value for n, value in self.columns if n == name]
@@ -128,7 +133,10 @@ def _renamed(scope: Scope, item: exp.Expr, inner: Operand) -> Operand:
     names = _given(item)
     columns = tuple((names[n] if n < len(names) else name, value) for n, (name, value) in enumerate(inner.columns))
     # A name that stands twice can't be referred to, unless the alias renames it.
-    scope.add(item.alias, {n: v for n, v in columns if sum(n == other for other, _ in columns) == 1})
+    scope.add(
+        item.alias,
+        {n: v for n, v in columns if v is not _UNSEEN and sum(n == other for other, _ in columns) == 1},
+    )
     return replace(inner, columns=columns)
 
 
@@ -154,7 +162,14 @@ def _table(builder: Builder, table: exp.Table, scope: Scope) -> Operand:
         (c.name, Column(builder.name(c.name), c.type if c.deterministic else None, c.not_null, c.has_equality))
         for c in source.columns
     )
-    return _registered(scope, table, alias, [o for o, _ in mapping], Scan(source, mapping))
+    values = {output: column(held.name) for output, held in mapping}
+    given = _given(table)
+    columns = tuple(
+        (given[place] if place < len(given) else name, values.get(name, _UNSEEN))
+        for place, name in enumerate(source.layout)
+    )
+    scope.add(alias, {name: value for name, value in columns if value is not _UNSEEN})
+    return Operand((Scan(source, mapping),), (), columns)
 
 
 def _derived(builder: Builder, item: exp.Subquery, scope: Scope) -> Operand:

@@ -11,6 +11,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,7 @@ from airflow_provider_pgtrickle.demo.services import Services, free_url
 _Found = TypeVar("_Found")
 
 
-def wait_for(condition: Callable[[], _Found], what: str, seconds: float = 90) -> _Found:
+def wait_for(condition: Callable[[], _Found], what: str, seconds: float = 180) -> _Found:
     """The first true answer."""
     deadline = time.monotonic() + seconds
     pause = threading.Event()
@@ -92,15 +93,14 @@ class RunningAirflow:
                     orphan.kill()
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """One request to the REST API. A question is put again where Airflow's SQLite was locked, which is a 500."""
-        if method == "GET":
-            return wait_for(lambda: self._answer(method, path, body), f"{method} {path}", 20)
-        answer = self._answer(method, path, body)
-        assert answer is not None, f"{method} {path}: Airflow failed"
-        return answer
+        """One request to the REST API, put again where Airflow's SQLite was locked, which is a 500.
+
+        So it must be one that may be put twice.
+        """
+        return wait_for(lambda: self._answer(method, path, body), f"{method} {path}", 60)
 
     def _answer(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
-        """None where Airflow itself failed."""
+        """None where Airflow itself failed; `exists` where what was to be made is there already."""
         request = urllib.request.Request(
             f"{self._services.url}/api/v2/{path}",
             method=method,
@@ -113,6 +113,8 @@ class RunningAirflow:
         except urllib.error.HTTPError as refused:
             if refused.code >= 500:
                 return None
+            if refused.code == 409:
+                return {"exists": True}
             raise AssertionError(f"{method} {path}: {refused.code} {refused.read().decode()}") from None
 
     def dag_ids(self) -> set[str]:
@@ -125,7 +127,9 @@ class RunningAirflow:
 
     def trigger(self, dag_id: str) -> str:
         """Start a run by hand; its id."""
-        return str(self.call("POST", f"dags/{dag_id}/dagRuns", {"logical_date": None})["dag_run_id"])
+        run_id = f"by_hand_{uuid.uuid4().hex}"
+        self.call("POST", f"dags/{dag_id}/dagRuns", {"logical_date": None, "dag_run_id": run_id})
+        return run_id
 
     def pause(self, dag_id: str) -> None:
         self.call("PATCH", f"dags/{dag_id}", {"is_paused": True})

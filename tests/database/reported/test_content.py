@@ -37,6 +37,51 @@ def test_a_join_merges_the_columns_of_its_own_two_sides(site: Site, query: str) 
     site.follows(query, *ON_A)
 
 
+COUNTED = (
+    "SELECT o.i, ARRAY(SELECT n.z FROM a l FULL JOIN a m USING (i) JOIN c n ON l.j = n.i WHERE l.i = o.i ORDER BY n.z)"
+    " AS zs FROM a o JOIN c ON c.i = o.j"
+)
+"""PostgreSQL prints `c n(i_1, z)` in it: an alias that counts columns, inside of what is left as it stands."""
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        COUNTED,
+        COUNTED.replace("n.z", "n.i").replace("a l FULL JOIN a m USING (i)", "a l LEFT JOIN a m USING (i)"),
+        "SELECT o.k, ARRAY(SELECT x.z FROM (a p JOIN c q ON p.j = q.i) x (i, j, y, z) WHERE x.i = o.i ORDER BY x.z)"
+        " AS zs FROM b o",
+        "SELECT o.k, (SELECT count(x.n) FROM b x (m, n) WHERE x.m >= o.i) AS n FROM b o",
+    ],
+)
+def test_an_alias_that_counts_columns_counts_all_of_them(site: Site, query: str) -> None:
+    site.run(THREE + "ALTER TABLE b ADD COLUMN l int; ALTER TABLE c ADD COLUMN l int")
+    site.run("INSERT INTO c (i, z) VALUES (2, 8), (2, 7)")
+    changes = (*ON_A[:2], "UPDATE c SET i = 7 - i WHERE z < 9", "UPDATE b SET i = 2", "DELETE FROM c WHERE z = 8")
+    site.follows(query, *changes, actions=frozenset({"DIFFERENTIAL", "NO_DATA"}))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT l.i, n.k FROM a l FULL JOIN a m USING (i) JOIN kept n ON l.j = n.i",
+        'SELECT x.j, x.k FROM (a p JOIN kept q ON p.i = q.i) x (h, j, "rows", i, k)',
+        "SELECT o.i, ARRAY(SELECT n.k FROM a l FULL JOIN a m USING (i) JOIN kept n ON l.j = n.i WHERE l.i = o.i"
+        " ORDER BY n.k) AS ks FROM a o",
+    ],
+)
+def test_an_alias_counts_the_internal_columns_of_a_stream_table(site: Site, query: str) -> None:
+    site.run(THREE + "INSERT INTO b VALUES (2, 7), (7, 8)")
+    site.declare("kept", "SELECT i, k FROM b")
+    site.declare("st", query, refresh_mode="DIFFERENTIAL")
+    assert site.differs("st", query) == []
+    for change in (*ON_A, "UPDATE b SET i = 7 WHERE k = 7", "UPDATE a SET j = 7", "DELETE FROM b WHERE k = 8"):
+        site.run(change)
+        site.refresh("kept")
+        assert site.refresh("st").action in ("DIFFERENTIAL", "NO_DATA")
+        assert site.differs("st", query) == [], change
+
+
 def test_a_whole_row_of_a_joins_alias_is_refused(site: Site) -> None:
     """PostgreSQL itself forgets the names of its fields when it prints the query."""
     site.run(THREE)

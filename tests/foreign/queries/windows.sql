@@ -69,3 +69,7 @@ SELECT id, lag(id, 1) OVER (PARTITION BY mood ORDER BY id) AS before FROM wide
 SELECT id, rank() OVER (ORDER BY n) AS r FROM wide
 
 SELECT id, min(f8) OVER (PARTITION BY ok) AS m FROM wide
+
+SELECT id, lag(id) OVER later AS before, avg(grade) OVER (whole) AS a FROM emp WINDOW whole AS (), later AS (whole ORDER BY id)
+
+SELECT id, sum(grade) OVER (w) AS s, count(*) OVER w AS n, max(id) OVER (w ORDER BY id) AS m FROM emp WINDOW w AS (PARTITION BY dept)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.errors import QueryError
+from tests.property.calls import learn
 from tests.property.changes import histories
 from tests.property.queries import queries
 from tests.property.tables import World
@@ -27,7 +28,9 @@ INSERT INTO g VALUES (1, 1, 1), (1, 1, 2.5), (1, 2, 7), (2, 1, 1.0), (2, 2, 3), 
 
 @pytest.fixture
 def lowering(dsn: str, spark: object) -> Iterator[PgTrickle]:
-    """A client that leaves to PostgreSQL only what it must."""
+    """A client that leaves to PostgreSQL only what it must, and what its server has to call."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        learn(conn)
     with PgTrickle(dsn, spark, pushdown_max_rows=0, pushdown_max_changes=0, differential_max_change_ratio=0.0) as pt:  # type: ignore[arg-type]
         pt.install()
         yield pt

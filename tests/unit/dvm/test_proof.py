@@ -59,10 +59,20 @@ def test_the_declared_text_is_asked_of_old_sources_as_it_stands() -> None:
     )
 
 
-def test_columns_named_by_position_can_not_be_asked_for() -> None:
-    assert as_of("SELECT x.i FROM public.a x(i, j)", schema(), CHANGED, ALL) is None
-    assert as_of("SELECT x.i FROM (public.a JOIN public.b USING (id)) x(i, j)", schema(), CHANGED, ALL) is None
-    assert as_of("SELECT x.i FROM (SELECT a.id FROM public.a) x(i)", schema(), CHANGED, ALL) is not None
+@pytest.mark.parametrize(
+    ("item", "columns"),
+    [
+        ("public.a x(i, j)", '"id" AS "id", NULL AS "g", NULL AS "v", NULL AS "p", NULL AS "t"'),
+        (
+            "(public.a JOIN public.b USING (id)) x(i, j)",
+            '"id" AS "id", "g" AS "g", "v" AS "v", "p" AS "p", "t" AS "t"',
+        ),
+    ],
+)
+def test_columns_that_an_alias_counts_keep_their_places(item: str, columns: str) -> None:
+    text = as_of(f"SELECT x.i FROM {item}", schema(), CHANGED, ALL)
+    assert text is not None
+    assert f'(SELECT {columns} FROM "__pgt_old_1")' in text
 
 
 def test_a_query_that_names_no_column_counts_rows_of_a_key() -> None:
