@@ -26,8 +26,8 @@ class Capabilities:
     """JSON_TABLE (17)."""
     returning_old_new: bool
     """RETURNING old.*, new.* (18)."""
-    groupings_kept_apart: bool
-    """Keys of GROUPING SETS that are constants, or equal, are told apart (18)."""
+    equal_keys_kept_apart: bool
+    """Keys of GROUPING SETS that are equal are told apart (18)."""
     virtual_columns: bool
     """Generated columns that are computed when read (18)."""
 
@@ -47,6 +47,6 @@ class Capabilities:
             merge_not_matched_by_source=major >= 17,
             json_table=major >= 17,
             returning_old_new=major >= 18,
-            groupings_kept_apart=major >= 18,
+            equal_keys_kept_apart=major >= 18,
             virtual_columns=major >= 18,
         )

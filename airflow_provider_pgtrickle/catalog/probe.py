@@ -93,7 +93,7 @@ def probe(conn: Connection, query: str, path: str | None = None, accepted: Mappi
             aggregates=references.aggregates,
             set_returning=references.set_returning,
             view_columns={name: columns for name, _, columns in references.views.values()},
-            keeps_groupings_apart=Capabilities.of(conn).groupings_kept_apart,
+            keeps_equal_keys_apart=Capabilities.of(conn).equal_keys_kept_apart,
         )
     return Probe(
         original=query,

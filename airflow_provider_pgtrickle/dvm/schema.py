@@ -72,6 +72,6 @@ class Schema:
     """Lower-case names of the functions it calls that return sets of rows."""
     view_columns: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     """Output column names of each view."""
-    keeps_groupings_apart: bool = True
-    """Whether the server tells keys of GROUPING SETS apart that are constants, or equal once derived tables are
-    flattened. PostgreSQL 18 is the first that does."""
+    keeps_equal_keys_apart: bool = True
+    """Whether the server tells keys of GROUPING SETS apart that are equal once derived tables are flattened.
+    PostgreSQL 18 is the first that does."""

@@ -142,15 +142,19 @@ _CATALOGS = (
 
 
 def _sweep(conn: psycopg.Connection) -> None:
-    """What is rolled back leaves dead rows in the system catalogs, and the tests' server has no autovacuum."""
+    """What is rolled back leaves dead rows in the catalogs, where the tests' server has no autovacuum, and compiled
+    functions in the session, whose plans each later ROLLBACK walks through: a new session has none.
+    """
     conn.execute(f"VACUUM {_CATALOGS}")
+    conn.pgconn.reset()
+    _set_up(conn)
 
 
 @contextmanager
 def case(conn: psycopg.Connection, ddl: Sequence[str] = (), *, by_product: bool = False) -> Iterator[Case]:
     """A fresh schema, gone afterwards whatever happens."""
     schema = f"case_{os.getpid()}"
-    if next(_opened) % 200 == 0:
+    if next(_opened) % 100 == 0:
         _sweep(conn)
     with conn.transaction(force_rollback=True):
         conn.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
@@ -166,8 +170,12 @@ def case(conn: psycopg.Connection, ddl: Sequence[str] = (), *, by_product: bool 
 
 def connect(dsn: str) -> psycopg.Connection:
     conn = psycopg.connect(dsn, autocommit=True)
-    for name, value in _SESSION.items():
-        conn.execute("SELECT set_config(%s, %s, false)", (name, value))
+    _set_up(conn)
     # Statements of a generator never come twice: preparing them only fills the server's memory.
     conn.prepare_threshold = None
     return conn
+
+
+def _set_up(conn: psycopg.Connection) -> None:
+    for name, value in _SESSION.items():
+        conn.execute("SELECT set_config(%s, %s, false)", (name, value))

@@ -79,7 +79,7 @@ def declare(conn: psycopg.Connection, schema_name: str, query: str) -> Declared:
             aggregates=frozenset(name for name, _, aggregates, _ in functions if aggregates),
             set_returning=frozenset(name for name, _, _, returns_set in functions if returns_set),
             view_columns=view_columns,
-            keeps_groupings_apart=conn.info.server_version >= 180000,
+            keeps_equal_keys_apart=conn.info.server_version >= 180000,
         ),
     )
 

@@ -147,12 +147,10 @@ def _grouped(
                     name = builder.name("key")
                     computed.append((name, key))
                 keys[key] = name
-                if isinstance(key, exp.Cast) and isinstance(key.this, exp.Literal) and has_sets(group):
-                    keys[key.this] = name  # as the list has it
             if keys[key] not in names:
                 names.append(keys[key])
         sets.append(names)
-    if has_sets(group) and not builder.schema.keeps_groupings_apart and _are_alike(node, keys):
+    if has_sets(group) and _are_confused(node, keys, builder.schema.keeps_equal_keys_apart):
         raise _Confused
     calls: dict[exp.Expr, str] = {}
     asked: dict[exp.Expr, str] = {}
@@ -182,15 +180,18 @@ def _grouped(
     return together, rewritten
 
 
-def _are_alike(node: Node, keys: Iterable[exp.Expr]) -> bool:
-    """Whether keys are constants, or equal, once derived tables are flattened as PostgreSQL's planner does it."""
+def _are_confused(node: Node, keys: Iterable[exp.Expr], equal_ones_kept_apart: bool) -> bool:
+    """Whether keys are constants, or equal, once derived tables are flattened as PostgreSQL's planner does it.
+
+    A constant key is NULL in the first item of the list that has it, and itself wherever else it stands.
+    """
     items = {name: x for n in walk(node) if isinstance(n, Project) for name, x in n.items}
     found: set[exp.Expr] = set()
     for key in keys:
         flat, before = substitute(key, items), None
         while flat != before:
             flat, before = unparen(substitute(flat, items)), flat
-        if not flat.find(exp.Column) or flat in found:
+        if not flat.find(exp.Column) or (flat in found and not equal_ones_kept_apart):
             return True
         found.add(flat)
     return False
