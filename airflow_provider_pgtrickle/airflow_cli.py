@@ -11,7 +11,7 @@ from airflow.cli.cli_config import ActionCommand, Arg, CLICommand, GroupCommand
 
 from airflow_provider_pgtrickle.cli import commands, output
 from airflow_provider_pgtrickle.cli.command import Command
-from airflow_provider_pgtrickle.errors import PgTrickleError, UsageError
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, UsageError
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
 
 _CONN_ID = Arg(

@@ -12,36 +12,36 @@ from typing import TYPE_CHECKING, Any, Self
 import psycopg
 from psycopg.rows import dict_row
 
-from airflow_provider_pgtrickle import dvm
-from airflow_provider_pgtrickle.capture.cleanup import clean_buffers, drop_orphan_stages
-from airflow_provider_pgtrickle.catalog import indexes, migrate, records
-from airflow_provider_pgtrickle.catalog.database import Database, server_default_schema, translating
-from airflow_provider_pgtrickle.catalog.probe import Probe
-from airflow_provider_pgtrickle.catalog.records import StreamTable
-from airflow_provider_pgtrickle.catalog.search_path import own_path
-from airflow_provider_pgtrickle.declare import dependencies
-from airflow_provider_pgtrickle.declare.alter import alter, revert
-from airflow_provider_pgtrickle.declare.create import create
-from airflow_provider_pgtrickle.declare.definition import analysed
-from airflow_provider_pgtrickle.declare.drop import drop
-from airflow_provider_pgtrickle.declare.notices import announce
-from airflow_provider_pgtrickle.declare.options import Options
-from airflow_provider_pgtrickle.declare.replace import difference
-from airflow_provider_pgtrickle.dvm.budget import deep
-from airflow_provider_pgtrickle.errors import PgTrickleError, TransientFault, UnknownStreamTable, UsageError
+from airflow_provider_pgtrickle.engine import dvm
+from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers, drop_orphan_stages
+from airflow_provider_pgtrickle.engine.catalog import indexes, migrate, records
+from airflow_provider_pgtrickle.engine.catalog.database import Database, server_default_schema, translating
+from airflow_provider_pgtrickle.engine.catalog.probe import Probe
+from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
+from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
+from airflow_provider_pgtrickle.engine.declare import dependencies
+from airflow_provider_pgtrickle.engine.declare.alter import alter, revert
+from airflow_provider_pgtrickle.engine.declare.create import create
+from airflow_provider_pgtrickle.engine.declare.definition import analysed
+from airflow_provider_pgtrickle.engine.declare.drop import drop
+from airflow_provider_pgtrickle.engine.declare.notices import announce
+from airflow_provider_pgtrickle.engine.declare.options import Options
+from airflow_provider_pgtrickle.engine.declare.replace import difference
+from airflow_provider_pgtrickle.engine.dvm.budget import deep
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, TransientFault, UnknownStreamTable, UsageError
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.refresh import history
+from airflow_provider_pgtrickle.engine.refresh import verify as verification
+from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
+from airflow_provider_pgtrickle.engine.refresh.verify import Verification
+from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.health import Finding, examine
-from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.refresh import history
-from airflow_provider_pgtrickle.refresh import verify as verification
-from airflow_provider_pgtrickle.refresh.result import RefreshResult
-from airflow_provider_pgtrickle.refresh.unit import refresh_unit
-from airflow_provider_pgtrickle.refresh.verify import Verification
-from airflow_provider_pgtrickle.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from airflow_provider_pgtrickle.refresh.executor import Executor
+    from airflow_provider_pgtrickle.engine.refresh.executor import Executor
 
 
 class PgTrickle:
@@ -76,7 +76,7 @@ class PgTrickle:
     def close(self) -> None:
         """Stop the Spark session that was started here; one that was given is left running."""
         if self._started_spark is not None:
-            from airflow_provider_pgtrickle.spark.session import stop
+            from airflow_provider_pgtrickle.engine.spark.session import stop
 
             stop(self._started_spark)
         self._forget_spark()
@@ -337,7 +337,7 @@ class PgTrickle:
     def _usable_executor(self) -> Executor:
         """The executor; a new one where the Spark that was started here has ended."""
         if self._started_spark is not None:
-            from airflow_provider_pgtrickle.spark.session import has_ended
+            from airflow_provider_pgtrickle.engine.spark.session import has_ended
 
             if has_ended(self._started_spark):
                 self._forget_spark()
@@ -345,7 +345,7 @@ class PgTrickle:
 
     def _kill_spark(self) -> None:
         if self._started_spark is not None:
-            from airflow_provider_pgtrickle.spark.session import kill
+            from airflow_provider_pgtrickle.engine.spark.session import kill
 
             kill(self._started_spark)
         self._forget_spark()
@@ -358,8 +358,8 @@ class PgTrickle:
     def _executor(self) -> Executor:
         if self._given_executor is not None:
             return self._given_executor()
-        from airflow_provider_pgtrickle.spark.execute import SparkExecutor
-        from airflow_provider_pgtrickle.spark.session import active, obtain
+        from airflow_provider_pgtrickle.engine.spark.execute import SparkExecutor
+        from airflow_provider_pgtrickle.engine.spark.session import active, obtain
 
         given = self._given_spark or active()
         session = obtain(given, self.settings)

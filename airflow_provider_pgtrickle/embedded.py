@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import quote
 
-from airflow_provider_pgtrickle.errors import EnvironmentFault
+from airflow_provider_pgtrickle.engine.errors import EnvironmentFault
 
 SUPERUSER = "postgres"
 SYSTEM_USER = "embedded_postgres"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from psycopg.rows import dict_row
 
-from airflow_provider_pgtrickle.catalog import locks, migrate, records
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.errors import EnvironmentFault, PgTrickleError
+from airflow_provider_pgtrickle.engine.catalog import locks, migrate, records
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import EnvironmentFault, PgTrickleError
 
 # The last finished verification of each table and part; what was repaired is right again.
 _VERIFICATIONS = """
@@ -138,13 +138,13 @@ def _java(database: Database) -> tuple[bool, str]:
 
 
 def _jdbc(database: Database) -> tuple[bool, str]:
-    from airflow_provider_pgtrickle.spark.jars import jdbc_jar
+    from airflow_provider_pgtrickle.engine.spark.jars import jdbc_jar
 
     return True, str(jdbc_jar(database.settings))
 
 
 def _pyspark(database: Database) -> tuple[bool, str]:
-    from airflow_provider_pgtrickle.spark.versions import check_versions
+    from airflow_provider_pgtrickle.engine.spark.versions import check_versions
 
     return True, check_versions()
 

@@ -17,11 +17,11 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.lineage import Node, lineage
 
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
 from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
-from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.refresh.result import RefreshResult
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage

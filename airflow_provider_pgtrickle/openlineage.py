@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from airflow_provider_pgtrickle import __version__
-from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.engine.settings import Settings
 
 _PACKAGE = "airflow_provider_pgtrickle"
 _NAME = "pgtrickle"

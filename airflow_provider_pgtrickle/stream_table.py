@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from airflow_provider_pgtrickle.declare.options import Options
-from airflow_provider_pgtrickle.errors import PgTrickleError, UsageError
-from airflow_provider_pgtrickle.graph import Node
-from airflow_provider_pgtrickle.graph.reads import reads
-from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.engine.declare.options import Options
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, UsageError
+from airflow_provider_pgtrickle.engine.graph import Node
+from airflow_provider_pgtrickle.engine.graph.reads import reads
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.settings import Settings
 
 if TYPE_CHECKING:
     from airflow.sdk import Asset

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
-from airflow_provider_pgtrickle.settings import Settings
-from airflow_provider_pgtrickle.spark.jars import jdbc_jar
+from airflow_provider_pgtrickle.engine.settings import Settings
+from airflow_provider_pgtrickle.engine.spark.jars import jdbc_jar
 
 from benchmarks.measure import Goal, Measured, facts, median, refreshed, timed
 from benchmarks.place import installed

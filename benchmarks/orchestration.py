@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from airflow_provider_pgtrickle.settings import Settings
-from airflow_provider_pgtrickle.spark.servers import ConnectServer
+from airflow_provider_pgtrickle.engine.settings import Settings
+from airflow_provider_pgtrickle.engine.spark.servers import ConnectServer
 from psycopg.conninfo import conninfo_to_dict
 from tests.airflow.live.running import RunningAirflow, wait_for
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.embedded import PostgresServer
-from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.engine.settings import Settings
 from psycopg import sql
 
 #: A server as one would run it: everything durable, memory for the machine and not for a laptop's defaults.
@@ -61,7 +61,7 @@ def installed(dsn: str, spark: object) -> Iterator[tuple[PgTrickle, psycopg.Conn
 @contextmanager
 def warm_spark() -> Iterator[object]:
     """One local session, already warm: the first job's cost is measured elsewhere, as the cold start."""
-    from airflow_provider_pgtrickle.spark.session import obtain
+    from airflow_provider_pgtrickle.engine.spark.session import obtain
 
     session = obtain(None, Settings.load())
     session.range(1000).selectExpr("sum(id)").collect()

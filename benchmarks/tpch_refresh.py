@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
 
 from benchmarks import tpch
 from benchmarks.measure import Goal, Measured, facts, median, refreshed, timed

@@ -29,7 +29,7 @@ _GENERATED = "<!-- Written by docs/generate.py from the code; changes belong the
 
 def settings() -> str:
     """Every setting with its default."""
-    from airflow_provider_pgtrickle.settings import Settings
+    from airflow_provider_pgtrickle.engine.settings import Settings
 
     rows = [
         (f"`{spec.name}`", f"`{spec.default!r}`", f"`{type(spec.default).__name__}`", spec.metadata["description"])
@@ -93,7 +93,7 @@ def operators() -> str:
 
 def sql(dsn: str) -> str:
     """Tables, views and functions of the schema `pgtrickle`, as an installed catalog describes them."""
-    from airflow_provider_pgtrickle.catalog.migrate import install
+    from airflow_provider_pgtrickle.engine.catalog.migrate import install
 
     with psycopg.connect(dsn) as connection:
         install(connection)

@@ -14,15 +14,15 @@ import psycopg
 from sqlglot import exp, parse_one
 
 from airflow_provider_pgtrickle import dvm
-from airflow_provider_pgtrickle.catalog.migrate import install
-from airflow_provider_pgtrickle.catalog.probe import probe
-from airflow_provider_pgtrickle.dvm import frontend, operators
-from airflow_provider_pgtrickle.dvm.expressions import ROW, column, rewrite
-from airflow_provider_pgtrickle.dvm.lower import closed
-from airflow_provider_pgtrickle.dvm.lower.carriers import Carrier, Kind, carrier_of
-from airflow_provider_pgtrickle.dvm.node import Node
-from airflow_provider_pgtrickle.dvm.reasons import Reason
-from airflow_provider_pgtrickle.dvm.sinks import SINKS
+from airflow_provider_pgtrickle.engine.catalog.migrate import install
+from airflow_provider_pgtrickle.engine.catalog.probe import probe
+from airflow_provider_pgtrickle.engine.dvm import frontend, operators
+from airflow_provider_pgtrickle.engine.dvm.expressions import ROW, column, rewrite
+from airflow_provider_pgtrickle.engine.dvm.lower import closed
+from airflow_provider_pgtrickle.engine.dvm.lower.carriers import Carrier, Kind, carrier_of
+from airflow_provider_pgtrickle.engine.dvm.node import Node
+from airflow_provider_pgtrickle.engine.dvm.reasons import Reason
+from airflow_provider_pgtrickle.engine.dvm.sinks import SINKS
 
 Row = tuple[str, ...]
 Table = tuple[Sequence[str], list[Row]]
@@ -58,12 +58,12 @@ def sections(dsn: str) -> Iterator[tuple[str, str, Table]]:
     )
     yield (
         "Operators",
-        "The rule of each, as its module states it (`airflow_provider_pgtrickle/dvm/operators`).",
+        "The rule of each, as its module states it (`airflow_provider_pgtrickle/engine/dvm/operators`).",
         (("operator", "rule"), list(_operators())),
     )
     yield (
         "Sinks",
-        "The first that takes a query maintains it (`airflow_provider_pgtrickle/dvm/sinks`).",
+        "The first that takes a query maintains it (`airflow_provider_pgtrickle/engine/dvm/sinks`).",
         (("sink", "rule", "takes"), list(_sinks())),
     )
     yield (

@@ -22,14 +22,14 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.errors import PgTrickleError, UsageError, redact
-from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.refresh.executor import Executor
-from airflow_provider_pgtrickle.refresh.sequence import refresh_units
-from airflow_provider_pgtrickle.settings import Settings
-from airflow_provider_pgtrickle.spark.execute import SparkExecutor
-from airflow_provider_pgtrickle.spark.session import obtain
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, UsageError, redact
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.refresh.executor import Executor
+from airflow_provider_pgtrickle.engine.refresh.sequence import refresh_units
+from airflow_provider_pgtrickle.engine.settings import Settings
+from airflow_provider_pgtrickle.engine.spark.execute import SparkExecutor
+from airflow_provider_pgtrickle.engine.spark.session import obtain
 
 DONE, FAILED, MISUSED = 0, 1, 2
 

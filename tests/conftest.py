@@ -124,8 +124,8 @@ def spark_alone() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def spark(spark_alone: None) -> Iterator[SparkSession]:
     """The one Spark session of all tests."""
-    from airflow_provider_pgtrickle.settings import Settings
-    from airflow_provider_pgtrickle.spark.session import obtain
+    from airflow_provider_pgtrickle.engine.settings import Settings
+    from airflow_provider_pgtrickle.engine.spark.session import obtain
 
     session = obtain(None, Settings.load(spark_master="local[2]"))
     yield session

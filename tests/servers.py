@@ -14,8 +14,8 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.embedded import PostgresServer
+from airflow_provider_pgtrickle.engine.catalog.database import Database
 
 POSTGRES_15 = Path(os.environ.get("PGTRICKLE_TEST_PG15_BIN", "/usr/lib/postgresql/15/bin"))
 _DISK = Path(tempfile.gettempdir())

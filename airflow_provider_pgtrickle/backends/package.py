@@ -8,8 +8,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from airflow_provider_pgtrickle.errors import EnvironmentFault
-from airflow_provider_pgtrickle.spark.package import zip_package
+from airflow_provider_pgtrickle.engine.errors import EnvironmentFault
+from airflow_provider_pgtrickle.engine.spark.package import zip_package
 
 
 @cache

@@ -9,7 +9,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from airflow_provider_pgtrickle.backends.request import Backend
-from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.engine.errors import UsageError
 
 #: A connection given as a URI carries its master's scheme as its type.
 _SUBMIT_TYPES = ("spark", "yarn", "k8s", "local")

@@ -11,14 +11,14 @@ from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
 from airflow_provider_pgtrickle.backends.progress import LoggedProgress
 from airflow_provider_pgtrickle.backends.request import RefreshRequest
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.errors import ConnectionFault
-from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.refresh.sequence import refresh_units
-from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import ConnectionFault
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.refresh.sequence import refresh_units
+from airflow_provider_pgtrickle.engine.settings import Settings
 
 if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.refresh.executor import Executor
+    from airflow_provider_pgtrickle.engine.refresh.executor import Executor
 
 _PORT = 15002
 _REACH_SECONDS = 10
@@ -52,7 +52,7 @@ class SparkConnectBackend:
             self._tag = None
 
     def _executor(self, database: Database, settings: Settings) -> Executor:
-        from airflow_provider_pgtrickle.spark.execute import SparkExecutor
+        from airflow_provider_pgtrickle.engine.spark.execute import SparkExecutor
 
         if self._session is None:
             self._session = self._open(settings)
@@ -64,7 +64,7 @@ class SparkConnectBackend:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
 
-        from airflow_provider_pgtrickle.spark.session import limit_patience, sql_conf
+        from airflow_provider_pgtrickle.engine.spark.session import limit_patience, sql_conf
 
         url = SparkConnectHook(self._conn_id).get_connection_url()
         try:

@@ -15,11 +15,11 @@ from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_pgtrickle.backends.package import compute_zip
 from airflow_provider_pgtrickle.backends.request import RefreshRequest
-from airflow_provider_pgtrickle.errors import EnvironmentFault, PgTrickleError, TransientFault, UsageError
-from airflow_provider_pgtrickle.settings import Settings
-from airflow_provider_pgtrickle.spark.footprint import AT_START
-from airflow_provider_pgtrickle.spark.jars import jdbc_jar
-from airflow_provider_pgtrickle.spark.package import application
+from airflow_provider_pgtrickle.engine.errors import EnvironmentFault, PgTrickleError, TransientFault, UsageError
+from airflow_provider_pgtrickle.engine.settings import Settings
+from airflow_provider_pgtrickle.engine.spark.footprint import AT_START
+from airflow_provider_pgtrickle.engine.spark.jars import jdbc_jar
+from airflow_provider_pgtrickle.engine.spark.package import application
 
 _APPLICATION = "refresh.py"
 _QUIET = "log4j2.properties"

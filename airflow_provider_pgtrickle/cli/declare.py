@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_pgtrickle.cli.command import Answer, Argument, Command, argument
-from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.engine.errors import UsageError
 
 #: The options of a stream table that create and alter share; absent means "as it is".
 _OPTIONS: tuple[Argument, ...] = (

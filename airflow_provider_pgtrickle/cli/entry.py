@@ -16,8 +16,8 @@ from typing import Any
 from airflow_provider_pgtrickle.cli import output
 from airflow_provider_pgtrickle.cli.command import Command
 from airflow_provider_pgtrickle.cli.registry import commands
-from airflow_provider_pgtrickle.errors import PgTrickleError, UsageError, redact
-from airflow_provider_pgtrickle.spark import jvm
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, UsageError, redact
+from airflow_provider_pgtrickle.engine.spark import jvm
 
 OK, FAILED, USAGE = 0, 1, 2
 #: As shells say it: 128 and the signal's number.
@@ -135,7 +135,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    from airflow_provider_pgtrickle.declare.notices import PgTrickleWarning
+    from airflow_provider_pgtrickle.engine.declare.notices import PgTrickleWarning
 
     # Warnings of the libraries underneath mean nothing to whoever typed the command.
     if issubclass(category, PgTrickleWarning):

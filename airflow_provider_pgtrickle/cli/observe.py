@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
-from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.engine.errors import UsageError
 
 _STATUS = ("pgt_schema", "pgt_name", "status", "refresh_mode", "schedule", "data_timestamp", "staleness", "stale")
 _HISTORY = (

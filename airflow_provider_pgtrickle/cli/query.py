@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
 from airflow_provider_pgtrickle.cli.declare import query_of
-from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.engine.errors import UsageError
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.client import PgTrickle

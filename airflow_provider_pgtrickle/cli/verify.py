@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
-from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.engine.errors import UsageError
 
 _COLUMNS = ("name", "status", "rows_compared", "differences", "undecided", "data_timestamp", "duration_ms", "reason")
 _SAMPLE = 0.05

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk.bases.decorator import DecoratedOperator, TaskDecorator, task_decorator_factory
 
-from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 from airflow_provider_pgtrickle.operators.faults import as_airflow
 from airflow_provider_pgtrickle.operators.refresh import StreamTableRefreshOperator

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from airflow_provider_pgtrickle.demo import live, once
-from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
 
 
 def main() -> int:

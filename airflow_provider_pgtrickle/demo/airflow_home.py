@@ -11,7 +11,7 @@ from pathlib import Path
 
 from psycopg.conninfo import conninfo_to_dict
 
-from airflow_provider_pgtrickle.errors import EnvironmentFault, RefreshError
+from airflow_provider_pgtrickle.engine.errors import EnvironmentFault, RefreshError
 
 GRAPH = "shop"
 _DAGS = Path(__file__).parent.parent.parent / "dags"

@@ -13,7 +13,7 @@ from airflow_provider_pgtrickle.demo.airflow_home import AirflowHome
 from airflow_provider_pgtrickle.demo.once import say
 from airflow_provider_pgtrickle.demo.processes import Processes
 from airflow_provider_pgtrickle.demo.services import Services, free_url
-from airflow_provider_pgtrickle.errors import EnvironmentFault
+from airflow_provider_pgtrickle.engine.errors import EnvironmentFault
 
 #: What follows the shop's report, so that its asset is seen at work.
 _CONSUMER = "shop_consumer"

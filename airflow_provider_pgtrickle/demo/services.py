@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from airflow_provider_pgtrickle.demo.processes import Processes
-from airflow_provider_pgtrickle.errors import EnvironmentFault
+from airflow_provider_pgtrickle.engine.errors import EnvironmentFault
 
 HOST = "127.0.0.1"
 _PORT = 8080

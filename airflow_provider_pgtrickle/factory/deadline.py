@@ -7,8 +7,8 @@ from datetime import timedelta
 from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
+from airflow_provider_pgtrickle.engine.refresh.alerts import Event
 from airflow_provider_pgtrickle.factory.parts import Part
-from airflow_provider_pgtrickle.refresh.alerts import Event
 
 
 def deadline_alert(part: Part, within: timedelta, postgres_conn_id: str) -> DeadlineAlert:

@@ -19,8 +19,8 @@ from typing import Any
 
 import yaml
 
-from airflow_provider_pgtrickle.errors import QueryError, UsageError
-from airflow_provider_pgtrickle.graph.reads import reads
+from airflow_provider_pgtrickle.engine.errors import QueryError, UsageError
+from airflow_provider_pgtrickle.engine.graph.reads import reads
 from airflow_provider_pgtrickle.stream_table import StreamTable
 
 _BLOCK = re.compile(r"\s*/\*(?P<text>.*?)\*/", re.DOTALL)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from airflow_provider_pgtrickle.engine.graph import Graph
+from airflow_provider_pgtrickle.engine.schedule import Effective
 from airflow_provider_pgtrickle.factory import task_ids
-from airflow_provider_pgtrickle.graph import Graph
 from airflow_provider_pgtrickle.operators.unit import Unit
-from airflow_provider_pgtrickle.schedule import Effective
 from airflow_provider_pgtrickle.stream_table import StreamTable
 
 

@@ -9,16 +9,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.engine.errors import UsageError
+from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.factory import folder
 from airflow_provider_pgtrickle.factory.parts import Part, parts
-from airflow_provider_pgtrickle.settings import Settings
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID, StreamTable, default_database_uri
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
 
-    from airflow_provider_pgtrickle.graph import Graph
+    from airflow_provider_pgtrickle.engine.graph import Graph
 
 Granularity = Literal["unit", "graph"]
 

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.engine.names import QualifiedName
 
 _NOT_ALLOWED = re.compile(r"[^\w.]", re.ASCII)
 #: Airflow allows 250 characters; the rest is room for a group's or a mapped task's suffix.

@@ -8,7 +8,7 @@ from datetime import timedelta
 from airflow.sdk import CronTriggerTimetable, DeltaTriggerTimetable, MultipleCronTriggerTimetable
 from airflow.sdk.bases.timetable import BaseTimetable
 
-from airflow_provider_pgtrickle.schedule import Cron, Effective, Every
+from airflow_provider_pgtrickle.engine.schedule import Cron, Effective, Every
 
 _DIVISORS = tuple(60 * m for m in (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440))
 

@@ -11,8 +11,8 @@ from airflow.providers.postgres.hooks.postgres import PostgresHook
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 from psycopg.conninfo import make_conninfo
 
-from airflow_provider_pgtrickle.errors import PgTrickleError, UsageError, redact
-from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, UsageError, redact
+from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:

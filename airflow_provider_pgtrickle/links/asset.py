@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from airflow.sdk import BaseOperatorLink
 
+from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.links.target import stream_tables, url
-from airflow_provider_pgtrickle.names import QualifiedName
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator

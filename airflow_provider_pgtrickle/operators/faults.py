@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
 
 
 @contextmanager

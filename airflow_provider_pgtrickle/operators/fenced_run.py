@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_pgtrickle.backends.request import Backend, RefreshRequest
-from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.operators import outcome
 from airflow_provider_pgtrickle.operators.confirm import confirm
 from airflow_provider_pgtrickle.operators.outcome import Outcome
-from airflow_provider_pgtrickle.settings import Settings
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_pgtrickle.catalog.database import Database
+    from airflow_provider_pgtrickle.engine.catalog.database import Database
+    from airflow_provider_pgtrickle.engine.names import QualifiedName
     from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
-    from airflow_provider_pgtrickle.names import QualifiedName
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class FencedRun:
 
     def end_earlier_rounds(self, context: Context) -> None:
         """End what is left of this task from before it was cleared; a retry takes over through its token."""
-        from airflow_provider_pgtrickle.refresh import lease
+        from airflow_provider_pgtrickle.engine.refresh import lease
 
         with self.database.transaction() as conn:
             for earlier in range(outcome.current_round(context)):
@@ -75,7 +75,7 @@ class FencedRun:
 
     def kill(self) -> None:
         """First the fence: whatever survives the rest of this can't commit any more."""
-        from airflow_provider_pgtrickle.refresh import lease
+        from airflow_provider_pgtrickle.engine.refresh import lease
 
         try:
             with self.database.transaction() as conn:

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import DownstreamTasksSkipped
 
+from airflow_provider_pgtrickle.engine.schedule import Effective
 from airflow_provider_pgtrickle.operators import outcome, readiness
 from airflow_provider_pgtrickle.operators.confirm import confirm
 from airflow_provider_pgtrickle.operators.database import hook_of
 from airflow_provider_pgtrickle.operators.faults import as_airflow
 from airflow_provider_pgtrickle.operators.unit import Unit
 from airflow_provider_pgtrickle.operators.verify import due
-from airflow_provider_pgtrickle.schedule import Effective
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID, StreamTable
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_pgtrickle.catalog.database import Database
     from airflow_provider_pgtrickle.client import PgTrickle
+    from airflow_provider_pgtrickle.engine.catalog.database import Database
+    from airflow_provider_pgtrickle.engine.settings import Settings
     from airflow_provider_pgtrickle.operators.readiness import TableState, Verdict
-    from airflow_provider_pgtrickle.settings import Settings
 
 #: An XCom is a summary; the log has the rest.
 MOST_NAMES = 50
@@ -128,7 +128,7 @@ class StreamTablePlanOperator(BaseOperator):
 
     def _tell_of_stale(self, client: PgTrickle, states: Mapping[str, TableState]) -> None:
         """Here and not after the refreshes: whatever kept them from running is seen by the first plan that does."""
-        from airflow_provider_pgtrickle.refresh import alerts
+        from airflow_provider_pgtrickle.engine.refresh import alerts
 
         with client.database.transaction() as conn:
             stale = alerts.tell_of_stale(conn, list(states))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_pgtrickle.engine.schedule import Effective, Every
 from airflow_provider_pgtrickle.operators.unit import Unit
-from airflow_provider_pgtrickle.schedule import Effective, Every
 
 if TYPE_CHECKING:
     import psycopg
@@ -114,7 +114,7 @@ def read(conn: psycopg.Connection[Any], names: Iterable[str] | None = None) -> d
     """Every stream table's state, or those named, in one query."""
     from psycopg.rows import dict_row
 
-    from airflow_provider_pgtrickle.catalog import fingerprint, migrate
+    from airflow_provider_pgtrickle.engine.catalog import fingerprint, migrate
 
     migrate.require(conn)
     wanted = None if names is None else sorted(names)

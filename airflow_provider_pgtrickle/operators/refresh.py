@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import AssetAlias, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
-from airflow_provider_pgtrickle.errors import PgTrickleError, RefreshError, UnknownStreamTable
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, RefreshError, UnknownStreamTable
+from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.links import AssetLink, ExplainLink, RefreshHistoryLink
-from airflow_provider_pgtrickle.names import QualifiedName
 from airflow_provider_pgtrickle.operators import outcome, readiness
 from airflow_provider_pgtrickle.operators.database import hook_of
 from airflow_provider_pgtrickle.operators.faults import as_airflow

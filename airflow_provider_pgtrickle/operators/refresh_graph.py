@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.bases.skipmixin import XCOM_SKIPMIXIN_KEY, XCOM_SKIPMIXIN_SKIPPED
 
-from airflow_provider_pgtrickle.errors import SURROUNDINGS, PgTrickleError
+from airflow_provider_pgtrickle.engine.errors import SURROUNDINGS, PgTrickleError
 from airflow_provider_pgtrickle.operators import edges
 from airflow_provider_pgtrickle.operators.database import hook_of
 from airflow_provider_pgtrickle.operators.faults import as_airflow
@@ -21,9 +21,9 @@ from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
 if TYPE_CHECKING:
     from airflow.sdk import Asset, Context
 
+    from airflow_provider_pgtrickle.engine.schedule import Effective
     from airflow_provider_pgtrickle.operators.outcome import Outcome
     from airflow_provider_pgtrickle.operators.unit import Unit
-    from airflow_provider_pgtrickle.schedule import Effective
 
 #: Airflow registers a task's asset events in the one request that ends it, which has five seconds.
 _EVENTS_AT_ONCE = 50

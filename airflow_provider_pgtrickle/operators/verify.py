@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_provider_pgtrickle import schedule
-from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.engine import schedule
+from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.operators.database import hook_of
 from airflow_provider_pgtrickle.operators.faults import as_airflow
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import psycopg
     from airflow.sdk import Context
 
-    from airflow_provider_pgtrickle.refresh.verify import Verified
+    from airflow_provider_pgtrickle.engine.refresh.verify import Verified
 
 #: An XCom is a summary; the catalog has the rest.
 _MOST_NAMES = 50

@@ -12,9 +12,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from airflow.triggers.base import StartTriggerArgs
 from psycopg.rows import dict_row
 
-from airflow_provider_pgtrickle.catalog import migrate
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.catalog import migrate
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
 from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 from airflow_provider_pgtrickle.triggers.condition import Condition, ConditionTrigger
 

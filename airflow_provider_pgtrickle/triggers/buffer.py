@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_pgtrickle.errors import UnknownStreamTable, UsageError
-from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.engine.errors import UnknownStreamTable, UsageError
+from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.triggers.condition import Condition, ConditionTrigger
 
 # One row for each source, and one without a source for a table that has none captured: no row, no such table.

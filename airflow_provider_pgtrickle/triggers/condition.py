@@ -11,8 +11,8 @@ import psycopg
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 from psycopg.rows import dict_row
 
-from airflow_provider_pgtrickle.catalog.faults import translated
-from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.catalog.faults import translated
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
 from airflow_provider_pgtrickle.triggers.listening import observe
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from airflow_provider_pgtrickle.errors import RefreshError, UnknownStreamTable, UsageError
-from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.engine.errors import RefreshError, UnknownStreamTable, UsageError
+from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.triggers.condition import Condition, ConditionTrigger
 
 # The server's clock decides, for it wrote the timestamps.

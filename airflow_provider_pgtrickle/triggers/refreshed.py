@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.triggers.stream import DEFAULT_POLL_INTERVAL, Observation, RecordTrigger
 
 

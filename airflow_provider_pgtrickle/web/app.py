@@ -15,8 +15,8 @@ from airflow.api_fastapi.core_api.security import requires_access_connection, re
 from fastapi import Depends, FastAPI, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 
-from airflow_provider_pgtrickle.catalog.faults import translated
-from airflow_provider_pgtrickle.errors import (
+from airflow_provider_pgtrickle.engine.catalog.faults import translated
+from airflow_provider_pgtrickle.engine.errors import (
     ConnectionFault,
     PermissionFault,
     PgTrickleError,

@@ -10,10 +10,10 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import dict_row
 
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.errors import UnknownStreamTable
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import UnknownStreamTable
+from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
-from airflow_provider_pgtrickle.names import QualifiedName
 
 #: A page must not hold a database up, nor the database the page: seconds for one statement, and for a connection.
 LONGEST_STATEMENT = 10

@@ -12,7 +12,7 @@ import pytest
 from airflow.cli.cli_parser import get_parser
 from airflow.dag_processing.dagbag import DagBag
 
-from airflow_provider_pgtrickle.catalog.migrate import install
+from airflow_provider_pgtrickle.engine.catalog.migrate import install
 
 ROOT = Path(__file__).parent.parent.parent
 _MARKED = re.compile(r"<!-- checked (?P<what>\w+) -->\n```\w+\n(?P<text>.*?)```", re.DOTALL)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 
 

@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 from airflow.providers_manager import ProvidersManager
 
+from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.provider_info import get_provider_info
-from airflow_provider_pgtrickle.settings import Settings
 
 INFO = get_provider_info()
 

@@ -16,8 +16,8 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 
 from airflow_provider_pgtrickle.embedded import PostgresServer
-from airflow_provider_pgtrickle.settings import Settings
-from airflow_provider_pgtrickle.spark.servers import ConnectServer
+from airflow_provider_pgtrickle.engine.settings import Settings
+from airflow_provider_pgtrickle.engine.spark.servers import ConnectServer
 from benchmarks import tpch
 from tests import servers, traces
 

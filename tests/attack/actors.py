@@ -15,11 +15,11 @@ from typing import Any
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import PgTrickleError
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
-from airflow_provider_pgtrickle.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
 from tests.attack.moves import Declare, Refresh, Say
 from tests.attack.worlds import World
 

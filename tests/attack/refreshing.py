@@ -15,10 +15,10 @@ from typing import Any
 
 import psycopg
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import PgTrickleError
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from tests.attack.ledger import UNITS
 
 __all__ = ["refreshing", "unhurt"]

@@ -19,7 +19,7 @@ from pathlib import Path
 import psycopg
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from tests import servers
 from tests.attack.attack import differing
 

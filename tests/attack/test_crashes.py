@@ -8,13 +8,13 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.embedded import PostgresServer
+from airflow_provider_pgtrickle.engine.catalog.database import Database
 from tests import servers
 from tests.attack.actors import client
 from tests.attack.attack import differing
 
-pytestmark = pytest.mark.filterwarnings("ignore::airflow_provider_pgtrickle.declare.notices.PgTrickleWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::airflow_provider_pgtrickle.engine.declare.notices.PgTrickleWarning")
 
 _TREES = """
 CREATE TABLE p (id int, part int) PARTITION BY LIST (part);

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from psycopg import Connection
 
-from airflow_provider_pgtrickle.catalog.migrate import install
+from airflow_provider_pgtrickle.engine.catalog.migrate import install
 from tests import servers
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import QueryError
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import QueryError
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 
 
 @pytest.fixture

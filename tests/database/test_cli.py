@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from airflow_provider_pgtrickle import cli, client
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 
 TOTALS = "SELECT customer_id, sum(amount) AS total FROM orders GROUP BY customer_id"
 

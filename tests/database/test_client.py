@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import ConnectionFault, QueryError, UnknownStreamTable, UsageError
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import ConnectionFault, QueryError, UnknownStreamTable, UsageError
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 
 TOTALS = "SELECT customer_id, sum(amount) AS total FROM orders GROUP BY customer_id"
 

@@ -12,11 +12,11 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.catalog.locks import LOCK_SPACE
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import TransientFault
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.locks import LOCK_SPACE
+from airflow_provider_pgtrickle.engine.errors import TransientFault
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 
 QUERY = "SELECT g, count(*) AS n FROM public.t GROUP BY g"
 

@@ -10,10 +10,10 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.embedded import PostgresServer
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from tests import servers
 
 RANKS = "SELECT customer, rank() OVER (ORDER BY count(*) DESC) AS place FROM orders GROUP BY customer"

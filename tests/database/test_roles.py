@@ -16,11 +16,11 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.catalog.records import STATE
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import PermissionFault
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.records import STATE
+from airflow_provider_pgtrickle.engine.errors import PermissionFault
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "roles.md"
 LOGINS = ("shop_app", "pgtrickle", "runner", "dashboard", "monitor")

@@ -8,10 +8,10 @@ import logging
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import PgTrickleError
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from tests import servers, traces
 
 

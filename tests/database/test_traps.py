@@ -12,11 +12,11 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.catalog.search_path import read_only
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import PgTrickleError
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.search_path import read_only
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 
 # Namesakes of all that came with the server and can be imitated. Whoever calls one fails, and says so.
 _TRAPS = r"""

@@ -66,9 +66,9 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def test_the_wheel_holds_applications_migrations_and_licence(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "airflow_provider_pgtrickle/spark_apps/refresh.py" in names
-    migrations = {path.name for path in (ROOT / "airflow_provider_pgtrickle/catalog/migrations").glob("*.sql")}
+    migrations = {path.name for path in (ROOT / "airflow_provider_pgtrickle/engine/catalog/migrations").glob("*.sql")}
     assert migrations
-    packed = {Path(n).name for n in names if n.startswith("airflow_provider_pgtrickle/catalog/migrations/")}
+    packed = {Path(n).name for n in names if n.startswith("airflow_provider_pgtrickle/engine/catalog/migrations/")}
     assert migrations <= packed
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert {name.split("/")[0] for name in names if "dist-info" not in name} == {"airflow_provider_pgtrickle"}

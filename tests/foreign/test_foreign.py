@@ -23,8 +23,8 @@ import pytest
 from psycopg import sql
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import NotDifferentiable, PgTrickleError
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.errors import NotDifferentiable, PgTrickleError
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from tests import servers
 from tests.foreign.world import FOLDER, TABLES, Changes, schema
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 import psycopg
 from psycopg import sql
 
-from airflow_provider_pgtrickle.capture import tracking
-from airflow_provider_pgtrickle.dvm.schema import Source
+from airflow_provider_pgtrickle.engine.capture import tracking
+from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from tests.oracle.buffers import Buffer, track
 
 FIRST_XID = 100

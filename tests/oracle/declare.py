@@ -12,8 +12,8 @@ from functools import cache
 import psycopg
 from psycopg import sql
 
-from airflow_provider_pgtrickle.catalog.references import STEADY
-from airflow_provider_pgtrickle.dvm.schema import Schema, Source, SourceColumn
+from airflow_provider_pgtrickle.engine.catalog.references import STEADY
+from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source, SourceColumn
 
 
 @dataclass(frozen=True)

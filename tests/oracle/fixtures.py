@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog.migrate import install
+from airflow_provider_pgtrickle.engine.catalog.migrate import install
 from tests import servers
 from tests.oracle import arena
 

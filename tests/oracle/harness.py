@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import sql
 
-from airflow_provider_pgtrickle import dvm
-from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding, Window
-from airflow_provider_pgtrickle.dvm.reasons import Refusal
-from airflow_provider_pgtrickle.dvm.types import as_text, base_type
+from airflow_provider_pgtrickle.engine import dvm
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window
+from airflow_provider_pgtrickle.engine.dvm.reasons import Refusal
+from airflow_provider_pgtrickle.engine.dvm.types import as_text, base_type
 from tests.oracle.arena import Case
 from tests.oracle.declare import Declared, declare
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm import Reason
+from airflow_provider_pgtrickle.engine.dvm import Reason
 from tests.oracle.fixtures import NewCase
 from tests.oracle.harness import Maintained, Refused, maintain
 from tests.oracle.test_breadth import CYCLES, TABLES

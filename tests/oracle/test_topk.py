@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.binding import Binding
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding
 from tests.oracle.arena import Case
 from tests.oracle.fixtures import NewCase
 from tests.oracle.harness import Maintained

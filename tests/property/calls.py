@@ -14,7 +14,7 @@ import psycopg
 from hypothesis import strategies as st
 from psycopg import sql
 
-from airflow_provider_pgtrickle.catalog.references import STEADY
+from airflow_provider_pgtrickle.engine.catalog.references import STEADY
 from tests.property import kinds
 from tests.property.kinds import Column, Kind, key
 

@@ -10,8 +10,8 @@ from hypothesis import event, given, note
 from hypothesis import strategies as st
 from psycopg import sql
 
-from airflow_provider_pgtrickle import dvm
-from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine import dvm
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
 from tests.oracle.arena import Case
 from tests.oracle.declare import declare
 from tests.oracle.harness import Maintained, Refused

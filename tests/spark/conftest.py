@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.settings import Settings
-from airflow_provider_pgtrickle.spark.leaf import Snapshot
-from airflow_provider_pgtrickle.spark.servers import ConnectServer, StandaloneCluster
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.settings import Settings
+from airflow_provider_pgtrickle.engine.spark.leaf import Snapshot
+from airflow_provider_pgtrickle.engine.spark.servers import ConnectServer, StandaloneCluster
 from tests import servers
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,16 +12,15 @@ PACKAGE = Path(__file__).parent.parent.parent / "airflow_provider_pgtrickle"
 
 #: From the ground up; a module may import its own layer and those above it in this list.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "settings", "names", "schedule"),
-    ("dvm",),
-    ("graph",),
-    ("catalog", "capture"),
+    ("engine.errors", "engine.settings", "engine.names", "engine.schedule"),
+    ("engine.dvm",),
+    ("engine.graph",),
+    ("engine.catalog", "engine.capture"),
     # Refreshing a changed definition declares it anew.
-    ("declare",),
-    ("refresh",),
-    ("spark",),
-    ("health",),
-    ("client",),
+    ("engine.declare",),
+    ("engine.refresh",),
+    ("engine.spark",),
+    ("errors", "health", "client"),
     ("cli", "embedded"),
     # Airflow's side.
     ("stream_table", "provider_info"),
@@ -30,7 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("operators", "sensors", "notifications", "decorators", "web"),
     # What a DAG file calls, and the entry points.
     ("factory",),
-    ("airflow_cli", "plugin", "demo", "__init__"),
+    ("airflow_cli", "plugin", "demo", "__init__", "engine"),
 )
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
 AIRFLOW_FROM = RANK["stream_table"]
@@ -39,13 +38,20 @@ AIRFLOW_FROM = RANK["stream_table"]
 DRIVERS = {"psycopg", "psycopg2", "asyncpg", "pyarrow"}
 ENGINES = {"pyspark", "py4j"}
 #: `settings` asks Airflow's configuration only where Airflow already runs.
-EXCEPTIONS = {("settings", "airflow")}
+EXCEPTIONS = {("engine.settings", "airflow")}
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
 def layer_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+    return named(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def named(parts: Sequence[str]) -> str:
+    """The layer of a module: within the engine its folder there."""
+    if parts[0] == "engine":
+        return ".".join(parts[:2]) if len(parts) > 1 and parts[1] != "__init__" else "engine"
+    return parts[0]
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -61,7 +67,8 @@ def imports(path: Path) -> Iterator[str]:
 
 def inner(path: Path) -> set[str]:
     """The package's own modules that the file imports, by their first name."""
-    names = {name.split(".")[1] for name in imports(path) if name.startswith(f"{PACKAGE.name}.")} - {"__version__"}
+    names = {named(name.split(".")[1:]) for name in imports(path) if name.startswith(f"{PACKAGE.name}.")}
+    names -= {"__version__"}
     return {name if name in RANK else "__init__" for name in names}
 
 
@@ -99,11 +106,11 @@ def test_only_the_airflow_side_knows_airflow(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_nothing_below_the_execution_knows_spark(path: Path) -> None:
-    if RANK.get(layer_of(path), len(LAYERS)) < RANK["spark"]:
+    if RANK.get(layer_of(path), len(LAYERS)) < RANK["engine.spark"]:
         assert outer(path) & ENGINES == set()
 
 
-@pytest.mark.parametrize("pure", ["dvm", "graph", "schedule", "errors"])
+@pytest.mark.parametrize("pure", ["engine.dvm", "engine.graph", "engine.schedule", "engine.errors"])
 def test_the_pure_parts_reach_no_driver_even_indirectly(pure: str) -> None:
     layers = reached_by(pure)
     known = {name for path in FILES if layer_of(path) in layers for name in outer(path)}

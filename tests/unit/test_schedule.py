@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from airflow_provider_pgtrickle.errors import UsageError
-from airflow_provider_pgtrickle.schedule import (
+from airflow_provider_pgtrickle.engine.errors import UsageError
+from airflow_provider_pgtrickle.engine.schedule import (
     Calculated,
     Cron,
     Every,

@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_pgtrickle.backends.request import RefreshRequest
 from airflow_provider_pgtrickle.backends.selection import backend_for
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import ConnectionFault
+from airflow_provider_pgtrickle.engine.errors import ConnectionFault
 
 
 @pytest.mark.timeout(60)

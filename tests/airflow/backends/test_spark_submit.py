@@ -12,8 +12,8 @@ import pytest
 from airflow_provider_pgtrickle.backends.package import compute_zip
 from airflow_provider_pgtrickle.backends.request import RefreshRequest
 from airflow_provider_pgtrickle.backends.spark_submit import SparkSubmitBackend
-from airflow_provider_pgtrickle.errors import UsageError
-from airflow_provider_pgtrickle.spark.package import application
+from airflow_provider_pgtrickle.engine.errors import UsageError
+from airflow_provider_pgtrickle.engine.spark.package import application
 
 DSN = "postgresql://bob:hunter2@db.internal:5432/shop"
 REQUEST = RefreshRequest((("a", "b"), ("c",)), "token", DSN, settings={"lock_timeout_seconds": 7})

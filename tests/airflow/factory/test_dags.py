@@ -17,7 +17,7 @@ from airflow.sdk import DAG, CronTriggerTimetable, DeltaTriggerTimetable, Multip
 from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
-from airflow_provider_pgtrickle.errors import CycleDetected, UsageError
+from airflow_provider_pgtrickle.engine.errors import CycleDetected, UsageError
 
 SHOP = Path(__file__).parents[3] / "dags" / "shop.py"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_pgtrickle import StreamTableGraph
-from airflow_provider_pgtrickle.errors import SyntaxFault, UsageError
+from airflow_provider_pgtrickle.engine.errors import SyntaxFault, UsageError
 from airflow_provider_pgtrickle.factory.folder import stream_tables
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
-from airflow_provider_pgtrickle.errors import PgTrickleError, SyntaxFault, UsageError
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, SyntaxFault, UsageError
 
 
 def test_its_options_are_as_the_client_takes_them() -> None:

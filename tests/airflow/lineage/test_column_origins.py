@@ -2,8 +2,8 @@
 
 import pytest
 
+from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.lineage import Relation, column_origins
-from airflow_provider_pgtrickle.names import QualifiedName
 
 ORDERS = QualifiedName("public", "orders")
 CUSTOMERS = QualifiedName("Shop", "Customers")

@@ -10,8 +10,8 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from airflow_provider_pgtrickle.embedded import PostgresServer
-from airflow_provider_pgtrickle.settings import Settings
-from airflow_provider_pgtrickle.spark.servers import ConnectServer
+from airflow_provider_pgtrickle.engine.settings import Settings
+from airflow_provider_pgtrickle.engine.spark.servers import ConnectServer
 from tests import servers
 from tests.airflow.live.running import RunningAirflow, wait_for
 from tests.airflow.live.shop import Case

@@ -11,8 +11,8 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.refresh.alerts import CHANNEL
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.refresh.alerts import CHANNEL
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from tests.airflow.live.running import wait_for
 
 _PATIENCE = 90.0

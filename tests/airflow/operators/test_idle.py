@@ -9,7 +9,7 @@ import sys
 import psycopg
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 
 IDLE = """
 import sys

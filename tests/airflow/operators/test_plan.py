@@ -13,8 +13,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
 from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from airflow_provider_pgtrickle.operators import StreamTablePlanOperator
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
 
 
 def tables(**options: Any) -> list[StreamTable]:

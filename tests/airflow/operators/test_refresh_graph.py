@@ -14,13 +14,13 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
 from airflow_provider_pgtrickle.backends import selection
 from airflow_provider_pgtrickle.backends.request import RefreshRequest
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.errors import TransientFault
-from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import TransientFault
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.refresh.sequence import refresh_units
+from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.operators import outcome
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
-from airflow_provider_pgtrickle.refresh.sequence import refresh_units
-from airflow_provider_pgtrickle.settings import Settings
 
 
 class PostgresBackend:

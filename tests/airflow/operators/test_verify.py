@@ -11,9 +11,9 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.engine.errors import UsageError
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from airflow_provider_pgtrickle.operators import StreamTablePlanOperator, StreamTableVerifyOperator
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
 
 TOTALS = "SELECT customer_id, sum(amount) AS total FROM orders GROUP BY customer_id"
 

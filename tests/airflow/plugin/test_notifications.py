@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from airflow.sdk.bases.notifier import BaseNotifier
 
-from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.notifications import AlertNotifier
 from airflow_provider_pgtrickle.triggers.listening import CHANNEL
 from tests.airflow.listened import CONN_ID, Catalog

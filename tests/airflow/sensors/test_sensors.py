@@ -9,7 +9,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
-from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.sensors import ChangeBufferSensor, StreamTableFreshnessSensor
 from airflow_provider_pgtrickle.triggers.buffer import ChangeBufferTrigger
 from airflow_provider_pgtrickle.triggers.freshness import FreshnessTrigger

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.triggers.alert import ALERTS, AlertTrigger
 from airflow_provider_pgtrickle.triggers.record import Record, TableState
 from airflow_provider_pgtrickle.triggers.stream import Observation

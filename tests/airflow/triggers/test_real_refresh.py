@@ -3,7 +3,7 @@
 import asyncio
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from airflow_provider_pgtrickle.triggers.alert import AlertTrigger
 from airflow_provider_pgtrickle.triggers.freshness import FreshnessTrigger
 from airflow_provider_pgtrickle.triggers.pending import ChangesPendingTrigger

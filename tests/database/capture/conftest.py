@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from psycopg import Connection, sql
 
-from airflow_provider_pgtrickle.capture.tracking import track
-from airflow_provider_pgtrickle.catalog.relations import read_sources
-from airflow_provider_pgtrickle.dvm.buffers import buffer_column
-from airflow_provider_pgtrickle.dvm.schema import Source
-from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.engine.capture.tracking import track
+from airflow_provider_pgtrickle.engine.catalog.relations import read_sources
+from airflow_provider_pgtrickle.engine.dvm.buffers import buffer_column
+from airflow_provider_pgtrickle.engine.dvm.schema import Source
+from airflow_provider_pgtrickle.engine.names import QualifiedName
 
 
 class Captured:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.capture.cleanup import clean_buffers, drop_orphan_stages
-from airflow_provider_pgtrickle.capture.st_buffer import drop_st_buffer, ensure_st_buffer
-from airflow_provider_pgtrickle.catalog import records
-from airflow_provider_pgtrickle.catalog.locks import LOCK_SPACE
-from airflow_provider_pgtrickle.catalog.records import Dependency, StorageColumn
+from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers, drop_orphan_stages
+from airflow_provider_pgtrickle.engine.capture.st_buffer import drop_st_buffer, ensure_st_buffer
+from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.locks import LOCK_SPACE
+from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StorageColumn
 from tests import servers
 from tests.database.capture.conftest import Captured, source
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.capture.guard import guard
+from airflow_provider_pgtrickle.engine.capture.guard import guard
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import threading
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.capture.tracking import track, untrack
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.errors import PermissionFault, TransientFault
-from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.engine.capture.tracking import track, untrack
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import PermissionFault, TransientFault
+from airflow_provider_pgtrickle.engine.settings import Settings
 from tests import servers
 from tests.database.capture.conftest import Captured, source
 

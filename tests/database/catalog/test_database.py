@@ -6,15 +6,15 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from airflow_provider_pgtrickle.catalog.database import PINNED, Database, server_default_schema, translating
-from airflow_provider_pgtrickle.errors import (
+from airflow_provider_pgtrickle.engine.catalog.database import PINNED, Database, server_default_schema, translating
+from airflow_provider_pgtrickle.engine.errors import (
     ConnectionFault,
     PermissionFault,
     RefreshError,
     TransientFault,
     UsageError,
 )
-from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.engine.settings import Settings
 
 
 def test_every_session_is_pinned(any_dsn):

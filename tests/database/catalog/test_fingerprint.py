@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.catalog import records
-from airflow_provider_pgtrickle.catalog.fingerprint import again, changed, fingerprint
-from airflow_provider_pgtrickle.catalog.probe import probe
+from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.fingerprint import again, changed, fingerprint
+from airflow_provider_pgtrickle.engine.catalog.probe import probe
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.catalog.migrate import Migration, install, migrations, version
-from airflow_provider_pgtrickle.errors import PermissionFault, RefreshError
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.migrate import Migration, install, migrations, version
+from airflow_provider_pgtrickle.engine.errors import PermissionFault, RefreshError
 
 
 @pytest.fixture

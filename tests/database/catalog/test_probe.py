@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.catalog import records
-from airflow_provider_pgtrickle.catalog.probe import probe
-from airflow_provider_pgtrickle.catalog.records import StorageColumn
-from airflow_provider_pgtrickle.errors import PermissionFault, QueryError, SyntaxFault
+from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.probe import probe
+from airflow_provider_pgtrickle.engine.catalog.records import StorageColumn
+from airflow_provider_pgtrickle.engine.errors import PermissionFault, QueryError, SyntaxFault
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.catalog import records
-from airflow_provider_pgtrickle.catalog.records import Dependency, StorageColumn
-from airflow_provider_pgtrickle.errors import StreamTableExists, UnknownStreamTable
-from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StorageColumn
+from airflow_provider_pgtrickle.engine.errors import StreamTableExists, UnknownStreamTable
+from airflow_provider_pgtrickle.engine.names import QualifiedName
 
 
 def declare(conn, name="totals", **columns):

@@ -7,8 +7,8 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog import records
-from airflow_provider_pgtrickle.catalog.records import Dependency
+from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.records import Dependency
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import threading
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.settings import Settings
 
 WHO = "SELECT pg_backend_pid()"
 

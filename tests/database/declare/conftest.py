@@ -8,9 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from tests import servers
 
 SHOP = """

@@ -8,12 +8,18 @@ from typing import Any
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.declare.alter import alter
-from airflow_provider_pgtrickle.declare.notices import PgTrickleWarning
-from airflow_provider_pgtrickle.errors import CycleDetected, NotDifferentiable, RefreshError, SyntaxFault, UsageError
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.declare.alter import alter
+from airflow_provider_pgtrickle.engine.declare.notices import PgTrickleWarning
+from airflow_provider_pgtrickle.engine.errors import (
+    CycleDetected,
+    NotDifferentiable,
+    RefreshError,
+    SyntaxFault,
+    UsageError,
+)
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from tests import servers
 from tests.database.declare.conftest import TOTALS, difference, traces
 

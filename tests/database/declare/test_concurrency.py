@@ -9,12 +9,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.declare.alter import alter
-from airflow_provider_pgtrickle.errors import LeaseLost, PgTrickleError, StreamTableExists, TransientFault
-from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.declare.alter import alter
+from airflow_provider_pgtrickle.engine.errors import LeaseLost, PgTrickleError, StreamTableExists, TransientFault
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from tests import servers
 from tests.database.declare.conftest import NO_TRACES, TOTALS, difference, traces
 

@@ -7,10 +7,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog import records
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.declare.notices import PgTrickleWarning
-from airflow_provider_pgtrickle.errors import (
+from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.declare.notices import PgTrickleWarning
+from airflow_provider_pgtrickle.engine.errors import (
     NotDifferentiable,
     PermissionFault,
     PgTrickleError,
@@ -19,7 +19,7 @@ from airflow_provider_pgtrickle.errors import (
     SyntaxFault,
     UsageError,
 )
-from airflow_provider_pgtrickle.names import QualifiedName
+from airflow_provider_pgtrickle.engine.names import QualifiedName
 from tests.database.declare.conftest import NO_TRACES, TOTALS, difference, traces
 
 

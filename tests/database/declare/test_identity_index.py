@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 
 INDEXES = """
     SELECT array_agg(a.attname::text ORDER BY k.place) FROM pg_index i

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import PgTrickleError, RefreshError, UsageError
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, RefreshError, UsageError
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from tests.database.declare.conftest import NO_TRACES, difference, traces
 
 SPREAD = (

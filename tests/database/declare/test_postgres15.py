@@ -5,10 +5,10 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.declare.notices import PgTrickleWarning
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.declare.notices import PgTrickleWarning
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from tests.database.declare.conftest import NO_TRACES, SHOP, TOTALS, difference, traces
 
 COUNTED = "SELECT customer_id, sum(amount) AS total, count(*) AS orders FROM orders GROUP BY customer_id"

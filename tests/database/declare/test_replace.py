@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import UsageError
+from airflow_provider_pgtrickle.engine.errors import UsageError
 from tests.database.declare.conftest import TOTALS, difference
 
 

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import QueryError
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.errors import QueryError
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from tests import servers
 
 PLAIN = "(SELECT i, j FROM plain)"

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.declare.columns import Column
-from airflow_provider_pgtrickle.declare.table import Change, compare
-from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.declare.columns import Column
+from airflow_provider_pgtrickle.engine.declare.table import Change, compare
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
 from tests.database.declare.conftest import TOTALS, difference, traces
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.catalog.migrate import install
-from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.migrate import install
+from airflow_provider_pgtrickle.engine.settings import Settings
 from tests.database.refresh.workshop import Workshop
 
 ORDERS = """

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_pgtrickle.dvm.binding import Binding, SourceBinding
-from airflow_provider_pgtrickle.dvm.schema import Source
-from airflow_provider_pgtrickle.refresh.facts import within
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding
+from airflow_provider_pgtrickle.engine.dvm.schema import Source
+from airflow_provider_pgtrickle.engine.refresh.facts import within
 
 Delta = Callable[[Binding], str | None]
 

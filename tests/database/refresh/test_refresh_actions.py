@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.errors import NotDifferentiable
+from airflow_provider_pgtrickle.engine.errors import NotDifferentiable
 from tests.database.refresh.handwritten import filtered, grouped
 from tests.database.refresh.workshop import Workshop
 

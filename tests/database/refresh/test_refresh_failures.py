@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.errors import (
+from airflow_provider_pgtrickle.engine.errors import (
     PermissionFault,
     RefreshError,
     SyntaxFault,
@@ -17,9 +17,9 @@ from airflow_provider_pgtrickle.errors import (
     UnknownStreamTable,
     ValueFault,
 )
-from airflow_provider_pgtrickle.refresh import alerts, history
-from airflow_provider_pgtrickle.refresh.executor import NoExecutor
-from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.engine.refresh import alerts, history
+from airflow_provider_pgtrickle.engine.refresh.executor import NoExecutor
+from airflow_provider_pgtrickle.engine.settings import Settings
 from tests.database.refresh.handwritten import filtered
 from tests.database.refresh.workshop import Workshop
 

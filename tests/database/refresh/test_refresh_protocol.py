@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.errors import LeaseLost, TransientFault
-from airflow_provider_pgtrickle.refresh import history, lease
-from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.engine.errors import LeaseLost, TransientFault
+from airflow_provider_pgtrickle.engine.refresh import history, lease
+from airflow_provider_pgtrickle.engine.settings import Settings
 from tests.database.refresh.handwritten import filtered
 from tests.database.refresh.workshop import Workshop
 

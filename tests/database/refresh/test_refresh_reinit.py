@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import PgTrickleError, TableAltered, TransientFault
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor, Staged
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, TableAltered, TransientFault
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor, Staged
 
 SHOP = """
     CREATE TABLE orders (id int PRIMARY KEY, customer int, amount numeric);

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from psycopg import sql
 
-from airflow_provider_pgtrickle.errors import InvariantViolated, RefreshError
+from airflow_provider_pgtrickle.engine.errors import InvariantViolated, RefreshError
 from tests.database.refresh.handwritten import HandWritten, filtered
 from tests.database.refresh.workshop import Workshop
 

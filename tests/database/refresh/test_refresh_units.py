@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.engine.settings import Settings
 from tests.database.refresh.handwritten import HandWritten, changes, filtered, grouped, state
 from tests.database.refresh.workshop import Workshop
 

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.refresh.executor import Computation, PostgresExecutor, Staged, StageTarget
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.refresh.executor import Computation, PostgresExecutor, Staged, StageTarget
 
 SHOP = """
     CREATE TABLE orders (id int PRIMARY KEY, customer int, amount numeric);

@@ -12,12 +12,12 @@ from typing import Any, NoReturn
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import PgTrickleError, UsageError
-from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
-from airflow_provider_pgtrickle.refresh.verify import Request, Verified, verify
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, UsageError
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.refresh.verify import Request, Verified, verify
 
 SHOP = """
     CREATE TABLE customers (id int PRIMARY KEY, name text NOT NULL, region text);

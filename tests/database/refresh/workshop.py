@@ -9,21 +9,27 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from airflow_provider_pgtrickle.capture.guard import guard
-from airflow_provider_pgtrickle.capture.st_buffer import ensure_st_buffer
-from airflow_provider_pgtrickle.capture.tracking import track
-from airflow_provider_pgtrickle.catalog import records
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.catalog.records import Dependency, StorageColumn, StreamTable
-from airflow_provider_pgtrickle.catalog.relations import read_sources
-from airflow_provider_pgtrickle.dvm.schema import Source
-from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.refresh.executor import Computation, Executor, PostgresExecutor, Staged, StageTarget
-from airflow_provider_pgtrickle.refresh.query import QuerySource
-from airflow_provider_pgtrickle.refresh.result import RefreshResult
-from airflow_provider_pgtrickle.refresh.snapshot import Connection
-from airflow_provider_pgtrickle.refresh.unit import refresh_unit
-from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.engine.capture.guard import guard
+from airflow_provider_pgtrickle.engine.capture.st_buffer import ensure_st_buffer
+from airflow_provider_pgtrickle.engine.capture.tracking import track
+from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StorageColumn, StreamTable
+from airflow_provider_pgtrickle.engine.catalog.relations import read_sources
+from airflow_provider_pgtrickle.engine.dvm.schema import Source
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.refresh.executor import (
+    Computation,
+    Executor,
+    PostgresExecutor,
+    Staged,
+    StageTarget,
+)
+from airflow_provider_pgtrickle.engine.refresh.query import QuerySource
+from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
+from airflow_provider_pgtrickle.engine.settings import Settings
 
 
 class Counting:

@@ -12,8 +12,8 @@ import pytest
 from psycopg import sql
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
-from airflow_provider_pgtrickle.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
 
 
 @dataclass

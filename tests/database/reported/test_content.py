@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from psycopg.sql import SQL
 
-from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
 from tests.database.reported.conftest import Site
 
 THREE = """

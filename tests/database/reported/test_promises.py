@@ -5,9 +5,9 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import PgTrickleError, TableAltered
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, TableAltered
 from airflow_provider_pgtrickle.operators import readiness
 from tests.database.reported.conftest import Site
 

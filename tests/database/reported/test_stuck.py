@@ -13,12 +13,18 @@ import pytest
 from psycopg import sql
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import EnvironmentFault, PgTrickleError, QueryError, TableAltered, UsageError
-from airflow_provider_pgtrickle.graph.reads import reads
+from airflow_provider_pgtrickle.engine.errors import (
+    EnvironmentFault,
+    PgTrickleError,
+    QueryError,
+    TableAltered,
+    UsageError,
+)
+from airflow_provider_pgtrickle.engine.graph.reads import reads
+from airflow_provider_pgtrickle.engine.refresh import lease
+from airflow_provider_pgtrickle.engine.schedule import Cron, Every
+from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.operators import readiness
-from airflow_provider_pgtrickle.refresh import lease
-from airflow_provider_pgtrickle.schedule import Cron, Every
-from airflow_provider_pgtrickle.settings import Settings
 from tests.database.reported.conftest import Site, site_at
 from tests.servers import ORDINARY_ROLE
 

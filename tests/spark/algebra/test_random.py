@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, assume, event, given, note, settings
 from hypothesis import strategies as st
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.errors import QueryError
+from airflow_provider_pgtrickle.engine.errors import QueryError
 from tests.property.calls import learn
 from tests.property.changes import histories
 from tests.property.queries import queries

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_pgtrickle.settings import Settings
-from airflow_provider_pgtrickle.spark.jars import jdbc_jar
-from airflow_provider_pgtrickle.spark.package import application, zip_package
-from airflow_provider_pgtrickle.spark.servers import LOOPBACK, spark_home
+from airflow_provider_pgtrickle.engine.settings import Settings
+from airflow_provider_pgtrickle.engine.spark.jars import jdbc_jar
+from airflow_provider_pgtrickle.engine.spark.package import application, zip_package
+from airflow_provider_pgtrickle.engine.spark.servers import LOOPBACK, spark_home
 from tests.spark.failure.shop import DEADLINE
 
 

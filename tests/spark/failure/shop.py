@@ -19,15 +19,15 @@ from typing import Any
 
 import psycopg
 
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.catalog.migrate import install
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.names import QualifiedName
-from airflow_provider_pgtrickle.refresh.executor import PostgresExecutor
-from airflow_provider_pgtrickle.refresh.result import RefreshResult
-from airflow_provider_pgtrickle.refresh.unit import refresh_unit
-from airflow_provider_pgtrickle.settings import Settings
-from airflow_provider_pgtrickle.spark.execute import SparkExecutor
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.migrate import install
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
+from airflow_provider_pgtrickle.engine.settings import Settings
+from airflow_provider_pgtrickle.engine.spark.execute import SparkExecutor
 
 STEPS = {"compute": 1, "stage": 2, "apply": 3, "commit": 4}
 QUERY = "SELECT id, g, halt(1, v)::checked AS v FROM orders WHERE v >= 0"

@@ -16,10 +16,10 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import lit
 
-from airflow_provider_pgtrickle.errors import PgTrickleError
-from airflow_provider_pgtrickle.settings import Settings
-from airflow_provider_pgtrickle.spark.session import has_ended, obtain, stop
-from airflow_provider_pgtrickle.spark.stage import collect
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.settings import Settings
+from airflow_provider_pgtrickle.engine.spark.session import has_ended, obtain, stop
+from airflow_provider_pgtrickle.engine.spark.stage import collect
 
 settings = Settings.load(spark_master="local[1]", spark_driver_memory="512m")
 session = obtain(None, settings)

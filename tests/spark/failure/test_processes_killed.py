@@ -8,10 +8,10 @@ import signal
 
 import pytest
 
-from airflow_provider_pgtrickle.errors import PgTrickleError
-from airflow_provider_pgtrickle.settings import Settings
-from airflow_provider_pgtrickle.spark.servers import ConnectServer
-from airflow_provider_pgtrickle.spark.session import limit_patience
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.settings import Settings
+from airflow_provider_pgtrickle.engine.spark.servers import ConnectServer
+from airflow_provider_pgtrickle.engine.spark.session import limit_patience
 from tests.spark.conftest import client
 from tests.spark.failure.application import by_python, submitted
 from tests.spark.failure.shop import DEADLINE, Shop, children, in_thread

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from airflow_provider_pgtrickle.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
 from tests.spark.failure.shop import DEADLINE, STEPS, Shop, in_thread, until
 
 #: Below this many rows a result comes by the driver, above it from the executors.

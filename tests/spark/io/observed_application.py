@@ -13,12 +13,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_pgtrickle.catalog.database import Database
-from airflow_provider_pgtrickle.refresh.executor import Computation, StageTarget
-from airflow_provider_pgtrickle.settings import Settings
-from airflow_provider_pgtrickle.spark.execute import SparkExecutor
-from airflow_provider_pgtrickle.spark.leaf import Leaf, Snapshot, read
-from airflow_provider_pgtrickle.spark.session import local_conf
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.refresh.executor import Computation, StageTarget
+from airflow_provider_pgtrickle.engine.settings import Settings
+from airflow_provider_pgtrickle.engine.spark.execute import SparkExecutor
+from airflow_provider_pgtrickle.engine.spark.leaf import Leaf, Snapshot, read
+from airflow_provider_pgtrickle.engine.spark.session import local_conf
 
 QUERY = "SELECT 1 AS __pgt_w, n::text AS __pgt_key, n::text AS n FROM generate_series(1, 10) n"
 

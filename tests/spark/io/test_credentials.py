@@ -10,9 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.refresh.executor import Computation, StageTarget
-from airflow_provider_pgtrickle.spark.execute import SparkExecutor
-from airflow_provider_pgtrickle.spark.servers import ConnectServer
+from airflow_provider_pgtrickle.engine.refresh.executor import Computation, StageTarget
+from airflow_provider_pgtrickle.engine.spark.execute import SparkExecutor
+from airflow_provider_pgtrickle.engine.spark.servers import ConnectServer
 
 QUERY = "SELECT 1 AS __pgt_w, n::text AS __pgt_key, n::text AS n FROM generate_series(1, 10) n"
 

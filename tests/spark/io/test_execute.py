@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import xxhash
 
-from airflow_provider_pgtrickle.errors import PgTrickleError
-from airflow_provider_pgtrickle.refresh.executor import Computation, StageTarget, row_id
-from airflow_provider_pgtrickle.spark.execute import SparkExecutor
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.refresh.executor import Computation, StageTarget, row_id
+from airflow_provider_pgtrickle.engine.spark.execute import SparkExecutor
 
 TEXTS = ["", "a", "é漢😀", "x" * 1000, "a\nb", '"', "0" * 31, "0" * 32, "0" * 33]
 QUERY = """SELECT 1 AS "__pgt_w", id::text AS "__pgt_key", id::text AS "Id", v AS id FROM public.t"""

@@ -8,11 +8,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from airflow_provider_pgtrickle.errors import ConnectionFault, PermissionFault, RefreshError, TransientFault
-from airflow_provider_pgtrickle.refresh.slices import ctid_slices
-from airflow_provider_pgtrickle.settings import Settings
-from airflow_provider_pgtrickle.spark.leaf import Leaf, Snapshot, read
-from airflow_provider_pgtrickle.spark.stage import collect
+from airflow_provider_pgtrickle.engine.errors import ConnectionFault, PermissionFault, RefreshError, TransientFault
+from airflow_provider_pgtrickle.engine.refresh.slices import ctid_slices
+from airflow_provider_pgtrickle.engine.settings import Settings
+from airflow_provider_pgtrickle.engine.spark.leaf import Leaf, Snapshot, read
+from airflow_provider_pgtrickle.engine.spark.stage import collect
 
 #: One literal of each family that text must carry, with its extremes.
 VALUES = {

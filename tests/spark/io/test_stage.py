@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from airflow_provider_pgtrickle.errors import PgTrickleError
-from airflow_provider_pgtrickle.refresh.executor import Computation, StageTarget
-from airflow_provider_pgtrickle.spark.execute import SparkExecutor
-from airflow_provider_pgtrickle.spark.leaf import Leaf, portable_dsn, read
-from airflow_provider_pgtrickle.spark.stage import copy_from_executors, ledger, staging
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.refresh.executor import Computation, StageTarget
+from airflow_provider_pgtrickle.engine.spark.execute import SparkExecutor
+from airflow_provider_pgtrickle.engine.spark.leaf import Leaf, portable_dsn, read
+from airflow_provider_pgtrickle.engine.spark.stage import copy_from_executors, ledger, staging
 
 SLICES = tuple(f"SELECT n::text AS n FROM generate_series({k}, 4000, 4) n" for k in range(1, 5))
 LEAF = Leaf("SELECT n::text AS n FROM generate_series(1, 4000) n", SLICES)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from airflow_provider_pgtrickle.catalog.database import Database
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.refresh.executor import Computation, Staged, StageTarget
-from airflow_provider_pgtrickle.spark.execute import SparkExecutor
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.refresh.executor import Computation, Staged, StageTarget
+from airflow_provider_pgtrickle.engine.spark.execute import SparkExecutor
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_pgtrickle.declare.options import Options, check, partition_key
-from airflow_provider_pgtrickle.errors import UsageError
-from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.engine.declare.options import Options, check, partition_key
+from airflow_provider_pgtrickle.engine.errors import UsageError
+from airflow_provider_pgtrickle.engine.settings import Settings
 
 SETTINGS = Settings()
 

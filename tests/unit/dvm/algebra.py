@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from airflow_provider_pgtrickle.dvm.differ import Differ
-from airflow_provider_pgtrickle.dvm.expressions import plain_column
-from airflow_provider_pgtrickle.dvm.node import Node, walk
-from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
-from airflow_provider_pgtrickle.dvm.operators.constant import Constant
-from airflow_provider_pgtrickle.dvm.operators.dependent import Dependent, Touched
-from airflow_provider_pgtrickle.dvm.operators.distinct import Distinct
-from airflow_provider_pgtrickle.dvm.operators.filter import Filter
-from airflow_provider_pgtrickle.dvm.operators.inner_join import InnerJoin
-from airflow_provider_pgtrickle.dvm.operators.lateral import Lateral
-from airflow_provider_pgtrickle.dvm.operators.native import Native
-from airflow_provider_pgtrickle.dvm.operators.once import Once
-from airflow_provider_pgtrickle.dvm.operators.outer_join import OuterJoin
-from airflow_provider_pgtrickle.dvm.operators.project import Project
-from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
-from airflow_provider_pgtrickle.dvm.operators.scan import DeltaScan, Scan
-from airflow_provider_pgtrickle.dvm.operators.semi_join import SemiJoin
-from airflow_provider_pgtrickle.dvm.operators.set_operation import SetOperation
-from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
-from airflow_provider_pgtrickle.dvm.operators.weigh import Weigh
-from airflow_provider_pgtrickle.dvm.operators.window import Window
+from airflow_provider_pgtrickle.engine.dvm.differ import Differ
+from airflow_provider_pgtrickle.engine.dvm.expressions import plain_column
+from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
+from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
+from airflow_provider_pgtrickle.engine.dvm.operators.constant import Constant
+from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Dependent, Touched
+from airflow_provider_pgtrickle.engine.dvm.operators.distinct import Distinct
+from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
+from airflow_provider_pgtrickle.engine.dvm.operators.inner_join import InnerJoin
+from airflow_provider_pgtrickle.engine.dvm.operators.lateral import Lateral
+from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
+from airflow_provider_pgtrickle.engine.dvm.operators.once import Once
+from airflow_provider_pgtrickle.engine.dvm.operators.outer_join import OuterJoin
+from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
+from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.engine.dvm.operators.scan import DeltaScan, Scan
+from airflow_provider_pgtrickle.engine.dvm.operators.semi_join import SemiJoin
+from airflow_provider_pgtrickle.engine.dvm.operators.set_operation import SetOperation
+from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
+from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Weigh
+from airflow_provider_pgtrickle.engine.dvm.operators.window import Window
 from tests.unit.dvm.shop import view
 
 _LETTERS: dict[type[Node], str] = {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from airflow_provider_pgtrickle.dvm import Schema, Source, SourceColumn, View, analyze
-from airflow_provider_pgtrickle.dvm.expressions import render
-from airflow_provider_pgtrickle.dvm.frontend.inline_views import inline_views
-from airflow_provider_pgtrickle.dvm.frontend.mark_sets import mark_sets
-from airflow_provider_pgtrickle.dvm.frontend.parse import parse
+from airflow_provider_pgtrickle.engine.dvm import Schema, Source, SourceColumn, View, analyze
+from airflow_provider_pgtrickle.engine.dvm.expressions import render
+from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
+from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
+from airflow_provider_pgtrickle.engine.dvm.frontend.parse import parse
 
 _TYPES = {"id": "integer", "g": "integer", "v": "integer", "p": "numeric(10,2)", "t": "text"}
 

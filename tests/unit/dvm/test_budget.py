@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm import Reason
-from airflow_provider_pgtrickle.dvm.budget import budget
-from airflow_provider_pgtrickle.dvm.operators.constant import Constant
-from airflow_provider_pgtrickle.dvm.reasons import Refused
+from airflow_provider_pgtrickle.engine.dvm import Reason
+from airflow_provider_pgtrickle.engine.dvm.budget import budget
+from airflow_provider_pgtrickle.engine.dvm.operators.constant import Constant
+from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
 from tests.unit.dvm.shop import delta, schema, table, view
 
 SECONDS = 60

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm import Binding, SourceBinding, Window, as_of
-from airflow_provider_pgtrickle.dvm.node import walk
-from airflow_provider_pgtrickle.dvm.operators.stored import Stored
+from airflow_provider_pgtrickle.engine.dvm import Binding, SourceBinding, Window, as_of
+from airflow_provider_pgtrickle.engine.dvm.node import walk
+from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
 from tests.unit.dvm.shop import schema, view
 
 CHANGED = Binding({"1": SourceBinding(True, Window(("pgtrickle_changes", "changes_1"), "5:5:", "9:9:"))})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.split import splits
+from airflow_provider_pgtrickle.engine.dvm.split import splits
 from tests.unit.dvm.shop import schema
 
 HALVED = [

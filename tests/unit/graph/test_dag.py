@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from airflow_provider_pgtrickle.errors import CycleDetected, UnknownStreamTable, UsageError
-from airflow_provider_pgtrickle.graph import Graph, Node
+from airflow_provider_pgtrickle.engine.errors import CycleDetected, UnknownStreamTable, UsageError
+from airflow_provider_pgtrickle.engine.graph import Graph, Node
 
 
 def node(name: str, *sources: str, **options: str) -> Node:

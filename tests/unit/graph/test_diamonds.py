@@ -8,7 +8,7 @@ from itertools import combinations
 import networkx as nx
 import pytest
 
-from airflow_provider_pgtrickle.graph import Diamond, Graph, Node
+from airflow_provider_pgtrickle.engine.graph import Diamond, Graph, Node
 
 
 def build(options: dict[str, dict[str, str]] | None = None, **sources: str) -> Graph:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.errors import QueryError, SyntaxFault
-from airflow_provider_pgtrickle.graph.reads import reads
+from airflow_provider_pgtrickle.engine.errors import QueryError, SyntaxFault
+from airflow_provider_pgtrickle.engine.graph.reads import reads
 
 
 def names(query: str, default_schema: str = "public") -> list[str]:

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from airflow_provider_pgtrickle.graph import Graph, Node
-from airflow_provider_pgtrickle.graph import dag as dag_module
+from airflow_provider_pgtrickle.engine.graph import Graph, Node
+from airflow_provider_pgtrickle.engine.graph import dag as dag_module
 
 
 def thousand_tables() -> list[Node]:

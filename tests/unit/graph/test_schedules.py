@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.errors import UsageError
-from airflow_provider_pgtrickle.graph import Graph, Node
-from airflow_provider_pgtrickle.schedule import Cron, Every
+from airflow_provider_pgtrickle.engine.errors import UsageError
+from airflow_provider_pgtrickle.engine.graph import Graph, Node
+from airflow_provider_pgtrickle.engine.schedule import Cron, Every
 
 
 def schedules(*nodes: tuple[str, str, str | None], policy: str = "fastest") -> dict[str, object]:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_pgtrickle.errors import NotDifferentiable
-from airflow_provider_pgtrickle.refresh.decision import Action, Decision, MemberFacts, SourceFacts, decide
+from airflow_provider_pgtrickle.engine.errors import NotDifferentiable
+from airflow_provider_pgtrickle.engine.refresh.decision import Action, Decision, MemberFacts, SourceFacts, decide
 
 QUIET = SourceFacts("1", "public.orders", rows=1000)
 BUSY = replace(QUIET, pending_rows=10)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_pgtrickle import errors
-from airflow_provider_pgtrickle.refresh.failure import Verdict, back_off, judge
-from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.engine.refresh.failure import Verdict, back_off, judge
+from airflow_provider_pgtrickle.engine.settings import Settings
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_provider_pgtrickle.refresh.slices import ctid_slices
-from airflow_provider_pgtrickle.settings import Settings
+from airflow_provider_pgtrickle.engine.refresh.slices import ctid_slices
+from airflow_provider_pgtrickle.engine.settings import Settings
 
 SETTINGS = Settings(read_partition_rows=1000, max_read_partitions=4)
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from airflow_provider_pgtrickle.spark.package import application
+from airflow_provider_pgtrickle.engine.spark.package import application
 
 
 def _run(*arguments: str, dsn: str | None = None) -> subprocess.CompletedProcess[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.errors import (
+from airflow_provider_pgtrickle.engine.errors import (
     ConnectionFault,
     EnvironmentFault,
     PermissionFault,
@@ -12,7 +12,7 @@ from airflow_provider_pgtrickle.errors import (
     TransientFault,
     ValueFault,
 )
-from airflow_provider_pgtrickle.spark.faults import translated
+from airflow_provider_pgtrickle.engine.spark.faults import translated
 
 #: As Spark 4.2 gave them, shortened.
 _JOB = "Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, most recent failure: Lost task 0.0\n"

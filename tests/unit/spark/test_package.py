@@ -6,7 +6,7 @@ import subprocess
 import sys
 import zipfile
 
-from airflow_provider_pgtrickle.spark.package import application, zip_package
+from airflow_provider_pgtrickle.engine.spark.package import application, zip_package
 
 #: Refuses Airflow to whatever is imported after it, and a checkout to Python's path.
 _WITHOUT_AIRFLOW = """
@@ -37,7 +37,7 @@ def test_the_zip_holds_the_migrations_and_is_the_same_bytes_each_time(tmp_path):
     first, second = zip_package(tmp_path / "a.zip"), zip_package(tmp_path / "b" / "b.zip")
     assert first.read_bytes() == second.read_bytes()
     names = zipfile.ZipFile(first).namelist()
-    assert any(name.startswith("airflow_provider_pgtrickle/catalog/migrations/0001") for name in names)
+    assert any(name.startswith("airflow_provider_pgtrickle/engine/catalog/migrations/0001") for name in names)
     assert not any(name.startswith("airflow_provider_pgtrickle/operators") or "__pycache__" in name for name in names)
 
 

@@ -6,10 +6,10 @@ import socket
 
 import pytest
 
-from airflow_provider_pgtrickle.errors import ConnectionFault, EnvironmentFault
-from airflow_provider_pgtrickle.settings import Settings
-from airflow_provider_pgtrickle.spark.jars import jdbc_jar
-from airflow_provider_pgtrickle.spark.session import local_conf, obtain
+from airflow_provider_pgtrickle.engine.errors import ConnectionFault, EnvironmentFault
+from airflow_provider_pgtrickle.engine.settings import Settings
+from airflow_provider_pgtrickle.engine.spark.jars import jdbc_jar
+from airflow_provider_pgtrickle.engine.spark.session import local_conf, obtain
 
 
 def test_a_given_session_is_used_as_it_is():

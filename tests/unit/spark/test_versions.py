@@ -6,8 +6,8 @@ from importlib import metadata
 
 import pytest
 
-from airflow_provider_pgtrickle.errors import EnvironmentFault
-from airflow_provider_pgtrickle.spark.versions import check_versions
+from airflow_provider_pgtrickle.engine.errors import EnvironmentFault
+from airflow_provider_pgtrickle.engine.spark.versions import check_versions
 
 
 def test_equal_versions_are_told():

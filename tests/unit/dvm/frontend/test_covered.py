@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.node import walk
+from airflow_provider_pgtrickle.engine.dvm.node import walk
 from tests.unit.dvm.shop import view
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_pgtrickle.dvm.frontend.distinct_on import distinct_on
+from airflow_provider_pgtrickle.engine.dvm.frontend.distinct_on import distinct_on
 from tests.unit.dvm.shop import rewritten
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.frontend.drop_limit import drop_limit
+from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import drop_limit
 from tests.unit.dvm.shop import rewritten
 
 

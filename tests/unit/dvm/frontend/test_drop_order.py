@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.frontend.drop_order import drop_order
-from airflow_provider_pgtrickle.dvm.reasons import Refused
+from airflow_provider_pgtrickle.engine.dvm.frontend.drop_order import drop_order
+from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
 from tests.unit.dvm.shop import rewritten
 
 

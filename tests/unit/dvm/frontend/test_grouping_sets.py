@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.expressions import render
-from airflow_provider_pgtrickle.dvm.frontend.grouping_sets import sets_of
-from airflow_provider_pgtrickle.dvm.frontend.parse import parse
-from airflow_provider_pgtrickle.dvm.reasons import Refused
+from airflow_provider_pgtrickle.engine.dvm.expressions import render
+from airflow_provider_pgtrickle.engine.dvm.frontend.grouping_sets import sets_of
+from airflow_provider_pgtrickle.engine.dvm.frontend.parse import parse
+from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
 
 
 def _sets(clause: str) -> list[tuple[str, ...]]:

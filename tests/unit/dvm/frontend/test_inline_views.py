@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_pgtrickle.dvm import Reason
+from airflow_provider_pgtrickle.engine.dvm import Reason
 from tests.unit.dvm.shop import rewritten, schema, view
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from airflow_provider_pgtrickle.dvm.expressions import returns_set
-from airflow_provider_pgtrickle.dvm.frontend.inline_views import inline_views
-from airflow_provider_pgtrickle.dvm.frontend.mark_sets import mark_sets
-from airflow_provider_pgtrickle.dvm.frontend.parse import parse
+from airflow_provider_pgtrickle.engine.dvm.expressions import returns_set
+from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
+from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
+from airflow_provider_pgtrickle.engine.dvm.frontend.parse import parse
 from tests.unit.dvm.shop import schema
 
 

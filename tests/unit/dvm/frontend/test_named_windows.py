@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.frontend.named_windows import named_windows
+from airflow_provider_pgtrickle.engine.dvm.frontend.named_windows import named_windows
 from tests.unit.dvm.shop import rewritten
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm import Reason
-from airflow_provider_pgtrickle.dvm.frontend.parse import output_names, parse
-from airflow_provider_pgtrickle.dvm.reasons import Refused
+from airflow_provider_pgtrickle.engine.dvm import Reason
+from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names, parse
+from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm import Reason
-from airflow_provider_pgtrickle.dvm.frontend.refuse import refuse
-from airflow_provider_pgtrickle.dvm.reasons import Refused
-from airflow_provider_pgtrickle.errors import QueryError
+from airflow_provider_pgtrickle.engine.dvm import Reason
+from airflow_provider_pgtrickle.engine.dvm.frontend.refuse import refuse
+from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
+from airflow_provider_pgtrickle.engine.errors import QueryError
 from tests.unit.dvm.shop import rewritten, schema, table, view
 
 

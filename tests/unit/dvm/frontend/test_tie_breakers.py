@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.frontend.build import Builder
-from airflow_provider_pgtrickle.dvm.frontend.inline_views import inline_views
-from airflow_provider_pgtrickle.dvm.frontend.mark_sets import mark_sets
-from airflow_provider_pgtrickle.dvm.frontend.parse import parse
-from airflow_provider_pgtrickle.dvm.frontend.tie_breakers import tie_breakers
+from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
+from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
+from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
+from airflow_provider_pgtrickle.engine.dvm.frontend.parse import parse
+from airflow_provider_pgtrickle.engine.dvm.frontend.tie_breakers import tie_breakers
 from tests.unit.dvm.shop import schema, table
 
 KNOWN = schema(table("a", number=1), table("k", ("g", "p"), 2))

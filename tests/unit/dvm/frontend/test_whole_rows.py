@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.frontend.inline_views import inline_views
-from airflow_provider_pgtrickle.dvm.frontend.parse import parse
-from airflow_provider_pgtrickle.dvm.frontend.whole_rows import whole_rows
-from airflow_provider_pgtrickle.dvm.reasons import Refused
+from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
+from airflow_provider_pgtrickle.engine.dvm.frontend.parse import parse
+from airflow_provider_pgtrickle.engine.dvm.frontend.whole_rows import whole_rows
+from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
 from tests.unit.dvm.shop import rewritten, schema, table
 
 NARROW = schema(table("a", ("id", "v"), 1), table("b", ("g", "v"), 2))

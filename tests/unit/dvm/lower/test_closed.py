@@ -6,9 +6,9 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.dvm.expressions import column, rewrite
-from airflow_provider_pgtrickle.dvm.lower.carriers import Kind, carrier_of, decimal
-from airflow_provider_pgtrickle.dvm.lower.closed import NotClosed, close, close_predicate
+from airflow_provider_pgtrickle.engine.dvm.expressions import column, rewrite
+from airflow_provider_pgtrickle.engine.dvm.lower.carriers import Kind, carrier_of, decimal
+from airflow_provider_pgtrickle.engine.dvm.lower.closed import NotClosed, close, close_predicate
 
 ENV = {
     "s": carrier_of("smallint"),

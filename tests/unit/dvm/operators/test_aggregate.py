@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.operators.aggregate import Aggregate
+from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
 from tests.unit.dvm.algebra import change
 
 INNER = "SELECT x.n, b.id FROM (SELECT a.g, count(*) AS n FROM public.a GROUP BY a.g) x JOIN public.b ON b.g = x.g"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.operators.constant import Constant
+from airflow_provider_pgtrickle.engine.dvm.operators.constant import Constant
 from tests.unit.dvm.algebra import change
 from tests.unit.dvm.shop import delta
 

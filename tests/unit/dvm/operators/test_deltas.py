@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.differ import Differ
-from airflow_provider_pgtrickle.dvm.node import Node
-from airflow_provider_pgtrickle.dvm.operators.restrict import Restrict
-from airflow_provider_pgtrickle.dvm.operators.scan import DeltaScan, Scan
+from airflow_provider_pgtrickle.engine.dvm.differ import Differ
+from airflow_provider_pgtrickle.engine.dvm.node import Node
+from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.engine.dvm.operators.scan import DeltaScan, Scan
 from tests.unit.dvm.shop import delta, schema, table, view
 
 JOIN = "SELECT a.id, b.t FROM public.a JOIN public.b ON b.id = a.g"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.operators.filter import Filter
+from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
 from tests.unit.dvm.algebra import change
 
 TIED = "SELECT a.id FROM public.a WHERE a.v > ALL (SELECT b.v FROM public.b WHERE b.g = a.g)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.operators.distinct import Distinct
+from airflow_provider_pgtrickle.engine.dvm.operators.distinct import Distinct
 from tests.unit.dvm.algebra import change
 
 INNER = "SELECT x.g, b.id FROM (SELECT DISTINCT a.g FROM public.a) x JOIN public.b ON b.g = x.g"

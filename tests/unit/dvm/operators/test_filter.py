@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.operators.filter import Filter
+from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
 from tests.unit.dvm.algebra import change
 
 PLAIN = "SELECT a.id FROM public.a WHERE a.v > 1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.operators.inner_join import InnerJoin
+from airflow_provider_pgtrickle.engine.dvm.operators.inner_join import InnerJoin
 from tests.unit.dvm.algebra import change
 
 TWO = "SELECT a.id, b.id AS i FROM public.a JOIN public.b ON b.g = a.g"

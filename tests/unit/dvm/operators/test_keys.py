@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from airflow_provider_pgtrickle.dvm.differ import Differ, expression_keys, keys_from
-from airflow_provider_pgtrickle.dvm.expressions import column
-from airflow_provider_pgtrickle.dvm.node import Keys, Node
-from airflow_provider_pgtrickle.dvm.operators.scan import Scan
+from airflow_provider_pgtrickle.engine.dvm.differ import Differ, expression_keys, keys_from
+from airflow_provider_pgtrickle.engine.dvm.expressions import column
+from airflow_provider_pgtrickle.engine.dvm.node import Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from tests.unit.dvm.algebra import first
 from tests.unit.dvm.shop import view
 

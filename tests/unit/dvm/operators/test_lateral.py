@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.operators.lateral import Lateral
+from airflow_provider_pgtrickle.engine.dvm.operators.lateral import Lateral
 from tests.unit.dvm.algebra import change
 
 FUNCTION = "SELECT a.id, l.n FROM public.a CROSS JOIN LATERAL generate_series(1, a.v) l(n)"

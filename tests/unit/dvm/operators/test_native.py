@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.operators.native import Native
+from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
 from tests.unit.dvm.algebra import change
 
 LIMITED = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.operators.once import Once
+from airflow_provider_pgtrickle.engine.dvm.operators.once import Once
 from tests.unit.dvm.algebra import change
 
 SHARED = "SELECT a.id, (SELECT max(b.v) FROM public.b) AS m FROM public.a"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.operators.outer_join import OuterJoin
+from airflow_provider_pgtrickle.engine.dvm.operators.outer_join import OuterJoin
 from tests.unit.dvm.algebra import change
 
 LEFT = "SELECT a.id, b.id AS i FROM public.a LEFT JOIN public.b ON b.g = a.g"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.operators.project import Project
+from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from tests.unit.dvm.algebra import change
 
 PLAIN = "SELECT a.id, a.v + 1 AS w FROM public.a"

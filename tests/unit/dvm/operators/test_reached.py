@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.node import walk
-from airflow_provider_pgtrickle.dvm.operators.reached import Reached
+from airflow_provider_pgtrickle.engine.dvm.node import walk
+from airflow_provider_pgtrickle.engine.dvm.operators.reached import Reached
 from tests.unit.dvm.shop import view
 
 

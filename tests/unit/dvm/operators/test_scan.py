@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.operators.scan import Scan
+from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from tests.unit.dvm.algebra import change
 
 TABLE = "SELECT a.id FROM public.a"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.operators.semi_join import SemiJoin
+from airflow_provider_pgtrickle.engine.dvm.operators.semi_join import SemiJoin
 from tests.unit.dvm.algebra import change
 
 SEMI = "SELECT a.id FROM public.a WHERE EXISTS (SELECT 1 FROM public.b WHERE b.g = a.g)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.operators.set_operation import SetOperation
+from airflow_provider_pgtrickle.engine.dvm.operators.set_operation import SetOperation
 from tests.unit.dvm.algebra import change
 
 EXCEPT = "SELECT a.g FROM public.a EXCEPT SELECT b.g FROM public.b"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_provider_pgtrickle.dvm.node import walk
-from airflow_provider_pgtrickle.dvm.operators.stored import Stored
+from airflow_provider_pgtrickle.engine.dvm.node import walk
+from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
 from tests.unit.dvm.shop import delta, view
 
 GROUPED = "SELECT a.g, stddev(a.v) AS s FROM public.a GROUP BY a.g"

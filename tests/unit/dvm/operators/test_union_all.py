@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.operators.union_all import UnionAll
+from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
 from tests.unit.dvm.algebra import change
 
 BOTH = "SELECT a.g FROM public.a UNION ALL SELECT b.g FROM public.b"

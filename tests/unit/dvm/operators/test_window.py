@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.dvm.operators.window import Window
+from airflow_provider_pgtrickle.engine.dvm.operators.window import Window
 from tests.unit.dvm.algebra import change
 
 PARTITIONED = "SELECT a.id, rank() OVER (PARTITION BY a.g ORDER BY a.id) AS r FROM public.a"

@@ -1,0 +1,4 @@
+"""What maintains stream tables: it needs PostgreSQL and Spark, and knows no Airflow.
+
+Spark's drivers get this folder as a zip.
+"""

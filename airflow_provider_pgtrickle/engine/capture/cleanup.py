@@ -1,0 +1,72 @@
+"""Remove what every consumer has consumed, and staging tables that nobody will read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from psycopg import Connection, sql
+
+from airflow_provider_pgtrickle.engine.capture.layout import CHANGES
+from airflow_provider_pgtrickle.engine.catalog.faults import translating
+from airflow_provider_pgtrickle.engine.catalog.locks import try_lock_for_transaction
+
+# A consumer without a frontier for the source has consumed nothing yet.
+_CONSUMERS = """
+    SELECT coalesce('changes_pgt_' || d.source_pgt_id, t.buffer),
+           array_agg(DISTINCT s.frontier #>> ARRAY['sources',
+               coalesce('pgt_' || d.source_pgt_id, d.source_relid::text), 'snapshot'])
+    FROM pgtrickle.pgt_dependencies d
+    JOIN pgtrickle.pgt_stream_tables s USING (pgt_id)
+    LEFT JOIN pgtrickle.pgt_change_tracking t ON t.source_relid = d.source_relid
+    WHERE (d.source_pgt_id IS NOT NULL OR t.buffer IS NOT NULL)
+      AND to_regclass(format('pgtrickle_changes.%I', coalesce('changes_pgt_' || d.source_pgt_id, t.buffer)))
+          IS NOT NULL
+    GROUP BY 1 ORDER BY 1
+"""
+
+# Executors' stages carry the id of their table. Its refresh holds the advisory lock of that id while it runs.
+_STAGES = r"""
+    SELECT n.nspname, c.relname, (regexp_match(c.relname, 'stage_(\d+)_'))[1]::bigint
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE (n.nspname = 'pgtrickle_changes' AND c.relname ~ '^stage_\d+_'
+           -- Of a role that only refreshes.
+           OR n.nspname = current_user AND c.relname ~ '^__pgt_stage_\d+_')
+      AND c.relkind = 'r' AND pg_catalog.pg_has_role(c.relowner, 'USAGE')
+"""
+
+
+def clean_buffers(conn: Connection, only: Collection[str] | None = None) -> dict[str, int]:
+    """Delete what is visible in the frontiers of all consumers; rows deleted per buffer, of all or of `only` some.
+
+    Snapshots are not ordered, so a row goes when *each* frontier sees it, whichever is the oldest.
+    """
+    deleted = {}
+    with translating():
+        for buffer, snapshots in conn.execute(_CONSUMERS).fetchall():
+            if only is not None and buffer not in only:
+                continue
+            deleted[buffer] = 0 if None in snapshots else _delete_seen(conn, buffer, snapshots)
+    return deleted
+
+
+def _delete_seen(conn: Connection, buffer: str, snapshots: Iterable[str]) -> int:
+    # The bound on xid is what the index can use; it holds for whatever any of the snapshots sees.
+    statement = sql.SQL("""
+        DELETE FROM {} AS b
+        WHERE b.xid < (SELECT min(pg_snapshot_xmax(s)) FROM unnest(%(snapshots)s::pg_snapshot[]) AS s)
+          AND NOT EXISTS (SELECT FROM unnest(%(snapshots)s::pg_snapshot[]) AS s
+                          WHERE NOT pg_visible_in_snapshot(b.xid, s))
+    """).format(sql.Identifier(CHANGES, buffer))
+    return conn.execute(statement, {"snapshots": list(snapshots)}).rowcount
+
+
+def drop_orphan_stages(conn: Connection) -> list[str]:
+    """Drop the staging tables of refreshes that are over; their names."""
+    dropped = []
+    with translating():
+        for schema, stage, pgt_id in conn.execute(_STAGES).fetchall():
+            with conn.transaction():
+                if try_lock_for_transaction(conn, pgt_id):
+                    conn.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(schema, stage)))
+                    dropped.append(stage)
+    return dropped

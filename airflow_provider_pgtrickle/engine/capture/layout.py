@@ -1,0 +1,170 @@
+"""What the capture of one table consists of: its relations, the captured columns, how rows are told apart."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from psycopg import Connection, sql
+
+from airflow_provider_pgtrickle.engine.catalog.relations import read_sources
+from airflow_provider_pgtrickle.engine.dvm.buffers import buffer_column
+from airflow_provider_pgtrickle.engine.dvm.schema import Source
+from airflow_provider_pgtrickle.engine.errors import UsageError
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+
+CHANGES = "pgtrickle_changes"
+
+
+@dataclass(frozen=True)
+class CapturedColumn:
+    name: str
+    type_oid: int
+    """The column's own type."""
+    buffer_type: str
+    """Quoted; a domain's base type (its checks are not for buffers, where NULL means absent), without a length."""
+    collation: str | None
+    expression: str | None
+    """Of a virtual generated column, which no trigger gets to see computed."""
+
+    @property
+    def new(self) -> str:
+        return buffer_column("new", self.name)
+
+    @property
+    def old(self) -> str:
+        return buffer_column("old", self.name)
+
+
+@dataclass(frozen=True)
+class Member:
+    """The table itself, a partition of it or a table that inherits from it."""
+
+    relid: int
+    name: QualifiedName
+    gets_row_trigger: bool
+    """Row triggers of a partitioned table reach its partitions by themselves."""
+    routes: bool
+    """It is the partitioned table, which finds a partition for each row inserted."""
+    may_have_parts: bool
+    """A partition that is no partitioned table itself has none and gets none."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    relid: int
+    name: QualifiedName
+    members: tuple[Member, ...]
+    columns: tuple[CapturedColumn, ...]
+    key: tuple[str, ...]
+    pairing: tuple[str, ...]
+    """The key, where the rows of one statement can be paired by it: `=` compares it and it is checked at once."""
+    row_wise: bool
+    """Rows can also be reached through a relation that isn't a member, whose statements tell nothing here."""
+
+    @property
+    def buffer(self) -> QualifiedName:
+        return QualifiedName(CHANGES, f"changes_{self.relid}")
+
+    @property
+    def function(self) -> QualifiedName:
+        return QualifiedName(CHANGES, f"capture_{self.relid}")
+
+    @property
+    def trigger(self) -> str:
+        return f"pgtrickle_capture_{self.relid}"
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.md5(repr(self).encode(), usedforsecurity=False).hexdigest()
+
+
+_MEMBERS = """
+    WITH RECURSIVE tree(oid) AS (
+        SELECT %(relid)s::oid
+        UNION
+        SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid
+    )
+    SELECT c.oid::bigint, n.nspname, c.relname, c.oid = %(relid)s OR NOT c.relispartition,
+           EXISTS (SELECT FROM pg_catalog.pg_inherits i
+                   WHERE i.inhrelid = c.oid AND i.inhparent NOT IN (SELECT oid FROM tree)),
+           c.relkind = 'p' AND c.oid = %(relid)s, c.relkind = 'p' OR NOT c.relispartition
+    FROM tree
+    JOIN pg_catalog.pg_class c ON c.oid = tree.oid
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    ORDER BY c.oid
+"""
+
+_COLUMNS = """
+    SELECT a.attname, a.atttypid::bigint, pg_catalog.format('%%I.%%I', tn.nspname, base.typname),
+           CASE WHEN a.attcollation <> base.typcollation
+                THEN pg_catalog.format('%%I.%%I', cn.nspname, c.collname) END,
+           CASE WHEN a.attgenerated = 'v' THEN pg_catalog.pg_get_expr(d.adbin, d.adrelid) END
+    FROM pg_catalog.pg_attribute a
+    CROSS JOIN LATERAL (
+        WITH RECURSIVE step(oid) AS (
+            SELECT a.atttypid
+            UNION ALL
+            SELECT t.typbasetype FROM pg_catalog.pg_type t JOIN step ON t.oid = step.oid WHERE t.typtype = 'd'
+        )
+        SELECT t.* FROM step JOIN pg_catalog.pg_type t ON t.oid = step.oid WHERE t.typtype <> 'd'
+    ) AS base
+    JOIN pg_catalog.pg_namespace tn ON tn.oid = base.typnamespace
+    LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation
+    LEFT JOIN pg_catalog.pg_namespace cn ON cn.oid = c.collnamespace
+    LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE a.attrelid = %(relid)s AND a.attnum > 0 AND NOT a.attisdropped AND a.attname = ANY(%(names)s)
+    ORDER BY a.attnum
+"""
+
+# The capturing function compares under `search_path = pg_catalog`: an operator from elsewhere isn't found there.
+_PAIRS_BY_KEY = """
+    SELECT i.indimmediate AND bool_and(o.oprname = '=' AND o.oprnamespace = 'pg_catalog'::regnamespace)
+    FROM pg_catalog.pg_index i
+    CROSS JOIN LATERAL unnest(i.indclass::oid[]) AS k(opclass)
+    JOIN pg_catalog.pg_opclass oc ON oc.oid = k.opclass
+    LEFT JOIN pg_catalog.pg_amop m ON m.amopfamily = oc.opcfamily AND m.amopstrategy = 3
+        AND m.amoplefttype = oc.opcintype AND m.amoprighttype = oc.opcintype
+    LEFT JOIN pg_catalog.pg_operator o ON o.oid = m.amopopr
+    WHERE i.indrelid = %s AND i.indisprimary
+    GROUP BY i.indexrelid, i.indimmediate
+"""
+
+
+def layout(conn: Connection, source: Source, columns: Iterable[str]) -> Layout:
+    """How to capture `columns` (and the key) of `source`, as the table stands now."""
+    fresh = read_sources(conn, [source.relid]).get(source.relid)
+    if fresh is None or fresh.kind != "TABLE":
+        kind = source.kind if fresh is None else fresh.kind
+        raise UsageError(
+            f"Changes of {source.schema}.{source.name} can't be captured by triggers ({kind})",
+            remedy="Use refresh mode FULL for what reads it.",
+        )
+    members = conn.execute(_MEMBERS, {"relid": fresh.relid}).fetchall()
+    names = list({*columns, *fresh.primary_key})
+    captured = captured_columns(conn, fresh.relid, names)
+    pairs = conn.execute(_PAIRS_BY_KEY, [fresh.relid]).fetchone() if fresh.primary_key else None
+    return Layout(
+        relid=fresh.relid,
+        name=QualifiedName(fresh.schema, fresh.name),
+        members=tuple(
+            Member(relid, QualifiedName(schema, name), own, routes, may_have_parts)
+            for relid, schema, name, own, _, routes, may_have_parts in members
+        ),
+        columns=captured,
+        key=fresh.primary_key,
+        pairing=fresh.primary_key if pairs and pairs[0] else (),
+        row_wise=any(outside for *_, outside, _, _ in members),
+    )
+
+
+def captured_columns(conn: Connection, relid: int, names: Iterable[str]) -> tuple[CapturedColumn, ...]:
+    """Those of the relation's columns that are named, in its order."""
+    rows = conn.execute(_COLUMNS, {"relid": relid, "names": list(names)})
+    return tuple(CapturedColumn(*row) for row in rows)
+
+
+def lock_members(conn: Connection, relation: QualifiedName, mode: str = "SHARE ROW EXCLUSIVE") -> None:
+    """Wait for running writers of the table and all its parts, and keep new ones out until the transaction ends."""
+    conn.execute(sql.SQL("LOCK TABLE {} IN {} MODE").format(relation.sql, sql.SQL(mode)))

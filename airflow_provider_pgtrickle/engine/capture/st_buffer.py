@@ -1,0 +1,51 @@
+"""The change buffer of a stream table: the refresh writes it, for the stream tables that read this one."""
+
+from __future__ import annotations
+
+from psycopg import Connection, sql
+
+from airflow_provider_pgtrickle.engine.capture.buffer import (
+    create_buffer,
+    definition,
+    described,
+    is_logged,
+    present_columns,
+)
+from airflow_provider_pgtrickle.engine.capture.layout import CHANGES, captured_columns
+from airflow_provider_pgtrickle.engine.catalog.faults import translating
+from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
+from airflow_provider_pgtrickle.engine.errors import RefreshError
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+
+_OWN = {"change_id", "xid", "lsn", "action", "pk_hash"}
+
+
+def st_buffer_name(pgt_id: int) -> QualifiedName:
+    return QualifiedName(CHANGES, f"changes_pgt_{pgt_id}")
+
+
+def ensure_st_buffer(conn: Connection, st: StreamTable) -> QualifiedName:
+    """A buffer that fits the stream table's visible columns. One that fits is kept with its rows."""
+    if st.relid is None:
+        raise RefreshError("It has no table yet, so nothing can follow its changes", stream_table=str(st.qualified))
+    buffer = st_buffer_name(st.id)
+    with translating(str(st.qualified)), conn.transaction():
+        columns = captured_columns(conn, st.relid, [c.name for c in st.visible])
+        wanted = {c.new: described(conn, c) for c in columns}
+        present = present_columns(conn, buffer)
+        fits = {name: kind for name, kind in present.items() if name not in _OWN} == wanted
+        if present and fits and is_logged(conn, buffer):
+            return buffer
+        # Rows of another shape mean nothing to consumers: they will find the schema changed and start afresh.
+        drop_st_buffer(conn, st.id)
+        create_buffer(conn, buffer)
+        additions: list[sql.Composable] = [sql.SQL("ADD COLUMN pk_hash bigint NOT NULL")]
+        additions += [
+            sql.SQL("ADD COLUMN {} {}").format(sql.Identifier(column.new), definition(column)) for column in columns
+        ]
+        conn.execute(sql.SQL("ALTER TABLE {} {}").format(buffer.sql, sql.SQL(", ").join(additions)))
+    return buffer
+
+
+def drop_st_buffer(conn: Connection, pgt_id: int) -> None:
+    conn.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(st_buffer_name(pgt_id).sql))

@@ -1,0 +1,116 @@
+"""Start, widen and end the capture of a table's changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from psycopg import Connection, sql
+
+from airflow_provider_pgtrickle.engine.capture.buffer import build_buffer, is_logged
+from airflow_provider_pgtrickle.engine.capture.layout import CHANGES, Layout, layout, lock_members
+from airflow_provider_pgtrickle.engine.capture.trigger_function import create_function
+from airflow_provider_pgtrickle.engine.capture.triggers import attach, detach, is_attached
+from airflow_provider_pgtrickle.engine.catalog.faults import translating
+from airflow_provider_pgtrickle.engine.dvm.buffers import buffer_column
+from airflow_provider_pgtrickle.engine.dvm.schema import Source
+from airflow_provider_pgtrickle.engine.errors import QueryError
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+
+__all__ = ["buffer_column", "track", "untrack"]
+
+
+def track(conn: Connection, source: Source, columns: Iterable[str], pgt_id: int) -> QualifiedName:
+    """Have changes of `columns` of `source` captured for the stream table `pgt_id`; the buffer's name.
+
+    Called again it widens the buffer, and mends what a change of the table's schema or partitions broke, or what
+    somebody did to its triggers: then a new epoch begins, by which every reader knows that changes may be missing. Rows
+    that were captured before keep NULL in columns that are new: their consumer starts from a FULL refresh anyway.
+    """
+    wanted = set(columns)
+    mended = was_whole = False
+    with translating(f"{source.schema}.{source.name}", otherwise=QueryError), conn.transaction():
+        plan = layout(conn, source, wanted | _tracked_columns(conn, source.relid))
+        if not _stands(conn, plan):
+            # No writer may be half-way through a statement when its triggers come into being. Looked at again
+            # behind the lock: another session may have been faster.
+            lock_members(conn, plan.name)
+            plan = layout(conn, source, wanted | _tracked_columns(conn, source.relid))
+            if not _stands(conn, plan):
+                # Behind the lock nobody else changes what the digest is of.
+                was_whole = _is_whole(conn, plan.relid)
+                conn.execute(create_function(plan, build_buffer(conn, plan)))
+                attach(conn, plan, anew=not was_whole)
+                mended = True
+        conn.execute(
+            """
+            INSERT INTO pgtrickle.pgt_change_tracking AS t (source_relid, source_schema, source_name, buffer, columns,
+                key_columns, tracked_by_pgt_ids, slot_name, fingerprint)
+            VALUES (%s, %s, %s, %s, %s, %s, ARRAY[%s::bigint], %s, %s)
+            ON CONFLICT (source_relid) DO UPDATE SET
+                source_schema = excluded.source_schema, source_name = excluded.source_name,
+                columns = excluded.columns, key_columns = excluded.key_columns, fingerprint = excluded.fingerprint,
+                tracked_by_pgt_ids = ARRAY(SELECT DISTINCT id FROM unnest(
+                    t.tracked_by_pgt_ids || excluded.tracked_by_pgt_ids) AS id ORDER BY id)
+            """,
+            [
+                plan.relid,
+                plan.name.schema,
+                plan.name.name,
+                plan.buffer.name,
+                [c.name for c in plan.columns],
+                list(plan.key),
+                pgt_id,
+                plan.trigger,
+                plan.fingerprint,
+            ],
+        )
+        if mended:
+            conn.execute(
+                "UPDATE pgtrickle.pgt_change_tracking SET digest = pgtrickle.pgt_capture_digest(source_relid),"
+                " epoch = CASE WHEN %s THEN epoch ELSE pg_catalog.pg_current_xact_id()::text::bigint END"
+                " WHERE source_relid = %s",
+                [was_whole, plan.relid],
+            )
+    return plan.buffer
+
+
+def untrack(conn: Connection, relid: int, pgt_id: int) -> None:
+    """`pgt_id` needs no changes of `relid` any more. The last one takes triggers and buffer with it."""
+    with translating(otherwise=QueryError), conn.transaction():
+        row = conn.execute(
+            """
+            UPDATE pgtrickle.pgt_change_tracking
+            SET tracked_by_pgt_ids = array_remove(tracked_by_pgt_ids, %s::bigint)
+            WHERE source_relid = %s
+            RETURNING cardinality(tracked_by_pgt_ids), buffer
+            """,
+            [pgt_id, relid],
+        ).fetchone()
+        if row is None or row[0] > 0:
+            return
+        detach(conn, relid)
+        conn.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(CHANGES, row[1])))
+        conn.execute("DELETE FROM pgtrickle.pgt_change_tracking WHERE source_relid = %s", [relid])
+
+
+def _tracked_columns(conn: Connection, relid: int) -> set[str]:
+    row = conn.execute("SELECT columns FROM pgtrickle.pgt_change_tracking WHERE source_relid = %s", [relid]).fetchone()
+    return set(row[0]) if row else set()
+
+
+def _is_whole(conn: Connection, relid: int) -> bool:
+    """Whether nobody but this package has touched the capture since it was made, or mended."""
+    row = conn.execute(
+        "SELECT digest = pgtrickle.pgt_capture_digest(source_relid) FROM pgtrickle.pgt_change_tracking"
+        " WHERE source_relid = %s",
+        [relid],
+    ).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _stands(conn: Connection, plan: Layout) -> bool:
+    row = conn.execute(
+        "SELECT fingerprint FROM pgtrickle.pgt_change_tracking WHERE source_relid = %s", [plan.relid]
+    ).fetchone()
+    as_planned = row is not None and row[0] == plan.fingerprint and is_attached(conn, plan)
+    return as_planned and is_logged(conn, plan.buffer) and _is_whole(conn, plan.relid)

@@ -1,0 +1,109 @@
+"""The triggers that capture a table.
+
+PostgreSQL fires statement triggers only on the relation a statement names, so every partition and child gets its own,
+and not at all for rows that logical replication applies, so a row trigger stands beside them for that role alone:
+
+    origin, local   statement triggers (enabled by default), each change once
+    replica         row trigger (ENABLE REPLICA), each change once
+    both            TRUNCATE (ENABLE ALWAYS)
+
+A table that is itself a partition or a child of a table that isn't captured can be changed by statements that name the
+other: there a row trigger (ENABLE ALWAYS) captures everything.
+"""
+
+from __future__ import annotations
+
+from psycopg import Connection, sql
+
+from airflow_provider_pgtrickle.engine.capture.layout import CHANGES, Layout, Member
+
+_STATEMENT_EVENTS = {
+    "insert": "AFTER INSERT ON {table} REFERENCING NEW TABLE AS new_rows",
+    "update": "AFTER UPDATE ON {table} REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows",
+    "delete": "AFTER DELETE ON {table} REFERENCING OLD TABLE AS old_rows",
+}
+
+# A MERGE that inserts into a partitioned table and then updates shows the update's trigger the inserted row once more
+# (PostgreSQL 15 to 18), unless the table has a trigger before its inserts. This one is there, and never called.
+_ROUTING = "BEFORE INSERT ON {table} FOR EACH ROW WHEN (false)"
+
+_FIRING = {"O": "", "R": "REPLICA", "A": "ALWAYS"}
+
+
+def attach(conn: Connection, layout: Layout, *, anew: bool) -> None:
+    """Create the triggers that are missing, drop those that no longer belong; `anew` puts every one right."""
+    wanted = _wanted(layout)
+    present = _present(conn, layout.relid)
+    for relid, schema, table, trigger, _, inherited in present:
+        if (relid, trigger) not in wanted and not inherited:
+            conn.execute(
+                sql.SQL("DROP TRIGGER {} ON {}").format(sql.Identifier(trigger), sql.Identifier(schema, table))
+            )
+    there = {(relid, trigger) for relid, _, _, trigger, _, _ in present}
+    for (relid, trigger), (member, event, firing) in wanted.items():
+        if (relid, trigger) in there and not anew:
+            continue
+        conn.execute(
+            sql.SQL("CREATE OR REPLACE TRIGGER {} {} EXECUTE FUNCTION {}()").format(
+                sql.Identifier(trigger), sql.SQL(event).format(table=member.name.sql), layout.function.sql
+            )
+        )
+        # A trigger that was replaced keeps the state that somebody gave it.
+        conn.execute(
+            sql.SQL("ALTER TABLE {} ENABLE {} TRIGGER {}").format(
+                member.name.sql, sql.SQL(_FIRING[firing]), sql.Identifier(trigger)
+            )
+        )
+
+
+def is_attached(conn: Connection, layout: Layout) -> bool:
+    """Whether every trigger is there and fires when it should."""
+    present = {(relid, trigger): firing for relid, _, _, trigger, firing, _ in _present(conn, layout.relid)}
+    return all(present.get(place) == firing for place, (_, _, firing) in _wanted(layout).items())
+
+
+def detach(conn: Connection, relid: int) -> None:
+    """Drop the triggers and their function, wherever they are; the table itself may be gone already."""
+    function = sql.Identifier(CHANGES, f"capture_{relid}")
+    row = conn.execute(
+        "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c"
+        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s",
+        [relid],
+    ).fetchone()
+    if row is not None:
+        # The table first, then its parts, as writers lock them: no deadlock with them.
+        conn.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(sql.Identifier(*row)))
+    conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(function))
+
+
+def _wanted(layout: Layout) -> dict[tuple[int, str], tuple[Member, str, str]]:
+    """By relation and trigger name: where, on what event, and when it fires, as `pg_trigger.tgenabled` has it."""
+    wanted: dict[tuple[int, str], tuple[Member, str, str]] = {}
+    for member in layout.members:
+
+        def want(suffix: str, event: str, firing: str, member: Member = member) -> None:
+            wanted[member.relid, f"{layout.trigger}_{suffix}"] = (member, event, firing)
+
+        want("truncate", "AFTER TRUNCATE ON {table} FOR EACH STATEMENT", "A")
+        if not layout.row_wise:
+            for suffix, event in _STATEMENT_EVENTS.items():
+                want(suffix, event + " FOR EACH STATEMENT", "O")
+        if member.routes and not layout.row_wise:
+            want("routing", _ROUTING, "O")
+        if member.gets_row_trigger:
+            suffix, firing = ("row", "A") if layout.row_wise else ("replica", "R")
+            want(suffix, "AFTER INSERT OR UPDATE OR DELETE ON {table} FOR EACH ROW", firing)
+    return wanted
+
+
+def _present(conn: Connection, relid: int) -> list[tuple[int, str, str, str, str, bool]]:
+    return conn.execute(
+        """
+        SELECT c.oid::bigint, n.nspname, c.relname, t.tgname, t.tgenabled::text, t.tgparentid <> 0
+        FROM pg_catalog.pg_trigger t
+        JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid
+        JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+        WHERE t.tgfoid = to_regprocedure(%s)
+        """,
+        [f"{CHANGES}.capture_{relid}()"],
+    ).fetchall()

@@ -1,0 +1,201 @@
+"""The one way to a PostgreSQL database: pinned sessions, transactions, errors in our own words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+from psycopg import Connection, sql
+from psycopg.conninfo import conninfo_to_dict
+
+from airflow_provider_pgtrickle.engine.catalog.capabilities import Capabilities
+from airflow_provider_pgtrickle.engine.catalog.faults import refused_connection, translated, translating
+from airflow_provider_pgtrickle.engine.catalog.search_path import PATH, own_schemas
+from airflow_provider_pgtrickle.engine.catalog.warm import WarmSession
+from airflow_provider_pgtrickle.engine.errors import EnvironmentFault, UsageError
+from airflow_provider_pgtrickle.engine.settings import Settings
+
+__all__ = [
+    "PINNED",
+    "Capabilities",
+    "Database",
+    "JdbcTarget",
+    "pinning",
+    "server_default_schema",
+    "translated",
+    "translating",
+]
+
+#: What makes a name mean the same in every session, and a value's text, wherever it is read or written, and what suits
+#: the algebra's statements. JDBC sessions set the same.
+PINNED = MappingProxyType(
+    {
+        "search_path": PATH,
+        "TimeZone": "UTC",
+        "DateStyle": "ISO, MDY",
+        "IntervalStyle": "postgres",
+        "bytea_output": "hex",
+        "extra_float_digits": "1",
+        "standard_conforming_strings": "on",
+        "client_encoding": "UTF8",
+        "xmloption": "content",
+        "array_nulls": "on",
+        "quote_all_identifiers": "off",
+        "idle_in_transaction_session_timeout": "0",
+        "idle_session_timeout": "0",
+        # A policy that hides rows from the refreshing role is an error, and not a smaller content.
+        "row_security": "off",
+        # Statements made by the algebra nest: the planner is to see through all of them, and not to compile them.
+        "from_collapse_limit": "16",
+        "join_collapse_limit": "16",
+        "jit": "off",
+    }
+)
+
+_CONNECT_SECONDS = "10"
+
+
+@dataclass(frozen=True)
+class JdbcTarget:
+    """The same database for the JDBC driver. `url` may be logged; `properties` hold the credentials."""
+
+    url: str
+    properties: dict[str, str] = field(repr=False)
+    session: Mapping[str, str] = field(default_factory=lambda: PINNED)
+    """Settings that each reader's session gets."""
+
+
+class Database:
+    """A database that holds stream tables. Opens connections, and keeps one between refreshes.
+
+    `statement_seconds` bounds each statement; a refresh has no bound.
+    """
+
+    def __init__(self, dsn: str, settings: Settings | None = None, statement_seconds: int | None = None) -> None:
+        try:
+            self._parameters: dict[str, Any] = {k: v for k, v in conninfo_to_dict(dsn).items() if v is not None}
+        except psycopg.ProgrammingError:
+            # libpq's message repeats the string, and with it the password.
+            raise UsageError(
+                "The connection string can't be read",
+                remedy="Write it as postgresql://user@host:port/database or as key=value pairs.",
+            ) from None
+        self._parameters.setdefault("connect_timeout", _CONNECT_SECONDS)
+        self.dsn = dsn
+        self.settings = settings or Settings.load()
+        self._statement_seconds = statement_seconds
+        self._warm = WarmSession()
+
+    def __repr__(self) -> str:
+        return f"Database({self.target})"
+
+    @property
+    def target(self) -> str:
+        """`host:port/database`, for messages."""
+        p = self._parameters
+        return f"{p.get('host', 'localhost')}:{p.get('port', 5432)}/{p.get('dbname', p.get('user', ''))}"
+
+    def connect(self, autocommit: bool = False, application_name: str = "pgtrickle") -> Connection:
+        """A new session, pinned. The caller closes it."""
+        try:
+            conn = psycopg.connect(**{**self._parameters, "application_name": application_name}, autocommit=True)
+        except psycopg.Error as error:
+            # `from None`: the original may show the connection string.
+            raise refused_connection(error, self.target) from None
+        pinned = self._session
+        if self._statement_seconds is not None:
+            pinned["statement_timeout"] = f"{self._statement_seconds}s"
+        try:
+            with translating():
+                conn.execute(pinning(pinned, local=False))
+            conn.autocommit = autocommit
+        except BaseException:
+            conn.close()
+            raise
+        return conn
+
+    @property
+    def _session(self) -> dict[str, str]:
+        # A reader that waits behind a queued ALTER TABLE, which waits for the coordinator, which waits for the reader,
+        # is a circle that PostgreSQL does not see.
+        return {**PINNED, "lock_timeout": f"{self.settings.lock_timeout_seconds}s"}
+
+    def _refreshing(self) -> Connection:
+        return self.connect(autocommit=True, application_name="pgtrickle refresh")
+
+    def session(self) -> AbstractContextManager[Connection]:
+        """A session in autocommit for a refresh: the last one's, where that is still there."""
+        return self._warm.lent(self._refreshing)
+
+    def close(self) -> None:
+        """End the session that is kept; the next refresh opens another."""
+        self._warm.close()
+
+    @contextmanager
+    def transaction(self, application_name: str = "pgtrickle", stream_table: str | None = None) -> Iterator[Connection]:
+        """A session of its own for one transaction: committed at the end, rolled back on any error."""
+        conn = self.connect(application_name=application_name)
+        try:
+            with translating(stream_table):
+                yield conn
+                conn.commit()
+        except BaseException:
+            # A broken session has nothing left to roll back.
+            if not conn.broken:
+                conn.rollback()
+            raise
+        finally:
+            conn.close()
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        with self.connect() as conn:
+            return Capabilities.of(conn)
+
+    @cached_property
+    def jdbc(self) -> JdbcTarget:
+        """Taken from a live session: it knows what defaults, environment and password file resolved to."""
+        with self.connect() as conn:
+            info = conn.info
+            host, port, dbname, user, password = info.host, info.port, info.dbname, info.user, info.password
+            parameters = info.get_parameters()
+        if host.startswith(("/", "@")):
+            raise EnvironmentFault(
+                "Spark's JDBC driver can't use a Unix socket", remedy="Name a TCP host in the connection string."
+            )
+        authority = f"[{host}]" if ":" in host else host or "localhost"
+        properties = {"user": user, "driver": "org.postgresql.Driver"}
+        if password:
+            properties["password"] = password
+        for name in ("sslmode", "sslrootcert", "sslcert", "sslkey"):
+            if parameters.get(name):
+                properties[name] = parameters[name]
+        return JdbcTarget(f"jdbc:postgresql://{authority}:{port}/{quote(dbname, safe='')}", properties, self._session)
+
+
+def pinning(settings: Mapping[str, str], *, local: bool) -> sql.Composed:
+    """The one statement that gives a session its settings; `local`: to the end of the transaction.
+
+    It runs while names still mean what the connection's path says, so it names none but in full.
+    """
+    calls = [
+        sql.SQL("pg_catalog.set_config({}, {}, {})").format(sql.Literal(name), sql.Literal(value), sql.Literal(local))
+        for name, value in settings.items()
+    ]
+    return sql.SQL("SELECT {}").format(sql.SQL(", ").join(calls))
+
+
+def server_default_schema(conn: Connection) -> str:
+    """The schema in which an unqualified new table would land, had the session the path of its connection."""
+    schemas = own_schemas(conn)
+    if not schemas:
+        raise UsageError(
+            "The connection's search_path names no schema that exists", remedy="Qualify the name: schema.table."
+        )
+    return schemas[0]

@@ -1,0 +1,334 @@
+"""The catalog's rows as frozen values, and the few statements that read and write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from psycopg import Connection, errors, sql
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from airflow_provider_pgtrickle.engine.errors import StreamTableExists, UnknownStreamTable
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+
+
+@dataclass(frozen=True)
+class StorageColumn:
+    name: str
+    type: str
+    role: str = "visible"
+    """`visible` or `hidden`."""
+
+
+@dataclass(frozen=True)
+class StreamTable:
+    """A row of `pgt_stream_tables`."""
+
+    id: int
+    relid: int | None
+    schema: str
+    name: str
+    original_query: str
+    search_path: str | None
+    """Of the connection that declared it, by which names in `original_query` are meant; None of an older version's."""
+    defining_query: str
+    schedule: str | None
+    refresh_mode: str
+    status: str
+    is_populated: bool
+    needs_reinit: bool
+    reinit_reason: str | None
+    data_timestamp: datetime | None
+    last_refresh_at: datetime | None
+    frontier: dict[str, Any] | None
+    consecutive_errors: int
+    last_error: str | None
+    requested_cdc_mode: str | None
+    append_only: bool
+    diamond_consistency: str
+    diamond_schedule_policy: str
+    partition_by: str | None
+    tier: str
+    differential_max_change_ratio: float | None
+    verify_every: str | None
+    is_gated: bool
+    gated_reason: str | None
+    is_hidden: bool
+    """It keeps a part of another one, `part_of`, and is nobody's to name."""
+    part_of: int | None
+    split_query: str | None
+    """The canonical text over its parts, where it has any."""
+    topk_limit: int | None
+    topk_offset: int | None
+    topk_order_by: str | None
+    storage: tuple[StorageColumn, ...]
+    identity: tuple[str, ...]
+    keyed: bool
+    fingerprint: str | None
+    differentiable: bool
+    refusal: str | None
+    declared_by: str
+    foreign_code: dict[str, str] | None
+    """Functions and views of others behind the query, as accepted: digests by oid. None where none was recorded."""
+    steady: bool
+    """Its content depends on its sources alone, and not on the clock, the session or chance."""
+
+    @property
+    def qualified(self) -> QualifiedName:
+        return QualifiedName(self.schema, self.name)
+
+    @property
+    def key(self) -> str:
+        """Its key in other tables' frontiers."""
+        return f"pgt_{self.id}"
+
+    @property
+    def maintained_query(self) -> str:
+        """What a refresh computes: the defining query, or what says the same over its parts."""
+        return self.split_query or self.defining_query
+
+    @property
+    def visible(self) -> tuple[StorageColumn, ...]:
+        return tuple(c for c in self.storage if c.role == "visible")
+
+
+@dataclass(frozen=True)
+class Dependency:
+    """A row of `pgt_dependencies`: one relation that a stream table reads."""
+
+    pgt_id: int
+    source_relid: int
+    source_type: str
+    source_schema: str
+    source_name: str
+    source_pgt_id: int | None = None
+    columns_used: tuple[str, ...] | None = None
+    cdc_mode: str = "NONE"
+    fingerprint: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The source's key in a frontier."""
+        return f"pgt_{self.source_pgt_id}" if self.source_pgt_id is not None else str(self.source_relid)
+
+    @property
+    def qualified(self) -> QualifiedName:
+        return QualifiedName(self.source_schema, self.source_name)
+
+
+@dataclass(frozen=True)
+class RefreshRecord:
+    """A row of `pgt_refresh_history`."""
+
+    refresh_id: int
+    pgt_id: int
+    run_token: str | None
+    unit: tuple[str, ...]
+    initiated_by: str | None
+    data_timestamp: datetime | None
+    start_time: datetime
+    end_time: datetime | None
+    action: str | None
+    status: str
+    fallback_reason: str | None
+    rows_inserted: int
+    rows_updated: int
+    rows_deleted: int
+    source_changes: int
+    rows_read: int
+    reads: int
+    spark_jobs: int
+    duration_ms: float | None
+    phases: dict[str, Any] | None
+    plan: str | None
+    error_message: str | None
+
+
+#: Columns of `pgt_stream_tables` that a refresh writes, and who only refreshes may write. Every other one becomes SQL,
+#: or says which SQL is trusted, and is the owner's alone.
+STATE = (
+    "status",
+    "is_populated",
+    "needs_reinit",
+    "reinit_reason",
+    "data_timestamp",
+    "last_refresh_at",
+    "frontier",
+    "consecutive_errors",
+    "last_error",
+    "lease_token",
+    "lease_expires",
+    "lease_pid",
+    "updated_at",
+)
+
+#: Attributes whose column carries a prefix.
+_PREFIXED = {"id": "pgt_id", "relid": "pgt_relid", "schema": "pgt_schema", "name": "pgt_name"}
+
+_TABLE = sql.Identifier("pgtrickle", "pgt_stream_tables")
+_HISTORY = sql.Identifier("pgtrickle", "pgt_refresh_history")
+_TABLE_COLUMNS = sql.SQL(", ").join(
+    sql.SQL("{} AS {}").format(sql.Identifier(_PREFIXED.get(f.name, f.name)), sql.Identifier(f.name))
+    for f in fields(StreamTable)
+)
+_HISTORY_COLUMNS = sql.SQL(", ").join(sql.Identifier(f.name) for f in fields(RefreshRecord))
+_DEPENDENCY_COLUMNS = sql.SQL(", ").join(sql.Identifier(f.name) for f in fields(Dependency))
+
+
+def get(conn: Connection, name: QualifiedName) -> StreamTable:
+    found = _select(conn, sql.SQL("WHERE (pgt_schema, pgt_name) = (%s, %s)"), [name.schema, name.name])
+    if not found:
+        raise UnknownStreamTable(f"There is no stream table {name}", remedy="pgtrickle status lists those there are.")
+    return found[0]
+
+
+def find(conn: Connection, name: QualifiedName) -> StreamTable | None:
+    """Like `get`, None where there is none."""
+    found = _select(conn, sql.SQL("WHERE (pgt_schema, pgt_name) = (%s, %s)"), [name.schema, name.name])
+    return found[0] if found else None
+
+
+def get_all(conn: Connection) -> list[StreamTable]:
+    return _select(conn, sql.SQL("ORDER BY pgt_schema, pgt_name"), [])
+
+
+def by_ids(conn: Connection, ids: Iterable[int]) -> dict[int, StreamTable]:
+    return {table.id: table for table in _select(conn, sql.SQL("WHERE pgt_id = ANY(%s)"), [list(ids)])}
+
+
+def with_parts(conn: Connection, ids: Iterable[int]) -> list[int]:
+    """These, and the hidden ones that they are computed from."""
+    rows = conn.execute(
+        "WITH RECURSIVE unit (pgt_id) AS (SELECT unnest(%s::bigint[]) UNION"
+        " SELECT h.pgt_id FROM unit JOIN pgtrickle.pgt_dependencies d USING (pgt_id)"
+        " JOIN pgtrickle.pgt_stream_tables h ON h.pgt_id = d.source_pgt_id AND h.is_hidden)"
+        " SELECT pgt_id FROM unit ORDER BY 1",
+        [list(ids)],
+    ).fetchall()
+    return [pgt_id for (pgt_id,) in rows]
+
+
+def parts(conn: Connection, pgt_id: int) -> list[StreamTable]:
+    """The hidden ones that were made for a stream table, each after those it reads."""
+    return _select(conn, sql.SQL("WHERE part_of = %s ORDER BY pgt_id"), [pgt_id])
+
+
+def insert(conn: Connection, **columns: Any) -> StreamTable:
+    """A new row; columns not given take their default."""
+    names, values = _assignments(columns)
+    statement = sql.SQL("INSERT INTO {} ({}) VALUES ({}) RETURNING pgt_id").format(
+        _TABLE, sql.SQL(", ").join(names), sql.SQL(", ").join(sql.Placeholder() * len(values))
+    )
+    try:
+        row = conn.execute(statement, values).fetchone()
+    except errors.UniqueViolation:
+        name = f"{columns.get('schema')}.{columns.get('name')}"
+        raise StreamTableExists(
+            f"There is a stream table {name} already", remedy="Use create-or-replace, or choose another name."
+        ) from None
+    assert row is not None
+    return by_ids(conn, [row[0]])[row[0]]
+
+
+def update(conn: Connection, pgt_id: int, **columns: Any) -> None:
+    names, values = _assignments(columns)
+    changes = sql.SQL(", ").join(sql.SQL("{} = %s").format(name) for name in names)
+    statement = sql.SQL("UPDATE {} SET {}, updated_at = now() WHERE pgt_id = %s").format(_TABLE, changes)
+    if conn.execute(statement, [*values, pgt_id]).rowcount == 0:
+        raise UnknownStreamTable(f"There is no stream table with id {pgt_id}", remedy="It was dropped meanwhile.")
+
+
+def delete(conn: Connection, pgt_id: int) -> None:
+    """Forget a stream table and what it reads. Its history stays until its age is up."""
+    conn.execute("DELETE FROM pgtrickle.pgt_stream_tables WHERE pgt_id = %s", [pgt_id])
+
+
+def dependencies(conn: Connection, pgt_id: int | None = None) -> list[Dependency]:
+    """What one stream table reads, or what all of them do."""
+    statement = sql.SQL(
+        "SELECT {} FROM pgtrickle.pgt_dependencies"
+        " WHERE %s::bigint IS NULL OR pgt_id = %s ORDER BY pgt_id, source_relid"
+    ).format(_DEPENDENCY_COLUMNS)
+    with conn.cursor(row_factory=dict_row) as cursor:
+        return [Dependency(**_tuples(row)) for row in cursor.execute(statement, [pgt_id, pgt_id])]
+
+
+def replace_dependencies(conn: Connection, pgt_id: int, new: Iterable[Dependency]) -> None:
+    conn.execute("DELETE FROM pgtrickle.pgt_dependencies WHERE pgt_id = %s", [pgt_id])
+    names = [f.name for f in fields(Dependency)]
+    statement = sql.SQL("INSERT INTO pgtrickle.pgt_dependencies ({}) VALUES ({})").format(
+        _DEPENDENCY_COLUMNS, sql.SQL(", ").join(sql.Placeholder() * len(names))
+    )
+    rows = [{name: getattr(dependency, name) for name in names} | {"pgt_id": pgt_id} for dependency in new]
+    with conn.cursor() as cursor:
+        cursor.executemany(statement, [[_plain(value) for value in row.values()] for row in rows])
+
+
+def history(conn: Connection, pgt_id: int, n: int = 20) -> list[RefreshRecord]:
+    """The last `n` refreshes, newest first."""
+    statement = sql.SQL("SELECT {} FROM {} WHERE pgt_id = %s ORDER BY refresh_id DESC LIMIT %s")
+    return _records(conn, statement.format(_HISTORY_COLUMNS, _HISTORY), [pgt_id, n])
+
+
+def history_of_run(conn: Connection, run_token: str) -> list[RefreshRecord]:
+    """What one run did, in its order."""
+    statement = sql.SQL("SELECT {} FROM {} WHERE run_token = %s ORDER BY refresh_id")
+    return _records(conn, statement.format(_HISTORY_COLUMNS, _HISTORY), [run_token])
+
+
+def insert_history(conn: Connection, **columns: Any) -> int:
+    """A new row of the history; its `refresh_id`."""
+    statement = sql.SQL("INSERT INTO {} ({}) VALUES ({}) RETURNING refresh_id").format(
+        _HISTORY,
+        sql.SQL(", ").join(map(sql.Identifier, columns)),
+        sql.SQL(", ").join(sql.Placeholder() * len(columns)),
+    )
+    row = conn.execute(statement, [_plain(value) for value in columns.values()]).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def update_history(conn: Connection, refresh_id: int, **columns: Any) -> None:
+    changes = sql.SQL(", ").join(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in columns)
+    statement = sql.SQL("UPDATE {} SET {} WHERE refresh_id = %s").format(_HISTORY, changes)
+    conn.execute(statement, [*(_plain(value) for value in columns.values()), refresh_id])
+
+
+def _select(conn: Connection, condition: sql.SQL, values: list[Any]) -> list[StreamTable]:
+    statement = sql.SQL("SELECT {} FROM {} {}").format(_TABLE_COLUMNS, _TABLE, condition)
+    with conn.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(statement, values).fetchall()
+    return [
+        StreamTable(**_tuples(row) | {"storage": tuple(StorageColumn(**column) for column in row["storage"])})
+        for row in rows
+    ]
+
+
+def _records(conn: Connection, statement: sql.Composed, values: list[Any]) -> list[RefreshRecord]:
+    with conn.cursor(row_factory=dict_row) as cursor:
+        return [RefreshRecord(**_tuples(row)) for row in cursor.execute(statement, values)]
+
+
+def _assignments(columns: dict[str, Any]) -> tuple[list[sql.Identifier], list[Any]]:
+    names = [sql.Identifier(_PREFIXED.get(name, name)) for name in columns]
+    return names, [_stored(value) if name == "storage" else _plain(value) for name, value in columns.items()]
+
+
+def _stored(columns: Iterable[StorageColumn]) -> Jsonb:
+    return Jsonb([{"name": c.name, "type": c.type, "role": c.role} for c in columns])
+
+
+def _plain(value: Any) -> Any:
+    """A value as psycopg sends it."""
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, dict):
+        return Jsonb(value)
+    return value
+
+
+def _tuples(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}

@@ -1,0 +1,276 @@
+"""What a view refers to, views behind views included, by PostgreSQL's own record of dependencies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from psycopg import Connection
+
+from airflow_provider_pgtrickle.engine.catalog.functions import that_may_read_tables
+from airflow_provider_pgtrickle.engine.catalog.internals import pruned
+from airflow_provider_pgtrickle.engine.catalog.relations import FIRST_USER_OID
+from airflow_provider_pgtrickle.engine.dvm.schema import READS_TABLES
+from airflow_provider_pgtrickle.engine.errors import QueryError
+from airflow_provider_pgtrickle.engine.names import RESERVED_PREFIX
+
+#: Views on views on views: deeper than this is taken for a mistake.
+MAX_DEPTH = 32
+
+# Column 0 stands for the relation as a whole. A view's rule depends on the view itself, too.
+_DEPENDENCIES = """
+    SELECT r.ev_class::bigint, d.refobjid::bigint, c.relkind, n.nspname, c.relname,
+           array_agg(a.attname::text) FILTER (WHERE d.refobjsubid > 0)
+    FROM pg_catalog.pg_rewrite r
+    JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = r.oid
+    JOIN pg_catalog.pg_class c ON d.refclassid = 'pg_catalog.pg_class'::regclass AND c.oid = d.refobjid
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+    WHERE r.ev_class = ANY(%s) AND d.refobjid <> r.ev_class
+    GROUP BY r.ev_class, d.refobjid, c.relkind, n.nspname, c.relname
+"""
+
+# Dependencies leave out what came with the server, and don't tell `count(*)` from a reference to a whole row.
+# The stored parse tree does: its relations, those read without their children (ONLY), its functions, and variables
+# with attribute number 0. It is searched here: PostgreSQL takes seconds to search that of a long query.
+_PARSE_TREES = """
+    SELECT r.ev_class::bigint, r.ev_action::text FROM pg_catalog.pg_rewrite r WHERE r.ev_class = ANY(%s)
+"""
+_RELATION = re.compile(r":rtekind 0 :relid (\d+)([^{}]*)")
+_FUNCTION = re.compile(r":(?:funcid|aggfnoid|winfnoid|opfuncid) (\d+)")
+_TYPE = re.compile(r"type(?:id)? (\d+)")
+_COLLATION = re.compile(r"coll(?:id|Oid|ation) (\d+)")
+_UNNAMED_ROW = re.compile(r':row_typeid 2249 :row_format 2 :colnames \("(?!f1")')
+_ALONE = "SELECT min(oid)::bigint FROM pg_catalog.pg_class WHERE oid = ANY(%s) AND relkind <> 'v'"
+
+#: Which columns of its SELECT lists a view groups and sorts by, as numbers.
+_KEYS = """
+    SELECT ARRAY(SELECT m[1] FROM regexp_matches(r.ev_action::text, ':ressortgroupref (\\d+)', 'g') AS m)
+    FROM pg_catalog.pg_rewrite r WHERE r.ev_class = %s::regclass
+"""
+
+_VIEWS = """
+    SELECT c.oid::bigint, n.nspname, c.relname,
+           ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a
+                 WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum)
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.oid = ANY(%s)
+"""
+
+# OFFSET keeps the planner from mixing the three steps.
+_QUOTED = """
+    SELECT printed.text, pg_catalog.set_config('quote_all_identifiers', 'off', true)
+    FROM (SELECT pg_catalog.pg_get_viewdef(%s::oid) AS text
+          FROM pg_catalog.set_config('quote_all_identifiers', 'on', true) OFFSET 0) AS printed
+"""
+
+# PostgreSQL calls every aggregate immutable: it is what its functions are.
+_FUNCTIONS = """
+    SELECT p.oid::bigint, lower(p.proname), greatest(p.provolatile::text, parts.worst), p.prokind = 'a', p.proretset
+    FROM pg_catalog.pg_proc p
+    LEFT JOIN LATERAL (
+        SELECT max(f.provolatile::text) AS worst
+        FROM pg_catalog.pg_aggregate a
+        JOIN pg_catalog.pg_proc f ON f.oid IN (a.aggtransfn, a.aggfinalfn, a.aggmtransfn, a.aggminvtransfn,
+                                               a.aggmfinalfn)
+        WHERE a.aggfnoid = p.oid AND p.oid >= 16384) AS parts ON true
+    WHERE p.oid = ANY(%s)
+"""
+
+# PostgreSQL prints CYCLE … TO 'x'::text DEFAULT 'y'::text, and reads constants there only as text 'x'.
+_CYCLE_MARKS = re.compile(r"(TO|DEFAULT) ('(?:[^']|'')*')::([^'()]+?(?:\(\d+\))?)(?= DEFAULT | USING )")
+
+# current_date, current_user and their like are no functions to the parse tree.
+SESSION = "current_timestamp or the like"
+
+#: Functions that PostgreSQL calls STABLE because a setting shapes their answer. Every session of ours has the same
+#: settings, so for the same arguments they answer the same.
+STEADY = frozenset(
+    """
+    anytextcat array_to_json array_to_string concat concat_ws convert convert_from convert_to date date_add
+    date_cmp_timestamptz date_eq_timestamptz date_ge_timestamptz date_gt_timestamptz date_le_timestamptz
+    date_lt_timestamptz date_ne_timestamptz date_part date_subtract date_trunc enum_first enum_last enum_range extract
+    format generate_series interval_pl_timestamptz json_agg json_agg_strict json_build_array json_build_object
+    json_object_agg json_object_agg_strict json_object_agg_unique json_object_agg_unique_strict json_populate_record
+    json_populate_recordset json_to_record json_to_recordset jsonb_agg jsonb_agg_strict jsonb_build_array
+    jsonb_build_object jsonb_object_agg jsonb_object_agg_strict jsonb_object_agg_unique jsonb_object_agg_unique_strict
+    jsonb_path_exists_tz jsonb_path_match_tz jsonb_path_query_array_tz jsonb_path_query_first_tz jsonb_path_query_tz
+    jsonb_populate_record jsonb_populate_record_valid jsonb_populate_recordset jsonb_to_record jsonb_to_recordset
+    length make_timestamptz money numeric overlaps pg_typeof quote_literal quote_nullable row_to_json textanycat time
+    timestamp timestamp_cmp_timestamptz timestamp_eq_timestamptz timestamp_ge_timestamptz timestamp_gt_timestamptz
+    timestamp_le_timestamptz timestamp_lt_timestamptz timestamp_ne_timestamptz timestamptz timestamptz_cmp_date
+    timestamptz_cmp_timestamp timestamptz_eq_date timestamptz_eq_timestamp timestamptz_ge_date
+    timestamptz_ge_timestamp timestamptz_gt_date timestamptz_gt_timestamp timestamptz_le_date timestamptz_le_timestamp
+    timestamptz_lt_date timestamptz_lt_timestamp timestamptz_mi_interval timestamptz_ne_date timestamptz_ne_timestamp
+    timestamptz_pl_interval timetz timezone to_char to_date to_json to_jsonb to_number to_timestamp xml
+    """.split()
+)
+
+
+@dataclass(frozen=True)
+class References:
+    columns: Mapping[int, frozenset[str] | None]
+    """By relid of each relation that is no view: the columns named, None for all of them."""
+    own_columns: Mapping[int, frozenset[str]]
+    """Those that the view followed from names itself, and not through another one."""
+    views: Mapping[int, tuple[tuple[str, str], str, tuple[str, ...]]]
+    """By oid: (schema, name), canonical text, column names. The view followed from is not among them."""
+    functions: Mapping[str, str]
+    """Worst volatility called under each name; that of STEADY is immutable."""
+    aggregates: frozenset[str]
+    """Names under which an aggregate is called."""
+    set_returning: frozenset[str]
+    """Names under which a function that returns a set is called."""
+    function_oids: tuple[int, ...]
+    """User-defined functions."""
+    types: frozenset[int]
+    """User-defined types of values that the query handles."""
+    collations: frozenset[int]
+
+
+def follow(conn: Connection, view: int) -> References:
+    """Everything that `view` reads, to a fixpoint. The session's search_path decides how view texts are printed."""
+    columns: dict[int, frozenset[str] | None] = {}
+    own: dict[int, frozenset[str]] = {}
+    functions: set[int] = set()
+    types: set[int] = set()
+    collations: set[int] = set()
+    reads_session = False
+    seen, frontier = {view}, {view}
+    for _ in range(MAX_DEPTH):
+        if not frontier:
+            break
+        whole_rows, asks_session = _parse_trees(conn, frontier, functions, types, collations)
+        reads_session = reads_session or asks_session
+        following: set[int] = set()
+        for owner, relid, relkind, schema, name, named in conn.execute(_DEPENDENCIES, [list(frontier)]):
+            if relkind == "v":
+                _refuse_builtin(relid, schema, name)
+                following.add(relid)
+            elif relkind in "rpmf":
+                if owner == view:
+                    own[relid] = frozenset(named or ())
+                before = columns.get(relid, frozenset())
+                columns[relid] = None if owner in whole_rows or before is None else before | frozenset(named or ())
+            elif relkind == "S":
+                raise QueryError(f"The query reads the sequence {schema}.{name}", remedy="Read a table instead.")
+        frontier = following - seen
+        seen |= following
+    else:
+        raise QueryError(f"Views are nested more than {MAX_DEPTH} deep", remedy="Query the tables more directly.")
+    views = {
+        oid: ((schema, name), _without_internals(definition(conn, oid, quoted=True)), tuple(names))
+        for oid, schema, name, names in conn.execute(_VIEWS, [list(seen - {view})]).fetchall()
+    }
+    return References(
+        columns,
+        own,
+        views,
+        *_functions(conn, functions, reads_session),
+        frozenset(oid for oid in types if oid >= FIRST_USER_OID),
+        frozenset(collations - {0}),
+    )
+
+
+def _without_internals(text: str) -> str:
+    """A view made as SELECT * of a stream table has its internal columns, which nobody is to read."""
+    return pruned(text) if RESERVED_PREFIX in text else text
+
+
+def definition(conn: Connection, view: int, *, quoted: bool = False) -> str:
+    """A view's text as PostgreSQL prints it; with every name in quotes, a word without them is grammar."""
+    row = conn.execute(_QUOTED if quoted else "SELECT pg_catalog.pg_get_viewdef(%s::oid)", [view]).fetchone()
+    assert row is not None
+    return _CYCLE_MARKS.sub(r"\1 \3 \2", str(row[0]).strip().removesuffix(";"))
+
+
+def _parse_trees(
+    conn: Connection, views: set[int], functions: set[int], types: set[int], collations: set[int]
+) -> tuple[set[int], bool]:
+    """Which of `views` refer to whole rows, and whether one asks for the clock or the user.
+
+    What they call and handle is added to `functions`, `types` and `collations`.
+    """
+    whole_rows: set[int] = set()
+    asks_session = False
+    for view, tree in conn.execute(_PARSE_TREES, [list(views)]).fetchall():
+        if ":varattno 0 " in tree:
+            whole_rows.add(view)
+        functions.update(map(int, _FUNCTION.findall(tree)))
+        types.update(map(int, _TYPE.findall(tree)))
+        collations.update(map(int, _COLLATION.findall(tree)))
+        if "{ROWMARKCLAUSE " in tree:
+            raise QueryError("The query locks rows (FOR UPDATE or FOR SHARE)", remedy="Remove the locking clause.")
+        if _UNNAMED_ROW.search(tree):
+            raise QueryError(
+                "The query takes the whole row of a join's alias as one value, and PostgreSQL's own text of it forgets"
+                " the names of its fields",
+                remedy="Give the join in a derived table: FROM (SELECT … FROM a JOIN b …) AS u.",
+            )
+        if ":groupingSets (" in tree:
+            _refuse_lost_keys(conn, view)
+        asks_session = asks_session or "{SQLVALUEFUNCTION " in tree
+        relations = [(int(relid), rest) for relid, rest in _RELATION.findall(tree)]
+        childless = [relid for relid, rest in relations if " :inh false" in rest]
+        alone = conn.execute(_ALONE, [childless]).fetchone() if childless else None
+        if alone and alone[0] is not None:
+            _refuse_only(conn, alone[0])
+        for relid in dict.fromkeys(relid for relid, _ in relations):
+            if relid < FIRST_USER_OID:
+                row = conn.execute(
+                    "SELECT relnamespace::regnamespace::text, relname FROM pg_catalog.pg_class WHERE oid = %s", [relid]
+                ).fetchone()
+                _refuse_builtin(relid, *(row or ("pg_catalog", str(relid))))
+    return whole_rows, asks_session
+
+
+def _refuse_lost_keys(conn: Connection, view: int) -> None:
+    """GROUPING SETS (1, 2) over two equal expressions is printed as two times the first."""
+    with conn.transaction(force_rollback=True):
+        conn.execute("CREATE VIEW pgtrickle.__pgt_reread AS " + definition(conn, view))
+        before, after = (conn.execute(_KEYS, [str(name)]).fetchone() for name in (view, "pgtrickle.__pgt_reread"))
+    if before != after:
+        raise QueryError(
+            "GROUPING SETS tells two columns of one expression apart, and PostgreSQL's own text of the query doesn't",
+            remedy="Give the two columns their names in a derived table, and group by those.",
+        )
+
+
+def _refuse_only(conn: Connection, relid: int) -> None:
+    """A table's buffer holds its children's changes too, and doesn't tell them apart."""
+    row = conn.execute(
+        "SELECT relnamespace::regnamespace::text || '.' || relname FROM pg_catalog.pg_class WHERE oid = %s", [relid]
+    ).fetchone()
+    raise QueryError(
+        f"The query reads ONLY {row[0] if row else relid}, without the tables that inherit from it",
+        remedy="Leave ONLY out.",
+    )
+
+
+def _refuse_builtin(relid: int, schema: str, name: str) -> None:
+    if relid < FIRST_USER_OID:
+        raise QueryError(
+            f"The query reads {schema}.{name}, whose changes can't be captured",
+            remedy="System catalogs can't feed a stream table; copy what you need into a table.",
+        )
+
+
+def _functions(
+    conn: Connection, oids: set[int], reads_session: bool
+) -> tuple[dict[str, str], frozenset[str], frozenset[str], tuple[int, ...]]:
+    functions: dict[str, str] = {SESSION: "s"} if reads_session else {}
+    aggregates, set_returning = set(), set()
+    readers = that_may_read_tables(conn, oids)
+    for oid, name, volatility, is_aggregate, returns_set in conn.execute(_FUNCTIONS, [list(oids)]).fetchall():
+        if volatility == "s" and oid < FIRST_USER_OID and name in STEADY:
+            volatility = "i"
+        if oid in readers:
+            volatility = max(volatility, READS_TABLES)
+        functions[name] = max(functions.get(name, "i"), volatility)  # 'i' < 's' < 't' < 'v', as it happens
+        if is_aggregate:
+            aggregates.add(name)
+        if returns_set:
+            set_returning.add(name)
+    own = tuple(sorted(oid for oid in oids if oid >= FIRST_USER_OID))
+    return functions, frozenset(aggregates), frozenset(set_returning), own

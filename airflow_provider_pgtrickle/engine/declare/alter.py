@@ -1,0 +1,154 @@
+"""ALTER: options and status at once; a new query as a definition that the next refresh carries out.
+
+A new query is written to the catalog with its capture, and the table keeps its old rows and columns until
+the refresh that follows reshapes it and fills it in one transaction (`storage.rebuild`). So readers see
+the old content or the new, never less, and whoever is killed in between leaves a stream table that its
+next refresh completes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import psycopg
+
+from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StreamTable
+from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
+from airflow_provider_pgtrickle.engine.declare import capturing, columns, dependencies, parts, table
+from airflow_provider_pgtrickle.engine.declare.definition import Definition, define
+from airflow_provider_pgtrickle.engine.declare.lock import lock_declarations, lock_rows
+from airflow_provider_pgtrickle.engine.declare.options import APPEND_ONLY, check
+from airflow_provider_pgtrickle.engine.declare.scalar import scalar
+from airflow_provider_pgtrickle.engine.declare.subject import about
+from airflow_provider_pgtrickle.engine.errors import UsageError
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.settings import Settings
+
+REASON = "query_altered"
+
+
+@dataclass(frozen=True)
+class Altered:
+    """The stream table after the change, and how to take the change back."""
+
+    stream_table: StreamTable
+    notices: tuple[str, ...]
+    before: StreamTable
+    dependencies_before: tuple[Dependency, ...]
+    needs_refresh: bool
+    """Its query changed, and the new content is awaited: it is neither suspended nor empty so far."""
+
+
+def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, changes: Mapping[str, Any]) -> Altered:
+    """Apply the changes, all of them or none."""
+    with about(name):
+        lock_declarations(conn)
+        lock_rows(conn, [records.get(conn, name).id])
+        before = records.get(conn, name)
+        parts.refuse_part(conn, before)
+        read_before = tuple(records.dependencies(conn, before.id))
+        wanted = dict(changes)
+        query, status = wanted.pop("query", None), wanted.pop("status", None)
+        path: str | None = own_path(conn)
+        if wanted.pop("accept", False) and query is None:
+            # Declared once more, as it was.
+            query, path = before.original_query, before.search_path or path
+            status = status or ("ACTIVE" if before.status == "ERROR" else None)
+        if "partition_by" in wanted:
+            raise UsageError("partition_by can't be altered", remedy="Drop the stream table and create it again.")
+        update = check(settings, wanted)
+        if "cdc_mode" in update:
+            update["requested_cdc_mode"] = update.pop("cdc_mode")
+        mode = update.get("refresh_mode", before.refresh_mode)
+        notices: tuple[str, ...] = ()
+        if query is not None:
+            definition = define(conn, query, mode, path)
+            parts.refuse_reading(conn, definition)
+            definition = parts.in_parts(conn, settings, parts.Owner(name, mode, before.id), definition)
+            notices = definition.notices
+            update |= _redefine(conn, before, definition)
+            if before.status == "ERROR" and status is None:
+                # Such a table waits for another definition, and this is one.
+                update |= _status(conn, before, "ACTIVE")
+            notices += _rebuild_notice(conn, before, definition)
+        elif mode != before.refresh_mode:
+            notices = define(conn, before.defining_query, mode, accepted=before.foreign_code).notices
+        if update.get("append_only") and not before.append_only:
+            notices += (APPEND_ONLY,)
+        if status is not None:
+            update |= _status(conn, before, status)
+        if update:
+            records.update(conn, before.id, **update)
+        dependencies.settle_schedules(conn, settings)
+        after = records.get(conn, name)
+        due = query is not None and before.is_populated and after.status == "ACTIVE"
+        return Altered(after, notices, before, read_before, due)
+
+
+def revert(conn: psycopg.Connection, altered: Altered) -> None:
+    """Take an altered query back, unless some refresh has carried it out meanwhile."""
+    lock_declarations(conn)
+    now = records.get(conn, altered.before.qualified)
+    if not now.needs_reinit or now.defining_query != altered.stream_table.defining_query:
+        return
+    added = {d.source_relid for d in records.dependencies(conn, now.id)}
+    added -= {d.source_relid for d in altered.dependencies_before}
+    released = [d for d in records.dependencies(conn, now.id) if d.source_relid in added]
+    frozen = ("id", "relid", "schema", "name", "frontier", "data_timestamp", "last_refresh_at", "is_populated")
+    names = [f.name for f in fields(StreamTable) if f.name not in frozen]
+    records.update(conn, now.id, **{name: getattr(altered.before, name) for name in names})
+    records.replace_dependencies(conn, now.id, altered.dependencies_before)
+    capturing.stop(conn, now.id, released)
+    parts.erase_unread(conn, now.id)
+
+
+def _redefine(conn: psycopg.Connection, before: StreamTable, definition: Definition) -> dict[str, Any]:
+    """Capture for the new query, besides what the old one reads: that goes when the new one has its content."""
+    dependencies.refuse_circle(conn, before, definition.dependencies)
+    capturing.start(conn, before.id, definition.view)
+    kept = [
+        d
+        # Old parts are refreshed no more, and stay until then in case this is taken back.
+        for d in parts.without_parts(conn, records.dependencies(conn, before.id))
+        if d.source_relid not in {new.source_relid for new in definition.dependencies}
+    ]
+    records.replace_dependencies(conn, before.id, (*definition.dependencies, *kept))
+    parts.belong(conn, before)
+    return {
+        **definition.query_columns(),
+        "declared_by": scalar(conn, "SELECT current_user::pg_catalog.text"),
+        # A refresh that still computes the old query must not commit it as the new one.
+        "lease_token": None,  # nosec B105: a column's name
+        "needs_reinit": True,
+        "reinit_reason": REASON,
+    }
+
+
+def _rebuild_notice(conn: psycopg.Connection, before: StreamTable, definition: Definition) -> tuple[str, ...]:
+    current = columns.of_relation(conn, before.relid)
+    if not current or table.compare(current, definition.columns) is not table.Change.REBUILD:
+        return ()
+    return (
+        f"{before.qualified} is dropped and made again because the type of a column changes: "
+        "its oid changes, and indexes and policies of your own on it go",
+    )
+
+
+def _status(conn: psycopg.Connection, before: StreamTable, wanted: str) -> dict[str, Any]:
+    status = wanted.strip().upper() if isinstance(wanted, str) else wanted
+    if status == "SUSPENDED":
+        return {"status": "SUSPENDED"}
+    if status != "ACTIVE":
+        raise UsageError(f"status can't be {wanted!r}", remedy="Use ACTIVE to resume or SUSPENDED to suspend.")
+    if before.status in ("SUSPENDED", "ERROR"):
+        payload = {"event": "resumed", "stream_table": str(before.qualified), "was": before.status}
+        conn.execute("SELECT pg_catalog.pg_notify('pg_trickle_alert', %s)", (json.dumps(payload),))
+    return {
+        "status": "ACTIVE" if before.is_populated else "INITIALIZING",
+        "consecutive_errors": 0,
+        "last_error": None,
+    }

@@ -1,0 +1,53 @@
+"""Capture follows the declarations: started for what a stream table reads, stopped with its last reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import psycopg
+
+from airflow_provider_pgtrickle.engine.capture.st_buffer import drop_st_buffer, ensure_st_buffer
+from airflow_provider_pgtrickle.engine.capture.tracking import track, untrack
+from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.records import Dependency
+from airflow_provider_pgtrickle.engine.declare.lock import lock_rows
+from airflow_provider_pgtrickle.engine.dvm import View
+from airflow_provider_pgtrickle.engine.errors import QueryError
+
+#: A PostgreSQL table has at most 1,600.
+MOST_COLUMNS = 798
+
+
+def start(conn: psycopg.Connection, pgt_id: int, view: View) -> None:
+    """Triggers and buffers for everything the view reads, wide enough for it."""
+    # A refresh of an upstream table holds its row while it writes: it either had committed before this
+    # transaction creates the buffer, or will find the buffer there.
+    lock_rows(conn, [source.pgt_id for source in view.sources.values() if source.pgt_id is not None])
+    # In one order for everybody, so that two declarations can't wait for each other's locks.
+    for source in sorted(view.sources.values(), key=lambda source: source.relid):
+        if source.pgt_id is not None:
+            ensure_st_buffer(conn, records.by_ids(conn, [source.pgt_id])[source.pgt_id])
+        elif source.captured:
+            try:
+                track(conn, source, view.used.get(source.key, ()), pgt_id)
+            except QueryError as error:
+                if not isinstance(error.__cause__, psycopg.errors.TooManyColumns):
+                    raise
+                raise QueryError(
+                    f"More than {MOST_COLUMNS} columns of {source.schema}.{source.name} would be captured, and a change"
+                    " buffer holds the old and the new value of each",
+                    remedy="Name fewer columns, counting all stream tables that read it, or give it a table for some.",
+                ) from error
+
+
+def stop(conn: psycopg.Connection, pgt_id: int, released: Iterable[Dependency]) -> None:
+    """Give up what a stream table no longer reads; the last reader takes triggers and buffer with it.
+
+    Called when the catalog no longer holds these dependencies.
+    """
+    still_read = {d.source_pgt_id for d in records.dependencies(conn, None)}
+    for dependency in released:
+        if dependency.source_pgt_id is None:
+            untrack(conn, dependency.source_relid, pgt_id)
+        elif dependency.source_pgt_id not in still_read:
+            drop_st_buffer(conn, dependency.source_pgt_id)

@@ -1,0 +1,66 @@
+"""CREATE: everything a stream table needs but its rows, in the caller's transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import sql
+
+from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
+from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
+from airflow_provider_pgtrickle.engine.declare import dependencies, parts, replica_identity, table
+from airflow_provider_pgtrickle.engine.declare.definition import define
+from airflow_provider_pgtrickle.engine.declare.existence import establish
+from airflow_provider_pgtrickle.engine.declare.lock import lock_declarations
+from airflow_provider_pgtrickle.engine.declare.options import Options
+from airflow_provider_pgtrickle.engine.declare.scalar import scalar
+from airflow_provider_pgtrickle.engine.declare.subject import about
+from airflow_provider_pgtrickle.engine.errors import StreamTableExists, UsageError
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.settings import Settings
+
+
+@dataclass(frozen=True)
+class Created:
+    """The new stream table, not populated yet."""
+
+    stream_table: StreamTable
+    notices: tuple[str, ...]
+
+
+def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, query: str, options: Options) -> Created:
+    """Storage, catalog, triggers and buffers.
+
+    They have to be committed before the first snapshot is taken: a change is then either in the snapshot
+    or in a buffer, and never in neither.
+    """
+    with about(name):
+        lock_declarations(conn)
+        _refuse_taken(conn, name)
+        whole = define(conn, query, options.refresh_mode, own_path(conn))
+        parts.refuse_reading(conn, whole)
+        owner = parts.Owner(name, options.refresh_mode)
+        definition = parts.in_parts(conn, settings, owner, whole)
+        created = establish(conn, name, definition, options)
+        parts.belong(conn, created)
+        dependencies.settle_schedules(conn, settings)
+        view = definition.view
+        published = replica_identity.notice(
+            conn, name, keyed=view.keyed, never_null=view.never_null == frozenset(view.identity)
+        )
+        return Created(created, definition.notices + options.notices + published)
+
+
+def _refuse_taken(conn: psycopg.Connection, name: QualifiedName) -> None:
+    schema = sql.Identifier(name.schema).as_string(conn)
+    if scalar(conn, "SELECT pg_catalog.to_regnamespace(%s)", (schema,)) is None:
+        raise UsageError(f"There is no schema {name.schema!r}", remedy="Create it, or choose another.")
+    if records.find(conn, name):
+        raise StreamTableExists(
+            "The stream table is there already",
+            remedy="Drop it first, or change it: --or-replace, in Python create_or_replace_stream_table.",
+        )
+    if table.exists(conn, name):
+        raise UsageError("A relation of that name is there already", remedy="Choose another name for the stream table.")

@@ -1,0 +1,206 @@
+"""What a query means as a stream table: everything the catalog, the capture and the storage need of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from airflow_provider_pgtrickle.engine import dvm
+from airflow_provider_pgtrickle.engine.catalog import foreign
+from airflow_provider_pgtrickle.engine.catalog.probe import (
+    PLANNING_SECONDS,
+    Probe,
+    are_one_query,
+    fingerprint,
+    planning_within,
+    probe,
+)
+from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StorageColumn
+from airflow_provider_pgtrickle.engine.catalog.search_path import PATH, pin, read_only
+from airflow_provider_pgtrickle.engine.declare import columns, dependencies, modes
+from airflow_provider_pgtrickle.engine.declare.columns import Column
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window
+from airflow_provider_pgtrickle.engine.dvm.buffers import buffer_column
+from airflow_provider_pgtrickle.engine.dvm.types import base_type
+
+
+@dataclass(frozen=True)
+class Definition:
+    """Derived from the query and the database alone, never from what is stored."""
+
+    probe: Probe
+    view: dvm.View
+    columns: tuple[Column, ...]
+    dependencies: tuple[Dependency, ...]
+    fingerprint: str
+    refusal: str | None
+    """Why it can't be kept by differences, in words; None where it can."""
+    notices: tuple[str, ...]
+    path: str = PATH
+    """Along which the names in the declared text were looked up."""
+    whole: Probe | None = None
+    """What was declared, where `probe` and all else are of the same query over parts."""
+
+    @property
+    def storage(self) -> tuple[StorageColumn, ...]:
+        """The columns as the catalog keeps them."""
+        return tuple(column.stored for column in self.columns)
+
+    def catalog_columns(self) -> dict[str, Any]:
+        """As `pgt_stream_tables` names them."""
+        topk = self.view.topk
+        return {
+            **self.query_columns(),
+            "storage": self.storage,
+            "identity": tuple(self.view.identity),
+            "keyed": self.view.keyed,
+            "fingerprint": self.fingerprint,
+            "differentiable": self.refusal is None,
+            "refusal": self.refusal,
+            "steady": self.probe.steady,
+            "topk_limit": topk.limit if topk else None,
+            "topk_offset": topk.offset if topk else None,
+            "topk_order_by": str(topk.order_by) if topk else None,
+        }
+
+    def query_columns(self) -> dict[str, Any]:
+        """The query alone, as `pgt_stream_tables` names its forms."""
+        declared = self.whole or self.probe
+        return {
+            "original_query": declared.original,
+            "search_path": self.path,
+            "foreign_code": declared.foreign_code,
+            "defining_query": declared.canonical,
+            "split_query": self.probe.canonical if self.whole else None,
+        }
+
+
+def _unlike(stored: tuple[Column, ...], probed: Probe) -> str | None:
+    """The first column whose type, its modifier aside, is not the query's."""
+    types = {column.name: column.type for column in stored}
+    for column in probed.columns:
+        if base_type(types.get(column.name, "")) != base_type(column.type):
+            return f"{column.name} is {types.get(column.name, 'missing')} and not {column.type}"
+    return None
+
+
+def _typed(stored: tuple[Column, ...], probed: Probe) -> tuple[Column, ...]:
+    """The columns with the query's own types: numeric(10,2) becomes numeric where a NULL meets it."""
+    own = {column.name: column for column in probed.columns}
+    return tuple(
+        replace(c, type=own[c.name].type, collation=own[c.name].collation) if c.name in own else c for c in stored
+    )
+
+
+def _objection(conn: psycopg.Connection, view: dvm.View) -> str | None:
+    """What PostgreSQL has against the statements of the refreshes to come; None where it plans them all.
+
+    They are planned over stand-ins of the buffers and of the table, which are rolled back.
+    """
+    try:
+        with conn.transaction(force_rollback=True):
+            pin(conn)
+            binding = _stand_ins(conn, view)
+            statements = [view.storage_query(), view.delta(binding)]
+            if len(binding.sources) > 1:
+                statements += [view.delta(_changed_alone(binding, key)) for key in binding.sources]
+            with planning_within(conn), read_only(conn):
+                for statement in filter(None, statements):
+                    conn.execute(sql.SQL("EXPLAIN ") + sql.SQL(statement))
+    except psycopg.errors.QueryCanceled:
+        return f"it takes more than {PLANNING_SECONDS} s to plan it"
+    except psycopg.Error as error:
+        if (error.sqlstate or "")[:2] in ("08", "53", "55", "57", "40"):
+            raise
+        return error.diag.message_primary or str(error)
+    return None
+
+
+def _changed_alone(binding: Binding, key: str) -> Binding:
+    return replace(binding, sources={k: replace(bound, changed=k == key) for k, bound in binding.sources.items()})
+
+
+def _stand_ins(conn: psycopg.Connection, view: dvm.View) -> Binding:
+    """Empty tables with the columns of the view's buffers and of its storage."""
+    bound = {}
+    for number, (key, source) in enumerate(view.sources.items()):
+        is_stream_table = source.kind == "STREAM_TABLE"
+        items: list[sql.Composable] = [sql.SQL('NULL::xid8 AS xid, NULL::"char" AS action')]
+        if is_stream_table:
+            items.append(sql.SQL("NULL::bigint AS pk_hash"))
+        wanted = {*view.used.get(key, ()), *source.primary_key}
+        for column in (c for c in source.columns if c.name in wanted):
+            for image in ("new",) if is_stream_table else ("new", "old"):
+                name = buffer_column(image, column.name)
+                items.append(sql.SQL("{} AS {}").format(sql.Identifier(column.name), sql.Identifier(name)))
+        relation = sql.Identifier(source.schema, source.name)
+        made = _stand_in(conn, number, sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(items), relation))
+        bound[key] = SourceBinding(True, Window(made, "1:1:", "2:2:"))
+    stored = _stand_in(conn, len(bound), sql.SQL(view.storage_query()))
+    return Binding(bound, stored)
+
+
+def _stand_in(conn: psycopg.Connection, number: int, query: sql.Composable) -> tuple[str, str]:
+    name = ("pgtrickle", f"__pgt_stand_in_{conn.info.backend_pid}_{number}")
+    conn.execute(sql.SQL("CREATE TABLE {} AS {} WITH NO DATA").format(sql.Identifier(*name), query))
+    return name
+
+
+def _survives_parsing(conn: psycopg.Connection, probed: Probe) -> bool:
+    """Whether PostgreSQL reads each text, as the algebra wrote it again, for the very same query."""
+    for text in (probed.text, *probed.schema.views.values()):
+        written = dvm.round_trip(text)
+        if written is None or not are_one_query(conn, text, written):
+            return False
+    return True
+
+
+def analysed(
+    conn: psycopg.Connection, query: str, path: str | None = None, accepted: Mapping[str, str] | None = None
+) -> tuple[Probe, dvm.View]:
+    """What PostgreSQL and the algebra make of a query, and refused for differences where the two disagree.
+
+    `validate`, `explain` and every declaration come this way, so that they say the same.
+    """
+    probed = probe(conn, query, path, accepted)
+    view = dvm.analyze(probed.text, probed.schema)
+    if view.refusal is None and probed.odd_equalities:
+        detail = f"it groups or sorts by {probed.odd_equalities[0]}, whose equality is not one of pg_catalog"
+        view = dvm.refused(view, dvm.Reason.UNSUPPORTED_SYNTAX, detail)
+    if view.refusal is None and not _survives_parsing(conn, probed):
+        view = dvm.refused(view, dvm.Reason.ROUND_TRIP, "PostgreSQL reads the parsed text otherwise")
+    if view.refusal is None and (unlike := _unlike(columns.of_view(conn, view), probed)):
+        view = dvm.refused(view, dvm.Reason.ROUND_TRIP, f"PostgreSQL types the parsed text otherwise: {unlike}")
+    if view.refusal is None and (objection := _objection(conn, view)):
+        view = dvm.refused(view, dvm.Reason.UNPLANNABLE, objection)
+    return probed, view
+
+
+def define(
+    conn: psycopg.Connection,
+    query: str,
+    refresh_mode: str,
+    path: str | None = None,
+    accepted: Mapping[str, str] | None = None,
+) -> Definition:
+    """Ask PostgreSQL and the algebra about a query; refused with its place and the remedy where it can't be.
+
+    Names in a user's own text are looked up along `path`; a text of ours names everything in full. Who declares
+    accepts the code of others behind it, a refresh goes by what was `accepted`.
+    """
+    probed, view = analysed(conn, query, path, accepted)
+    refusal, notices = modes.judge(refresh_mode, view)
+    return Definition(
+        probe=probed,
+        view=view,
+        columns=_typed(columns.of_view(conn, view), probed),
+        dependencies=dependencies.of(conn, probed),
+        fingerprint=fingerprint(conn, probed),
+        refusal=refusal,
+        notices=notices + foreign.notices(probed.foreign),
+        path=path or PATH,
+    )

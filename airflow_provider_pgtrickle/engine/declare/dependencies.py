@@ -1,0 +1,84 @@
+"""What a stream table reads, who reads it, and that nobody reads itself in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import psycopg
+
+from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.probe import Probe
+from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StreamTable
+from airflow_provider_pgtrickle.engine.errors import CycleDetected
+from airflow_provider_pgtrickle.engine.graph import Graph, Node
+from airflow_provider_pgtrickle.engine.settings import Settings
+
+_READS = "SELECT pgt_id, source_pgt_id, source_schema || '.' || source_name FROM pgtrickle.pgt_reads"
+
+
+def of(conn: psycopg.Connection, probed: Probe) -> tuple[Dependency, ...]:
+    """The tables a query reads and the views it reads them through; `pgt_id` is the caller's to fill in."""
+    tables = tuple(
+        Dependency(
+            pgt_id=0,
+            source_relid=source.relid,
+            source_type=source.kind,
+            source_schema=source.schema,
+            source_name=source.name,
+            source_pgt_id=source.pgt_id,
+            columns_used=tuple(probed.columns_used.get(source.relid, ())),
+            cdc_mode="TRIGGER" if source.captured else "NONE",
+        )
+        for source in probed.sources
+    )
+    views = conn.execute(
+        "SELECT c.oid::bigint, n.nspname, c.relname FROM pg_catalog.pg_class c"
+        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY(%s) ORDER BY c.oid",
+        (list(probed.views),),
+    ).fetchall()
+    return tables + tuple(Dependency(0, relid, "VIEW", schema, name) for relid, schema, name in views)
+
+
+def graph(conn: psycopg.Connection) -> Graph:
+    """The graph of all stream tables as they are declared now."""
+    sources: dict[int, set[str]] = {}
+    tables = [table for table in records.get_all(conn) if not table.is_hidden]
+    names = {table.id: str(table.qualified) for table in tables}
+    reads: Iterable[tuple[int, int, str]] = conn.execute(_READS)
+    for reader, source_id, name in reads:
+        # A stream table by its name of now; it may have been renamed or moved since.
+        sources.setdefault(reader, set()).add(names.get(source_id) or name)
+    return Graph.build(_node(table, frozenset(sources.get(table.id, ()))) for table in tables)
+
+
+def settle_schedules(conn: psycopg.Connection, settings: Settings) -> None:
+    """Write down how old each stream table may become: a declaration may change it for all that it reads."""
+    schedules = graph(conn).effective_schedules(settings.min_schedule_seconds, least=0)
+    conn.execute(
+        "UPDATE pgtrickle.pgt_stream_tables t SET effective_schedule = make_interval(secs => s.seconds)"
+        " FROM unnest(%s::text[], %s::bigint[]) AS s(name, seconds)"
+        " WHERE t.pgt_schema || '.' || t.pgt_name = s.name"
+        " AND t.effective_schedule IS DISTINCT FROM make_interval(secs => s.seconds)",
+        (list(schedules), [schedule.longest for schedule in schedules.values()]),
+    )
+
+
+def refuse_circle(conn: psycopg.Connection, table: StreamTable, wanted: tuple[Dependency, ...]) -> None:
+    """`CycleDetected`, with its path, when the table would come to read itself."""
+    name = str(table.qualified)
+    sources = frozenset(f"{d.source_schema}.{d.source_name}" for d in wanted)
+    if name in sources:
+        raise CycleDetected(
+            f"{name} would read itself", stream_table=name, remedy="Read the tables it is made from instead."
+        )
+    graph(conn).with_node(_node(table, sources))
+
+
+def readers(conn: psycopg.Connection, table: StreamTable) -> tuple[StreamTable, ...]:
+    """The stream tables that read this one directly, or a part of theirs does."""
+    ids = {reader for reader, source_id, _ in conn.execute(_READS) if source_id == table.id != reader}
+    return tuple(other for other in records.get_all(conn) if other.id in ids)
+
+
+def _node(table: StreamTable, sources: frozenset[str]) -> Node:
+    return Node(str(table.qualified), sources, table.schedule, table.diamond_consistency, table.diamond_schedule_policy)

@@ -1,0 +1,50 @@
+"""DROP: the table, its catalog entries, and the capture that nobody else needs."""
+
+from __future__ import annotations
+
+import psycopg
+
+from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
+from airflow_provider_pgtrickle.engine.declare import dependencies
+from airflow_provider_pgtrickle.engine.declare.existence import erase
+from airflow_provider_pgtrickle.engine.declare.lock import lock_declarations, lock_rows, wait_for_refreshes
+from airflow_provider_pgtrickle.engine.declare.parts import erase_unread, refuse_part
+from airflow_provider_pgtrickle.engine.declare.subject import about
+from airflow_provider_pgtrickle.engine.errors import UsageError
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.settings import Settings
+
+
+def drop(
+    conn: psycopg.Connection, settings: Settings, name: QualifiedName, *, cascade: bool = False
+) -> tuple[str, ...]:
+    """The names that were dropped, downstream first; refused while another stream table reads it."""
+    with about(name):
+        lock_declarations(conn)
+        target = records.get(conn, name)
+        refuse_part(conn, target)
+        readers = dependencies.readers(conn, target)
+        if readers and not cascade:
+            names = ", ".join(str(reader.qualified) for reader in readers)
+            raise UsageError(
+                f"It can't be dropped while {names} reads it",
+                remedy="Drop that first, or let all that reads it go too: --cascade, in Python cascade=True.",
+            )
+        doomed = _with_readers(conn, target)
+        ids = [stream_table.id for stream_table in doomed]
+        wait_for_refreshes(conn, ids)
+        lock_rows(conn, ids)
+        # What a user made on top (views, foreign keys) goes with the tables, and is named with them.
+        along: list[str] = []
+        for stream_table in doomed:
+            along += erase(conn, stream_table, cascade=cascade)
+            erase_unread(conn, stream_table.id)
+        dependencies.settle_schedules(conn, settings)
+        return (*(str(stream_table.qualified) for stream_table in doomed), *along)
+
+
+def _with_readers(conn: psycopg.Connection, target: StreamTable) -> list[StreamTable]:
+    by_name = {str(stream_table.qualified): stream_table for stream_table in records.get_all(conn)}
+    downstream = dependencies.graph(conn).downstream(str(target.qualified))
+    return [*(by_name[name] for name in reversed(downstream)), target]

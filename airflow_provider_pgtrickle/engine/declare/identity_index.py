@@ -1,0 +1,44 @@
+"""The index on the columns that identify a keyed stream table's rows.
+
+A difference looks stored rows up by it, and it holds each identity to one row: what the query promises, PostgreSQL
+then checks. A table that can't have it goes without, and is checked by a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import psycopg
+
+from airflow_provider_pgtrickle.engine.declare import marked_index
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+
+#: The index's comment, which tells it from the user's own.
+MARK = "pgtrickle: identity of the rows"
+
+#: As many as an index takes.
+_MOST_COLUMNS = 32
+
+
+def ensure(conn: psycopg.Connection, table: QualifiedName, identity: Sequence[str], *, keyed: bool) -> bool:
+    """Have the index where the identity is a key that an index can hold, and no other of its kind.
+
+    Whether it holds each identity to one row; `UniqueViolation` where one stands twice.
+    """
+    wanted = tuple(identity) if keyed and 0 < len(identity) <= _MOST_COLUMNS else ()
+    there = marked_index.marked(conn, table, MARK)
+    if [index.columns for index in there] == ([wanted] if wanted else []):
+        return any(index.unique for index in there)
+    marked_index.drop(conn, table, there)
+    if not wanted:
+        return False
+    if marked_index.create(conn, table, wanted, MARK, unique=True):
+        return True
+    # A partitioned table takes a unique index only with its partition key in it.
+    marked_index.create(conn, table, wanted, MARK)
+    return False
+
+
+def drop(conn: psycopg.Connection, table: QualifiedName) -> bool:
+    """Give the index up; whether there was one."""
+    return marked_index.drop(conn, table, marked_index.marked(conn, table, MARK))

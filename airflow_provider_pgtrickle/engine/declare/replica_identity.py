@@ -1,0 +1,66 @@
+"""By what subscribers of a publication find a stream table's rows: without it PostgreSQL refuses to update them.
+
+The unique index on the identity serves where no column of it can be NULL; else the whole old row goes along.
+"""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import sql
+
+from airflow_provider_pgtrickle.engine.declare import identity_index, marked_index
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+
+# What somebody has set already stays as it is, but for what an index that went left behind.
+_UNSET = """
+    WITH RECURSIVE tree(oid) AS (
+        SELECT pg_catalog.to_regclass(%s)::oid
+        UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid
+    )
+    SELECT n.nspname, c.relname, c.relispartition
+      FROM tree
+      JOIN pg_catalog.pg_class c ON c.oid = tree.oid
+      JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+     WHERE c.relkind = 'r' AND (c.relreplident = 'd' OR c.relreplident = 'f' AND %s)
+       AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)
+     ORDER BY c.oid
+"""
+_NEVER_NULL = """
+    SELECT bool_and(a.attnotnull)
+      FROM pg_catalog.pg_index i
+      CROSS JOIN LATERAL unnest(i.indkey::int2[]) AS k(attnum)
+      JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+     WHERE i.indexrelid = %s
+"""
+
+
+def settle(conn: psycopg.Connection, table: QualifiedName, *, first: bool = False) -> bool:
+    """Give the table a replica identity where it has none; whether there was something to do.
+
+    `first`: it is being filled, so that the whole row, too, gives way to an index.
+    """
+    unset = conn.execute(_UNSET, [table.quoted, first]).fetchall()
+    for schema, name, is_partition in unset:
+        index = None if is_partition else _index(conn, table)
+        identity = sql.SQL("USING INDEX {}").format(sql.Identifier(index)) if index else sql.SQL("FULL")
+        conn.execute(sql.SQL("ALTER TABLE {} REPLICA IDENTITY {}").format(sql.Identifier(schema, name), identity))
+    return bool(unset)
+
+
+def notice(conn: psycopg.Connection, table: QualifiedName, *, keyed: bool, never_null: bool) -> tuple[str, ...]:
+    """What whoever publishes tables should know of this one."""
+    published = conn.execute("SELECT EXISTS (SELECT FROM pg_catalog.pg_publication)").fetchone()
+    if (keyed and never_null) or not (published and published[0]):
+        return ()
+    return (
+        f"{table} has no key that is never NULL: a publication sends the whole old row of each change "
+        "(REPLICA IDENTITY FULL)",
+    )
+
+
+def _index(conn: psycopg.Connection, table: QualifiedName) -> str | None:
+    for index in marked_index.marked(conn, table, identity_index.MARK):
+        never_null = conn.execute(_NEVER_NULL, [index.oid]).fetchone()
+        if index.unique and never_null and never_null[0]:
+            return index.bare_name
+    return None

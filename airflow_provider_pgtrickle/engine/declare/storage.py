@@ -1,0 +1,113 @@
+"""REINITIALIZE: a stream table's definition read anew, and its table reshaped to hold it."""
+
+from __future__ import annotations
+
+import psycopg
+
+from airflow_provider_pgtrickle.engine.capture.st_buffer import drop_st_buffer, ensure_st_buffer
+from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StreamTable
+from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
+from airflow_provider_pgtrickle.engine.declare import capturing, dependencies, identity_index, parts, table
+from airflow_provider_pgtrickle.engine.declare.definition import Definition, define
+from airflow_provider_pgtrickle.engine.declare.subject import about
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, QueryError
+from airflow_provider_pgtrickle.engine.settings import Settings
+
+
+def recapture(conn: psycopg.Connection, stream_table: StreamTable, settings: Settings) -> StreamTable:
+    """Before the snapshot, in a transaction of its own: the query as it reads now, all that it reads captured.
+
+    Afterwards a change of any source is in the snapshot or in a buffer. The table is not touched.
+    """
+    with about(stream_table.qualified):
+        definition = _define(conn, stream_table, settings)
+        dependencies.refuse_circle(conn, stream_table, definition.dependencies)
+        capturing.start(conn, stream_table.id, definition.view)
+        gone = parts.without_parts(conn, _released(conn, stream_table, definition))
+        records.replace_dependencies(conn, stream_table.id, (*definition.dependencies, *gone))
+        parts.belong(conn, stream_table)
+        query = definition.query_columns() | _as_written(stream_table)
+        records.update(conn, stream_table.id, **query)
+        return records.get(conn, stream_table.qualified)
+
+
+def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Settings) -> StreamTable:
+    """In the transaction that fills it: the table gets the columns of its query, the catalog says so.
+
+    Rows that are still there are the old ones; the FULL that follows replaces what differs.
+    """
+    with about(stream_table.qualified):
+        definition = _define(conn, stream_table, settings)
+        reshaped = table.reshape(conn, stream_table.qualified, definition.columns, stream_table.partition_by)
+        if stream_table.is_hidden:
+            table.keep_private(conn, stream_table.qualified)
+        identified = (tuple(definition.view.identity), definition.view.keyed)
+        if identified != (stream_table.identity, stream_table.keyed):
+            # The stored row ids mean something else now: no row of them can be kept, nor what held them apart.
+            table.empty(conn, stream_table.qualified)
+            identity_index.drop(conn, stream_table.qualified)
+        gone = _released(conn, stream_table, definition)
+        capturing.start(conn, stream_table.id, definition.view)
+        records.replace_dependencies(conn, stream_table.id, definition.dependencies)
+        records.update(
+            conn,
+            stream_table.id,
+            # What the author wrote stays, even where the canonical text had to serve.
+            **definition.catalog_columns() | _as_written(stream_table),
+            relid=reshaped.relid,
+            needs_reinit=False,
+            reinit_reason=None,
+        )
+        capturing.stop(conn, stream_table.id, gone)
+        parts.erase_unread(conn, stream_table.id)
+        rebuilt = records.get(conn, stream_table.qualified)
+        kept = reshaped.change is table.Change.SAME and identified == (stream_table.identity, stream_table.keyed)
+        if not kept and dependencies.readers(conn, rebuilt):
+            # The buffer has the old columns, or lacks the rows that went; its readers find another and start anew.
+            drop_st_buffer(conn, rebuilt.id)
+            ensure_st_buffer(conn, rebuilt)
+        return rebuilt
+
+
+def _define(conn: psycopg.Connection, stream_table: StreamTable, settings: Settings) -> Definition:
+    whole = _declared(conn, stream_table)
+    if stream_table.is_hidden:
+        return whole
+    owner = parts.Owner(stream_table.qualified, stream_table.refresh_mode, stream_table.id)
+    return parts.in_parts(conn, settings, owner, whole)
+
+
+def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition:
+    """From the user's own text where that still means the same relations, so that a `*` is expanded anew;
+    else from the canonical one, in which every name is settled."""
+    accepted = stream_table.foreign_code
+    read = [d for part in records.with_parts(conn, [stream_table.id]) for d in records.dependencies(conn, part)]
+    stored = {(d.source_schema, d.source_name) for d in read}
+    try:
+        with conn.transaction():
+            path = stream_table.search_path or own_path(conn)  # none is kept of what an older version declared
+            fresh = define(conn, stream_table.original_query, stream_table.refresh_mode, path, accepted)
+        if {(d.source_schema, d.source_name) for d in fresh.dependencies} <= stored:
+            return fresh
+    except PgTrickleError:
+        pass
+    try:
+        return define(conn, stream_table.defining_query, stream_table.refresh_mode, accepted=accepted)
+    except QueryError as error:
+        error.place = None  # it is in PostgreSQL's text, which nobody wrote
+        error.remedy = (
+            "Something that it reads was changed (a column, a type, a key): undo that and refresh it in full,"
+            " or alter its query."
+        )
+        raise
+
+
+def _as_written(stream_table: StreamTable) -> dict[str, str | None]:
+    """The author's own text, and how its names are meant."""
+    return {"original_query": stream_table.original_query, "search_path": stream_table.search_path}
+
+
+def _released(conn: psycopg.Connection, stream_table: StreamTable, definition: Definition) -> tuple[Dependency, ...]:
+    wanted = {d.source_relid for d in definition.dependencies}
+    return tuple(d for d in records.dependencies(conn, stream_table.id) if d.source_relid not in wanted)

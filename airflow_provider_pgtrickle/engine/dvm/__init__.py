@@ -1,0 +1,37 @@
+"""The delta algebra: from a defining query to the query of its change.
+
+Pure: sqlglot and plain values only; no driver, no Airflow, no Spark.
+"""
+
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding, Pending, SourceBinding, Window
+from airflow_provider_pgtrickle.engine.dvm.explain import Explanation
+from airflow_provider_pgtrickle.engine.dvm.lower import LeafPlan, SparkPlan
+from airflow_provider_pgtrickle.engine.dvm.proof import Open, as_of
+from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refusal
+from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source, SourceColumn
+from airflow_provider_pgtrickle.engine.dvm.split import Split, splits
+from airflow_provider_pgtrickle.engine.dvm.view import TopK, View, analyze, refused, round_trip
+
+__all__ = [
+    "Binding",
+    "Explanation",
+    "LeafPlan",
+    "Open",
+    "Pending",
+    "Reason",
+    "Refusal",
+    "Schema",
+    "Source",
+    "SourceBinding",
+    "SourceColumn",
+    "SparkPlan",
+    "Split",
+    "TopK",
+    "View",
+    "Window",
+    "analyze",
+    "as_of",
+    "refused",
+    "round_trip",
+    "splits",
+]

@@ -1,0 +1,152 @@
+"""How large a query and its plan may be: what would take long is refused, not waited for."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
+from airflow_provider_pgtrickle.engine.errors import QueryError, SyntaxFault, UsageError, unencodable
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.engine.dvm.node import Node
+
+MAX_CHARACTERS = 1_000_000
+"""Of a query's text: what PostgreSQL reads and prints in two seconds, some six times in all."""
+MAX_WORDS = 25_000
+"""Words and signs in a query's text, each long constant counted once: to declare so many takes about two seconds."""
+MAX_JOINS = 100
+"""Joins in a query: what a change of each does to the others grows with their square."""
+MAX_NODES = 50_000
+"""Nodes made while a query is built and differentiated."""
+COPY = 50
+"""What a WITH item written out once more counts for."""
+MAX_SELECTS = 10_000
+"""SELECTs in one statement."""
+MAX_DEPTH = 320
+"""SELECTs inside each other: rendering them recurses, two frames each, and Python stops at a thousand."""
+
+MAX_FRAMES = 20_000
+"""Python's calls inside each other: sqlglot takes twenty for a pair of parentheses, and Python stops at a thousand.
+A call of Python by Python takes nothing from the C stack; at this depth a thread with 1 MB of it still has room."""
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+_left: ContextVar[int | None] = ContextVar("nodes_left", default=None)
+
+
+@contextmanager
+def budget(nodes: int = MAX_NODES) -> Iterator[None]:
+    """Within it, making more than `nodes` nodes raises `Refused`."""
+    token = _left.set(nodes)
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def spend(nodes: int = 1) -> None:
+    left = _left.get()
+    if left is None:
+        return
+    if left < nodes:
+        raise too_large("nodes", MAX_NODES)
+    _left.set(left - nodes)
+
+
+def check_text(query: object) -> None:
+    """Refuse what is no text, what no database could be sent, and what is too long."""
+    if query is not None and not isinstance(query, str):
+        raise UsageError(f"The query is {type(query).__name__} and not text", remedy="Give a SELECT statement as str.")
+    if not query or not query.strip():
+        raise SyntaxFault("The query is empty", remedy="Give one SELECT statement.")
+    if "\0" in query:
+        raise SyntaxFault("The query holds a NUL character", remedy="Remove it.")
+    if surrogate := unencodable(query):
+        raise SyntaxFault(f"The query holds {surrogate}, which is no character", remedy="Decode its text as UTF-8.")
+    if len(query) > MAX_CHARACTERS:
+        raise QueryError(
+            f"The query has {len(query)} characters, more than {MAX_CHARACTERS}",
+            remedy="Put its constants into a table, and join that.",
+        )
+
+
+def check_words(text: str) -> None:
+    """Refuse a text that would take too long to parse and to write again."""
+    # A word has at least one character, and most texts are short.
+    if len(text) > MAX_WORDS and sum(1 for _ in _WORD.finditer(text)) > MAX_WORDS:
+        raise too_large("words and signs in its text", MAX_WORDS, "Write many comparisons as IN (…), or join a table")
+
+
+class _Deep:
+    """Python's limit is the interpreter's, so whoever comes first raises it and the last one sets it back."""
+
+    lock = threading.Lock()
+    within = 0
+    before = 0
+
+
+@contextmanager
+def deep() -> Iterator[None]:
+    """Within it queries may nest hundreds deep; one that nests deeper yet is refused in a sentence."""
+    with _Deep.lock:
+        if _Deep.within == 0:
+            _Deep.before = sys.getrecursionlimit()
+            sys.setrecursionlimit(max(_Deep.before, MAX_FRAMES))
+        _Deep.within += 1
+    try:
+        yield
+    except RecursionError:
+        raise QueryError(
+            "The query is nested too deeply to be read",
+            remedy="Give its inner part a stream table of its own, or write it with fewer parentheses.",
+        ) from None
+    finally:
+        with _Deep.lock:
+            _Deep.within -= 1
+            if _Deep.within == 0:
+                sys.setrecursionlimit(_Deep.before)
+
+
+def check_size(root: Node) -> None:
+    """Refuse a plan whose statement has too many SELECTs: what is shared is written once, all else where it is read."""
+    sizes: dict[int, int] = {}
+    depths: dict[int, int] = {}
+    parents: dict[int, int] = {}
+    order: list[Node] = []
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, is_done = stack.pop()
+        if is_done:
+            order.append(node)
+            continue
+        parents[id(node)] = parents.get(id(node), 0) + 1
+        if parents[id(node)] == 1:
+            stack.append((node, True))
+            stack.extend((child, False) for child in node.inputs)
+    apart = 0
+    for node in order:
+        size = 1 + sum(sizes[id(child)] for child in node.inputs)
+        if node.shared or (node.weighted and parents[id(node)] > 1 and not node.in_place):
+            apart, size = apart + size, 1
+        sizes[id(node)] = size
+        depths[id(node)] = 1 + max((depths[id(child)] for child in node.inputs), default=0)
+    if sizes[id(root)] + apart > MAX_SELECTS:
+        raise too_large("SELECTs in one statement", MAX_SELECTS)
+    if depths[id(root)] > MAX_DEPTH:
+        raise too_large("SELECTs inside each other", MAX_DEPTH)
+
+
+def too_large(
+    what: str,
+    limit: int,
+    advice: str = "Make a part of it, such as a CTE that is used often, a stream table of its own",
+) -> Refused:
+    return Refused(
+        Reason.TOO_LARGE, f"more than {limit:,} {what}".replace(",", " "), f"{advice}; until then it runs FULL."
+    )

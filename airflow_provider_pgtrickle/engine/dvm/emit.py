@@ -1,0 +1,389 @@
+"""Rendering a plan as one PostgreSQL statement: the last step, after every rule has been applied.
+
+Shared nodes (deltas, key sets) and the versions of sources become CTEs. What only filters, renames or
+joins is part of the SELECT that reads it (`rows`); everything else is a subquery in place, so that
+PostgreSQL's planner sees through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import sqlglot
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding, Pending, Window
+from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID, buffer_column
+from airflow_provider_pgtrickle.engine.dvm.expressions import ROW, WEIGHT, renamed_by_place, render, rewrite
+from airflow_provider_pgtrickle.engine.dvm.node import Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.rows import Place, Rows
+from airflow_provider_pgtrickle.engine.dvm.schema import Source, SourceColumn
+from airflow_provider_pgtrickle.engine.dvm.types import as_text, is_its_image
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
+
+Change = Callable[[exp.Expr], exp.Expr | None]
+
+SOURCE_META = "pgtrickle_source"
+"""Where the front end leaves a table's source key for tables inside subqueries."""
+
+
+@lru_cache(maxsize=10_000)
+def quote(name: str) -> str:
+    return render(exp.to_identifier(name, quoted=True))
+
+
+def placed(reference: exp.Column, where: str | Mapping[str, Place]) -> exp.Column:
+    """A column of the row at hand as it is written in a SELECT: by one alias, or as its place says."""
+    alias, name = (where, reference.name) if isinstance(where, str) else where[reference.name]
+    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(alias))
+
+
+def literal(text: str) -> str:
+    return render(exp.Literal.string(text))
+
+
+class Emitter:
+    """One statement in the making."""
+
+    weight = quote(WEIGHT)
+    has_indexes = True
+    """Whether what a join needs may be looked up instead of read."""
+
+    def __init__(
+        self,
+        binding: Binding,
+        sources: Mapping[str, Source],
+        used: Mapping[str, Iterable[str]],
+    ) -> None:
+        self._binding = binding
+        self._sources = sources
+        self._used = {key: tuple(names) for key, names in used.items()}
+        self._ctes: dict[str, str] = {}
+        self._shared: dict[int, str] = {}
+        self._uses: dict[int, int] = {}
+        self._aliases = 0
+        self.slices: dict[str, str] = {}
+        """For a parallel read: the part of a source, by its key, that this statement reads."""
+
+    # -- the statement -------------------------------------------------------------------------
+
+    def statement(self, root: Node) -> str:
+        """`WITH … SELECT` of the root's columns, its weight first where it has one."""
+        self._count(root)
+        body = root.select(self)
+        if not self._ctes:
+            return body
+        ctes = ",\n".join(f"{name} AS {definition}" for name, definition in self._ctes.items())
+        return f"WITH {ctes}\n{body}"
+
+    def _count(self, root: Node) -> None:
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            self._uses[id(node)] = self._uses.get(id(node), 0) + 1
+            if self._uses[id(node)] == 1:
+                stack.extend(node.inputs)
+
+    def from_item(self, node: Node) -> tuple[str, str]:
+        """(`item AS alias`, alias) of a node as it stands in FROM."""
+        alias = self.alias()
+        return f"{self.named(node) or f'({node.select(self)})'} AS {alias}", alias
+
+    def named(self, node: Node) -> str | None:
+        """The name of a node that is computed apart."""
+        return self._shared_name(node)
+
+    def rows(self, node: Node) -> Rows:
+        """A node as part of the SELECT around it, where it can be, or as a derived table of that."""
+        own = node.rows(self) if self.named(node) is None else None
+        return own or self._derived(node, *self.from_item(node))
+
+    def item(self, node: Node) -> Rows:
+        """A node as one relation of a FROM."""
+        rows = self.rows(node)
+        if rows.is_item:
+            return rows
+        alias = self.alias()
+        return self._derived(node, f"({self.select(rows, self.listed(rows, node.names))}) AS {alias}", alias)
+
+    def _derived(self, node: Node, item: str, alias: str) -> Rows:
+        return Rows(item, {n: (alias, n) for n in node.names}, f"{alias}.{self.weight}" if node.weighted else None)
+
+    def select(self, rows: Rows, items: Iterable[str], word: str = "SELECT") -> str:
+        """One SELECT of rows, their weight first."""
+        weight = []
+        if rows.weight:
+            is_named = rows.weight.endswith(f".{self.weight}") and not {" ", "-"} & set(rows.weight)
+            weight = [rows.weight if is_named else f"{rows.weight} AS {self.weight}"]
+        return f"{word} {', '.join([*weight, *items]) or 'NULL'} {rows.clauses}"
+
+    def listed(self, rows: Rows, names: Iterable[str]) -> list[str]:
+        """Columns for a SELECT's list, each under its own name."""
+        listed = []
+        for name in names:
+            alias, held = rows.places[name]
+            listed.append(f"{alias}.{self.name(held)}" + ("" if held == name else f" AS {self.name(name)}"))
+        return listed
+
+    def place(self, rows: Rows, name: str) -> str:
+        alias, held = rows.places[name]
+        return f"{alias}.{self.name(held)}"
+
+    def body(self, node: Node) -> str:
+        """The SELECT of a node in place of another's."""
+        return node.select(self)
+
+    def apart(self, node: Node) -> Rows:
+        """A node that is computed once, however the SELECT around it is planned."""
+        alias = self.alias()
+        return self._derived(node, f"{self._apart(node)} AS {alias}", alias)
+
+    def _shared_name(self, node: Node) -> str | None:
+        if not node.shared and not (node.weighted and self._uses.get(id(node), 0) > 1 and not node.in_place):
+            return None
+        return self._apart(node)
+
+    def _apart(self, node: Node) -> str:
+        if id(node) not in self._shared:
+            definition = node.select(self)
+            name = self.shared_name(len(self._shared) + 1, node)
+            self._ctes[name] = f"MATERIALIZED ({definition})"
+            self._shared[id(node)] = name
+        return self._shared[id(node)]
+
+    def shared_name(self, number: int, node: Node) -> str:
+        return quote(f"__pgt_{'delta' if node.weighted else 'part'}_{number}")
+
+    def is_distinct(self, is_delta: bool) -> bool:
+        """Whether a key set says DISTINCT. A delta's keys hardly repeat, and after it PostgreSQL expects 200 rows."""
+        return not is_delta
+
+    def semi_join(self, node: Restrict) -> str | None:
+        """The dialect's own spelling of a semi-join, where it has one."""
+        return None
+
+    # -- small pieces --------------------------------------------------------------------------
+
+    def alias(self) -> str:
+        self._aliases += 1
+        return f"__pgt_q{self._aliases}"
+
+    def name(self, name: str) -> str:
+        return quote(name)
+
+    def columns(self, node: Node, alias: str, weight: bool = True) -> str:
+        names = node.all_names if weight else node.names
+        return ", ".join(f"{alias}.{quote(n)}" for n in names)
+
+    def expression(self, expression: exp.Expr, alias: str | Mapping[str, Place], is_old: bool = False) -> str:
+        """An expression with its row's columns qualified, and the tables inside it at the right version."""
+
+        def change(node: exp.Expr) -> exp.Expr | None:
+            if isinstance(node, exp.Column) and node.table == ROW:
+                return placed(node, alias)
+            if isinstance(node, exp.Table) and SOURCE_META in node.meta:
+                return self._versioned(node, is_old, change)
+            return None
+
+        return render(rewrite(expression, change), is_own=True)
+
+    def _versioned(self, table: exp.Table, is_old: bool, inside: Change) -> exp.Expr | None:
+        """The table at one version, what is joined to it changed as all else."""
+        source = self._sources[table.meta[SOURCE_META]]
+        relation = self.relation(source, is_old)
+        if relation == self._plain(source):
+            return None
+        replaced: exp.Expr = exp.Table(this=sqlglot.to_identifier(relation.strip('"'), quoted=True))
+        if renamed_by_place(table):
+            replaced = exp.Subquery(this=self._whole(source).from_(replaced))
+        alias = table.args.get("alias")
+        replaced.set(
+            "alias", alias.copy() if alias else exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
+        )
+        for join in table.args.get("joins") or []:
+            replaced.append("joins", rewrite(join, inside))
+        return replaced
+
+    def _whole(self, source: Source) -> exp.Select:
+        """SELECT of each column in its place; NULL stands for those of which nothing is known, and nothing is read."""
+        known = {c.name for c in self._columns_used(source)}
+        return exp.Select(
+            expressions=[
+                exp.alias_(exp.column(name, quoted=True) if name in known else exp.null(), name, quoted=True)
+                for name in source.layout
+            ]
+        )
+
+    def stored(self) -> str:
+        if self._binding.stored is None:
+            raise ValueError("this plan reads the stored rows; the binding must say where they are")
+        return ".".join(quote(part) for part in self._binding.stored)
+
+    def null_safe_semi_join(self, child: Node, keys: Keys) -> str:
+        """Rows compared as records: equal NULLs match, and PostgreSQL can hash them."""
+        source, alias = self.from_item(child)
+        relation, key = self.from_item(keys.relation)
+        left = ", ".join(f"{alias}.{quote(t)}" for t, _ in keys.pairs)
+        right = ", ".join(f"{key}.{quote(k)}" for _, k in keys.pairs)
+        record = self.alias()
+        return (
+            f"SELECT {self.columns(child, alias)} FROM {source} "
+            f"CROSS JOIN LATERAL (SELECT ROW({left}) AS r) AS {record} "
+            f"WHERE {record}.r IN (SELECT ROW({right}) FROM {relation})"
+        )
+
+    # -- sources -------------------------------------------------------------------------------
+
+    def _plain(self, source: Source) -> str:
+        return f"{quote(source.schema)}.{quote(source.name)}"
+
+    def relation(self, source: Source, is_old: bool) -> str:
+        """What stands in FROM for a source at one version."""
+        adjustment = self._adjustment(source, is_old)
+        if adjustment is not None:
+            name = quote(f"__pgt_{'old' if is_old else 'now'}_{source.key}")
+            if name not in self._ctes:
+                self._ctes[name] = f"NOT MATERIALIZED ({self._sum_of(source, *adjustment)})"
+            return name
+        part = None if is_old else self.slices.get(source.key)
+        return f"(SELECT * FROM {self._plain(source)} WHERE {part})" if part else self._plain(source)
+
+    def relation_where(self, source: Source, is_old: bool, condition: Callable[[str], str]) -> str | None:
+        """What stands in FROM for the rows that meet a condition on an alias, of a source that is its table and its
+        changes together; None for any other.
+
+        Both are asked for it, so that the table's indexes serve: PostgreSQL takes no semi-join into a union by itself.
+        """
+        adjustment = self._adjustment(source, is_old)
+        return None if adjustment is None else f"({self._sum_of(source, *adjustment, condition)})"
+
+    def is_table(self, source: Source, is_old: bool) -> bool:
+        """Whether a source at one version is its table as it stands."""
+        return self._adjustment(source, is_old) is None
+
+    def _adjustment(self, source: Source, is_old: bool) -> tuple[str, str] | None:
+        """(changes, sign) by which a source at one version differs from its table; None where it is its table."""
+        bound = self._binding.sources.get(source.key)
+        if bound is None:
+            return None
+        if is_old:
+            return (self._window_changes(source, bound.window), "-") if bound.changed and bound.window else None
+        return (self._pending_changes(source, bound.pending), "") if bound.pending is not None else None
+
+    def changes(self, source: Source) -> str:
+        """The source's whole change, window and pending rows together."""
+        bound = self._binding.sources[source.key]
+        parts = []
+        if bound.window is not None:
+            parts.append(self._window_changes(source, bound.window))
+        if bound.pending is not None:
+            parts.append(self._pending_changes(source, bound.pending))
+        if len(parts) == 1:
+            return parts[0]
+        columns = self._source_columns(source)
+        name = quote(f"__pgt_changes_{source.key}")
+        if name not in self._ctes:
+            selects = [f"SELECT {self.weight}, {columns} FROM {p}" for p in parts]
+            self._ctes[name] = f"({' UNION ALL '.join(selects)})"
+        return name
+
+    def _columns_used(self, source: Source) -> tuple[SourceColumn, ...]:
+        wanted = set(self._used.get(source.key, ())) | set(self._touch(source))
+        columns = [c for c in source.columns if c.name in wanted]
+        if source.kind == "STREAM_TABLE" and all(c.name != ROW_ID for c in columns):
+            columns.append(SourceColumn(ROW_ID, "bigint", True))
+        return tuple(columns)
+
+    def _source_columns(self, source: Source) -> str:
+        return ", ".join(quote(c.name) for c in self._columns_used(source))
+
+    def _touch(self, source: Source) -> tuple[str, ...]:
+        """Columns by which a changed row is found again; not unique for a stream table's bag."""
+        return (ROW_ID,) if source.kind == "STREAM_TABLE" else source.primary_key
+
+    def _window_changes(self, source: Source, window: Window) -> str:
+        name = quote(f"__pgt_window_{source.key}")
+        if name not in self._ctes:
+            columns = self._columns_used(source)
+            is_stream_table = source.kind == "STREAM_TABLE"
+            buffer = ".".join(quote(p) for p in window.buffer)
+            where = window_predicate(window)
+
+            def side(weight: int, prefix: str, actions: str) -> str:
+                items = [f"{weight} AS {self.weight}"]
+                for c in columns:
+                    held = "pk_hash" if c.name == ROW_ID and is_stream_table else buffer_column(prefix, c.name)
+                    items.append(f"{quote(held)} AS {quote(c.name)}")
+                return f"SELECT {', '.join(items)} FROM {buffer} WHERE action IN ({actions}) AND {where}"
+
+            if is_stream_table:
+                both = [side(1, "new", "'I'"), side(-1, "new", "'D'")]
+            else:
+                both = [side(1, "new", "'I', 'U'"), side(-1, "old", "'U', 'D'")]
+            self._ctes[name] = f"NOT MATERIALIZED ({' UNION ALL '.join(both)})"
+        return name
+
+    def _pending_changes(self, source: Source, pending: Pending) -> str:
+        name = quote(f"__pgt_pending_{source.key}")
+        if name not in self._ctes:
+            columns = self._source_columns(source)
+            self._ctes[name] = f"(SELECT {self.weight}, {columns} FROM ({pending.sql}) AS p)"
+        return name
+
+    def _sum_of(
+        self, source: Source, changes: str, sign: str, condition: Callable[[str], str] = lambda _: "true"
+    ) -> str:
+        """source ± changes as a bag: rows the changes don't touch as they are, the touched ones summed."""
+        columns, touch = self._columns_used(source), self._touch(source)
+        plain, listed = self._plain(source), self._source_columns(source)
+        touched = ", ".join(f"t.{quote(c)}" for c in touch)
+        keys = f"SELECT {', '.join(quote(c) for c in touch)} FROM {changes}"
+        only = f"({touched}) IN ({keys})" if touch else "true"
+        group, restored = [], []
+        for c in columns:
+            column = f"s.{quote(c.name)}"
+            if not c.has_equality:
+                group.append(f"{column}::text")
+                restored.append(f"({column}::text)::{c.type} AS {quote(c.name)}")
+                continue
+            group.append(column)
+            restored.append(f"{column} AS {quote(c.name)}")
+            if not (is_its_image(c.type) and c.deterministic):
+                group.append(f'{as_text(column, c.type)} COLLATE "C"')
+        summed = (
+            f"SELECT {', '.join([*restored, f'sum(s.{self.weight}) AS __pgt_n'])} FROM ("
+            f"SELECT 1 AS {self.weight}, {listed} FROM {plain} AS t{_where(only, condition('t'))} "
+            f"UNION ALL SELECT {sign}{self.weight}, {listed} FROM {changes} AS c{_where(condition('c'))}"
+            f") AS s GROUP BY {', '.join(group)} HAVING sum(s.{self.weight}) > 0"
+        )
+        many = "" if touch and source.kind != "STREAM_TABLE" else " CROSS JOIN LATERAL generate_series(1, u.__pgt_n)"
+        items = ", ".join(f"u.{quote(c.name)}" for c in columns)
+        parts = [f"SELECT {items} FROM ({summed}) AS u{many}"]
+        if touch:
+            wanted, changed = condition("t"), f"(({touched}) IN ({keys}))"
+            if wanted != "true":
+                # As a join: PostgreSQL thinks that it hashes the keys of an IN anew for each row it looks up.
+                same = " AND ".join(f"c.{quote(n)} = t.{quote(n)}" for n in touch)
+                changed = f"EXISTS (SELECT FROM {changes} AS c WHERE {same})"
+            parts.insert(0, f"SELECT {listed} FROM {plain} AS t{_where(f'NOT {changed}', wanted)}")
+        return " UNION ALL ".join(parts)
+
+
+def _where(*conditions: str) -> str:
+    terms = [c for c in conditions if c != "true"]
+    return f" WHERE {' AND '.join(terms)}" if terms else ""
+
+
+def window_predicate(window: Window) -> str:
+    """Rows that became visible after `old`: a reader on the snapshot `new` sees no later ones.
+
+    Saying that again would make PostgreSQL expect a ninth of the rows that come.
+    """
+    old = f"{literal(window.old)}::pg_snapshot"
+    terms = [f"xid >= pg_snapshot_xmin({old})", f"NOT pg_visible_in_snapshot(xid, {old})"]
+    terms += [f"xid <> {literal(str(xid))}::xid8" for xid in window.also]
+    return " AND ".join(terms)

@@ -1,0 +1,206 @@
+"""Types of expressions over exact numbers: what a running sum may be kept of.
+
+A sum of integers, or of numerics of which it is known how many digits they have after the point, is the same whether
+it is added up anew or kept by adding and subtracting: value, type and digits. PostgreSQL shows as many digits as the
+longest of the terms had. Everything else (floats, numerics of any scale) is computed anew for its group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.expressions import is_present, is_row_column, render, unparen
+from airflow_provider_pgtrickle.engine.dvm.node import Column
+from airflow_provider_pgtrickle.engine.dvm.types import is_integer, numeric_scale
+
+_RANK = {"smallint": 0, "integer": 1, "bigint": 2, "numeric": 3}
+_DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
+_BY_RANK = ("smallint", "integer", "bigint", "numeric")
+_MOST_SCALES = 4
+
+
+@dataclass(frozen=True)
+class Exact:
+    """An exact number: its type's name without modifier, and its digits after the point."""
+
+    base: str
+    precision: int
+    scale: int
+    lower: tuple[int, ...] = ()
+    """Fewer digits that some of its values have: CASE WHEN a THEN 1.50 ELSE 0 END."""
+
+    @property
+    def scales(self) -> tuple[int, ...]:
+        """Every number of digits that a value may have, the largest first."""
+        return (self.scale, *self.lower)
+
+    @property
+    def type_name(self) -> str | None:
+        """The narrowest type that holds every value as it is; None where there is none."""
+        if self.base != "numeric":
+            return self.base
+        return f"numeric({self.precision},{self.scale})" if self.precision <= 1000 and not self.lower else None
+
+    @property
+    def sum_type(self) -> str:
+        """The type a running sum is kept in: wide enough for ten billion rows, and as narrow as Spark can add."""
+        if self.base in ("smallint", "integer"):
+            return "bigint"
+        return f"numeric(38,{self.scale})" if self.precision + 10 <= 38 else "numeric"
+
+    @property
+    def shown_type(self) -> str:
+        """The type of PostgreSQL's `sum` over it."""
+        return "bigint" if self.base in ("smallint", "integer") else "numeric"
+
+
+def exact_type(expression: exp.Expr, columns: Mapping[str, Column]) -> Exact | None:
+    """The exact type of an expression, or None where it is not exact or not known."""
+    node = unparen(expression)
+    if is_row_column(node):
+        return named(columns[node.name].type)
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return _literal(node.name)
+    if isinstance(node, exp.Cast):
+        return _cast(node, columns)
+    if isinstance(node, exp.Neg):
+        return exact_type(node.this, columns)
+    if isinstance(node, (exp.Add, exp.Sub, exp.Mul)):
+        return _arithmetic(node, exact_type(node.this, columns), exact_type(node.expression, columns))
+    if isinstance(node, (exp.Case, exp.Coalesce)):
+        return _common([value for _, value in branches(node)], columns)
+    return None
+
+
+def scale_of(expression: exp.Expr, columns: Mapping[str, Column]) -> exp.Expr:
+    """How many digits after the point a value of an exact expression has, as an expression over the same row."""
+    node = unparen(expression)
+    kind = exact_type(node, columns)
+    assert kind is not None
+    if not kind.lower:
+        return exp.Literal.number(kind.scale)
+    if isinstance(node, (exp.Cast, exp.Neg)):
+        return scale_of(node.this, columns)
+    if isinstance(node, (exp.Add, exp.Sub, exp.Mul)):
+        left, right = (exp.Paren(this=scale_of(x, columns)) for x in (node.this, node.expression))
+        if isinstance(node, exp.Mul):
+            return exp.Add(this=left, expression=right)
+        return exp.Greatest(this=left, expressions=[right])
+    *cases, (_, last) = branches(node)
+    ifs = [exp.If(this=condition.copy(), true=_scale_of_branch(value, columns)) for condition, value in cases]
+    return exp.Case(ifs=ifs, default=_scale_of_branch(last, columns)) if ifs else _scale_of_branch(last, columns)
+
+
+def branches(node: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:
+    """(when, what) of each value that CASE or COALESCE may give; the last one is for whatever is left."""
+    if isinstance(node, exp.Coalesce):
+        values = [node.this, *node.expressions]
+        return [(is_present(value.copy()), value) for value in values]
+    tested = node.this
+    found = [
+        (exp.EQ(this=tested.copy(), expression=i.this.copy()) if tested is not None else i.this, i.args["true"])
+        for i in node.args["ifs"]
+    ]
+    return [*found, (exp.true(), node.args.get("default") or exp.null())]
+
+
+def named(type_name: str | None) -> Exact | None:
+    """
+    >>> named("numeric(10,2)")
+    Exact(base='numeric', precision=10, scale=2, lower=())
+    >>> named("double precision") is None
+    True
+    """
+    if type_name is None:
+        return None
+    name = {"int": "integer", "decimal": "numeric"}.get(type_name, type_name)
+    if name.startswith("decimal("):
+        name = "numeric" + name[len("decimal") :]
+    scale = numeric_scale(name)
+    if scale is None:
+        return None
+    if is_integer(name):
+        return Exact(name, _DIGITS[name], 0)
+    return Exact("numeric", int(name[len("numeric(") :].split(",")[0].rstrip(")")), scale)
+
+
+def _cast(node: exp.Cast, columns: Mapping[str, Column]) -> Exact | None:
+    inner, target = exact_type(node.this, columns), render(node.to).lower()
+    if inner is None:
+        return None
+    if target in ("decimal", "numeric"):
+        return Exact("numeric", inner.precision, inner.scale, inner.lower)
+    return named(target.replace(", ", ","))
+
+
+def _literal(text: str) -> Exact | None:
+    if text.isdigit():
+        value = int(text)
+        base = "integer" if value < 2**31 else "bigint" if value < 2**63 else "numeric"
+        return Exact(base, max(len(text), _DIGITS.get(base, 0)), 0)
+    whole, point, digits = text.partition(".")
+    if point and (whole + digits).isdigit():
+        return Exact("numeric", len(whole) + len(digits), len(digits))
+    return None
+
+
+def _wider(a: Exact, b: Exact) -> str:
+    return _BY_RANK[max(_RANK[a.base], _RANK[b.base])]
+
+
+def _arithmetic(node: exp.Expr, a: Exact | None, b: Exact | None) -> Exact | None:
+    if a is None or b is None:
+        return None
+    if isinstance(node, exp.Mul):
+        scales = {x + y for x in a.scales for y in b.scales}
+        return _of_scales(_wider(a, b), a.precision + b.precision, scales)
+    scales = {max(x, y) for x in a.scales for y in b.scales}
+    whole = max(a.precision - a.scale, b.precision - b.scale)
+    return _of_scales(_wider(a, b), whole + max(scales) + 1, scales)
+
+
+def _of_scales(base: str, precision: int, scales: set[int]) -> Exact | None:
+    if len(scales) > _MOST_SCALES:
+        return None
+    first, *rest = sorted(scales, reverse=True)
+    return Exact(base, precision, first, tuple(rest))
+
+
+def _null_type(expression: exp.Expr) -> str | None:
+    """The type's name where the expression is a NULL; empty where that has none."""
+    node, target = unparen(expression), ""
+    while isinstance(node, exp.Cast):
+        target = target or render(node.to).lower()
+        node = unparen(node.this)
+    return target if isinstance(node, exp.Null) else None
+
+
+def _scale_of_branch(value: exp.Expr, columns: Mapping[str, Column]) -> exp.Expr:
+    """A NULL has no digits, and is not counted where this is asked."""
+    return exp.Literal.number(0) if _null_type(value) is not None else scale_of(value, columns)
+
+
+def _common(values: list[exp.Expr], columns: Mapping[str, Column]) -> Exact | None:
+    kinds: list[Exact] = []
+    bases: list[Exact] = []
+    for value in values:
+        null = _null_type(value)
+        if null == "":
+            continue
+        if null is not None:
+            kind = Exact("numeric", 1, 0) if null in ("decimal", "numeric") else named(null.replace(", ", ","))
+        else:
+            kind = exact_type(value, columns)
+        if kind is None:
+            return None
+        bases.append(kind)
+        if null is None:
+            kinds.append(kind)
+    if not bases:
+        return None
+    base = _BY_RANK[max(_RANK[b.base] for b in bases)]
+    scales = {scale for k in kinds for scale in k.scales} or {0}
+    return _of_scales(base, max(b.precision - b.scale for b in bases) + max(scales), scales)

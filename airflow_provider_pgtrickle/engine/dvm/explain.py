@@ -1,0 +1,138 @@
+"""What will be done with a query, for a person to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import sqlglot
+from sqlglot.errors import SqlglotError
+
+from airflow_provider_pgtrickle.engine.dvm.dialect import CANONICAL
+from airflow_provider_pgtrickle.engine.dvm.expressions import ROW
+from airflow_provider_pgtrickle.engine.dvm.node import Node
+from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.engine.dvm.operators.scan import DeltaScan, Scan
+from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.engine.dvm.binding import Binding
+    from airflow_provider_pgtrickle.engine.dvm.view import View
+
+
+@dataclass(frozen=True)
+class Explanation:
+    differentiable: bool
+    reason: str | None
+    """Why not, in words, with the remedy."""
+    operator_tree: str
+    sink: str
+    because: str | None
+    """Why that sink and none that does less, where that can be said."""
+    identity: tuple[str, ...]
+    keyed: bool
+    hidden: tuple[str, ...]
+    full_sql: str
+    delta_sql: str | None
+    missing_indexes: tuple[str, ...]
+    """CREATE INDEX statements that would let the delta look its rows up."""
+    leaves: tuple[tuple[str, str], ...]
+    """(what is read, PostgreSQL SQL of it) of each leaf of the delta, when every source has changed."""
+    parts: tuple[tuple[str, str, Explanation], ...] = ()
+    """(name, query, its own explanation) of each aggregate that is kept by itself, in a hidden stream table."""
+
+    def __str__(self) -> str:
+        identity = ", ".join(self.identity) or "the one row"
+        lines = [f"differentiable: {'yes' if self.differentiable else 'no'}"]
+        if self.reason:
+            lines.append(f"why: {self.reason}")
+        lines += [
+            f"sink: {self.sink}{f' (because {self.because})' if self.because else ''}",
+            f"identity: {identity}{'' if self.keyed else ' (a bag: rows are matched on all columns)'}",
+        ]
+        if self.hidden:
+            lines.append(f"hidden columns: {', '.join(self.hidden)}")
+        if self.missing_indexes:
+            lines += ["", "indexes that would help:", *(f"{statement};" for statement in self.missing_indexes)]
+        lines += ["", "operator tree:", self.operator_tree]
+        for what, text in self.leaves:
+            lines += ["", f"leaf {what}:", readable(text)]
+        if self.delta_sql is not None:
+            lines += ["", "delta:", readable(self.delta_sql)]
+        for name, query, explanation in self.parts:
+            lines += ["", f"kept by itself as {name}:", readable(query), "", *indented(str(explanation))]
+        return "\n".join(lines)
+
+
+def explain(view: View, binding: Binding | None = None, missing_indexes: Iterable[str] = ()) -> Explanation:
+    bound = binding or view.example_binding()
+    plan = view.plan(bound.changed) if view.refusal is None else None
+    return Explanation(
+        differentiable=view.refusal is None,
+        reason=str(view.refusal) if view.refusal else None,
+        operator_tree=_tree(view.tree) if view.tree is not None else "(left to PostgreSQL as it stands)",
+        sink=view.sink,
+        because=view.because,
+        identity=view.identity,
+        keyed=view.keyed,
+        hidden=view.hidden,
+        full_sql=view.storage_query(),
+        delta_sql=view.delta(bound) if plan is not None else None,
+        missing_indexes=tuple(missing_indexes),
+        leaves=tuple((n.label(), view.render(n, bound)) for n in _leaves(plan)) if plan is not None else (),
+    )
+
+
+def looked_up(plan: Node) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Sources that are read by keys, with the columns those keys are for."""
+    for node in _leaves(plan):
+        if isinstance(node, Restrict) and isinstance(node.child, Scan):
+            origin = {column.name: name for name, column in node.child.mapping}
+            yield node.child.source.key, tuple(origin[target] for target, _ in node.keys.pairs)
+
+
+def indented(text: str) -> Iterator[str]:
+    """Its lines, two places to the right."""
+    return (f"  {line}".rstrip() for line in text.splitlines())
+
+
+#: Nobody reads longer texts; to lay them out takes seconds.
+_LONGEST_LAID_OUT = 50_000
+
+
+def readable(text: str) -> str:
+    """SQL laid out for the eye; as it is where that can't be done."""
+    if len(text) > _LONGEST_LAID_OUT:
+        return text
+    try:
+        return sqlglot.transpile(text, read=CANONICAL, write=CANONICAL, pretty=True, normalize_functions=False)[0]
+    except (SqlglotError, RecursionError):
+        return text
+
+
+def _tree(root: Node) -> str:
+    lines: list[str] = []
+    stack: list[tuple[Node, int]] = [(root, 0)]
+    while stack:
+        node, depth = stack.pop()
+        lines.append("  " * depth + node.label().replace(f'"{ROW}".', ""))
+        stack.extend((child, depth + 1) for child in reversed(node.inputs))
+    return "\n".join(lines)
+
+
+def _leaves(plan: Node) -> Iterator[Node]:
+    """Each read of a delta once: what is at the bottom, with the keys that restrict it."""
+    seen: set[object] = set()
+    stack: list[Node] = [plan]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        restricted = isinstance(node, Restrict) and isinstance(node.child, (Scan, Stored))
+        if restricted or isinstance(node, (Scan, DeltaScan, Stored)):
+            yield node
+            if restricted:
+                seen.add(id(node.inputs[0]))
+        stack.extend(reversed(node.inputs))

@@ -1,0 +1,149 @@
+"""Which calls aggregate, and which of them depend on the order of their input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.dialect import using_alias
+from airflow_provider_pgtrickle.engine.dvm.expressions import is_row_column, render
+
+NAMES = {
+    "any_value", "array_agg", "avg", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "corr", "count",
+    "covar_pop", "covar_samp", "cume_dist", "dense_rank", "every", "json_agg", "json_agg_strict", "json_arrayagg",
+    "json_object_agg", "json_object_agg_strict", "json_object_agg_unique", "json_objectagg", "jsonb_agg",
+    "jsonb_agg_strict", "jsonb_object_agg", "jsonb_object_agg_strict", "jsonb_object_agg_unique", "max", "min",
+    "mode", "percent_rank", "percentile_cont", "percentile_disc", "range_agg", "range_intersect_agg", "rank",
+    "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy",
+    "regr_syy", "stddev", "stddev_pop", "stddev_samp", "string_agg", "sum", "var_pop", "var_samp", "variance",
+    "xmlagg",
+}  # fmt: skip
+ORDERED_SETS = {"mode", "percentile_cont", "percentile_disc", "rank", "dense_rank", "percent_rank", "cume_dist"}
+WINDOW_ONLY = (exp.RowNumber, exp.Lag, exp.Lead, exp.Ntile, exp.NthValue, exp.FirstValue, exp.LastValue)
+_ORDERED = {
+    "array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg", "xmlagg",
+    "json_agg_strict", "jsonb_agg_strict", "json_arrayagg", "any_value",
+}  # fmt: skip
+
+
+def call_name(call: exp.Expr) -> str:
+    if isinstance(call, exp.Anonymous):
+        return call.name.lower()
+    text = render(call)
+    return text.split("(", 1)[0].strip().lower()
+
+
+def is_aggregate(node: exp.Expr, own: frozenset[str] = frozenset()) -> bool:
+    """Whether a call aggregates when it has no OVER; `own` are names of user-defined aggregates."""
+    if isinstance(node, WINDOW_ONLY):
+        return False
+    if isinstance(node, exp.Dot):  # schema.name(…)
+        return isinstance(node.expression, exp.Anonymous) and node.expression.name.lower() in own
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in NAMES or node.name.lower() in own
+    return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Func) and call_name(node) in NAMES)
+
+
+def is_order_sensitive(call: exp.Expr) -> bool:
+    """An aggregate whose value depends on its input's order, and that doesn't fix it."""
+    if call_name(call) not in _ORDERED:
+        return False
+    return not any(isinstance(a, exp.Order) for a in call.iter_expressions()) and call.find(exp.Order) is None
+
+
+def aggregate_calls(expression: exp.Expr, own: frozenset[str]) -> Iterator[exp.Expr]:
+    """The outermost aggregate calls of a block's bound expression, with their FILTER and WITHIN GROUP.
+
+    None inside OVER. Inside a subquery only those over the row alone: by SQL's rule they are the outer block's.
+    """
+    stack: list[tuple[exp.Expr, bool]] = [(expression, False)]
+    while stack:
+        node, nested = stack.pop()
+        nested = nested or isinstance(node, (exp.Select, exp.SetOperation))
+        if isinstance(node, exp.Window):
+            stack.extend((part, nested) for part in _window_parts(node))
+        elif not _is_call(node, own):
+            stack.extend((child, nested) for child in node.iter_expressions())
+        elif not nested or _is_over_row(node):
+            yield node
+        else:
+            # What a call of the subquery takes in may hold one of this block; its clauses make no call of their own.
+            stack.extend((part, nested) for part in _taken_in(node))
+
+
+def _is_call(node: exp.Expr, own: frozenset[str]) -> bool:
+    return isinstance(node, (exp.Filter, exp.WithinGroup)) or is_aggregate(node, own)
+
+
+def _is_over_row(call: exp.Expr) -> bool:
+    """Whether what a call reads from outside of itself is the row, and there is some of it."""
+    free = list(_free_columns(call, frozenset()))
+    return bool(free) and all(is_row_column(c) for c in free)
+
+
+def _free_columns(node: exp.Expr, known: frozenset[str]) -> Iterator[exp.Column]:
+    """Columns of relations that no subquery inside the expression defines."""
+    if isinstance(node, exp.Column):
+        if node.table not in known:
+            yield node
+        return
+    if isinstance(node, exp.Select):
+        known = known | defined_aliases(node) | {""}
+    for child in node.iter_expressions():
+        yield from _free_columns(child, known)
+
+
+def defined_aliases(select: exp.Select) -> frozenset[str]:
+    """Aliases that one block's FROM defines."""
+    found: set[str] = set()
+    stack: list[exp.Expr] = [e for e in (select.args.get("from_"), *(select.args.get("joins") or [])) if e]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.Join) and (alias := using_alias(node)) is not None:
+            found.add(alias)
+        if isinstance(node, (exp.From, exp.Join)):
+            stack.append(node.this)
+            continue
+        alias = node.alias_or_name
+        if alias:
+            found.add(alias)
+        if isinstance(node, exp.Subquery) and not isinstance(node.this, (exp.Select, exp.SetOperation)):
+            stack.append(node.this)
+        stack.extend(node.args.get("joins") or [])
+    return frozenset(found)
+
+
+def belongs(found: exp.Expr) -> bool:
+    """Whether a call that looks like one of the block's is one: `count(*)` in a subquery is the subquery's."""
+    return found.find_ancestor(exp.Select, exp.SetOperation) is None or _is_over_row(found)
+
+
+def is_windowed(call: exp.Expr) -> bool:
+    """Whether a call is what a window computes, though it may read like one of the block's aggregates."""
+    node = call
+    while isinstance(node.parent, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.Dot)):
+        node = node.parent
+    return isinstance(node.parent, exp.Window) and node.arg_key == "this"
+
+
+def _window_parts(window: exp.Window) -> list[exp.Expr]:
+    """What stands inside a window call: its arguments, PARTITION BY and ORDER BY may hold plain aggregates."""
+    parts = _taken_in(window.this)
+    parts.extend(window.args.get("partition_by") or [])
+    if window.args.get("order"):
+        parts.append(window.args["order"])
+    return parts
+
+
+def _taken_in(call: exp.Expr) -> list[exp.Expr]:
+    """The arguments of a call, and what stands in its clauses."""
+    parts: list[exp.Expr] = []
+    while isinstance(call, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
+        if call.args.get("expression"):
+            parts.append(call.expression)
+        call = call.this
+    if isinstance(call, exp.Dot):
+        call = call.expression
+    parts.extend(call.iter_expressions())
+    return parts

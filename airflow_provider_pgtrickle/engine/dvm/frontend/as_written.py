@@ -1,0 +1,34 @@
+"""A block that PostgreSQL evaluates as it is written: ORDER BY … LIMIT below the top, its order made total.
+
+So is one with GROUPING SETS whose keys the server takes for one another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META
+from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind_nested
+from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names
+from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
+from airflow_provider_pgtrickle.engine.dvm.frontend.subquery_order import make_total
+from airflow_provider_pgtrickle.engine.dvm.node import Node
+from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
+
+
+def as_written(builder: Builder, query: exp.Query, scope: Scope) -> tuple[Node, list[str]]:
+    """The node of a query expression, and its output names.
+
+    The same rows whenever it is evaluated, so its change is its new rows less its old ones.
+    """
+    outputs = output_names(query)
+    bound = bind_nested(query, scope)
+    make_total(builder, bound)
+    builder.note_reads(bound)
+    reads = frozenset(t.meta[SOURCE_META] for t in bound.find_all(exp.Table) if SOURCE_META in t.meta)
+    return Native(bound, tuple(builder.name(o) for o in outputs), reads), outputs

@@ -1,0 +1,124 @@
+"""ORDER BY … LIMIT n at the top, taken apart where a change of what it bounds can say whether the window is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.budget import budget
+from airflow_provider_pgtrickle.engine.dvm.expressions import (
+    column,
+    has_subquery,
+    is_row_column,
+    render,
+    returns_set,
+    rewrite,
+    unparen,
+)
+from airflow_provider_pgtrickle.engine.dvm.frontend import PASSES
+from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import aggregate_calls
+from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
+from airflow_provider_pgtrickle.engine.dvm.frontend.covered import covered
+from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import number_of
+from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
+from airflow_provider_pgtrickle.engine.dvm.frontend.prune import prune
+from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
+from airflow_provider_pgtrickle.engine.dvm.frontend.settled import GROUPING, ROW_WISE, open_column
+from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
+from airflow_provider_pgtrickle.engine.dvm.operators.once import Once
+from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
+from airflow_provider_pgtrickle.engine.dvm.operators.reached import Bounds
+from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
+from airflow_provider_pgtrickle.engine.dvm.schema import Schema
+
+
+def bounds(query: exp.Query, schema: Schema, outputs: tuple[str, ...]) -> Bounds | None:
+    """The bounds of a TopK query; None where only recomputing it can tell what a change does to it."""
+    limit = _limit(query)
+    try:
+        with budget():
+            order = _order(mark_sets(query.copy(), schema), schema, outputs)
+            if not limit or order is None:
+                return None
+            body = _body(query.copy(), schema)
+    except (Refused, RecursionError):
+        return None
+    if not all(map(_is_settled, walk(body))):
+        return None
+    items = tuple((o, column(n)) for o, n in zip(outputs, body.names, strict=True))
+    return Bounds(Project(body, items), order, limit)
+
+
+def _limit(query: exp.Query) -> int | None:
+    limit, offset = query.args["limit"], query.args.get("offset")
+    if limit is None or (offset and number_of(offset) is None):
+        return None
+    options = limit.args.get("limit_options")
+    return None if options and options.args.get("with_ties") else number_of(limit)
+
+
+def _body(query: exp.Query, schema: Schema) -> Node:
+    for clause in ("order", "limit", "offset"):
+        query.set(clause, None)
+    for rewrite_pass in PASSES:
+        query = rewrite_pass(query, schema)
+    built, _ = Builder(schema).query(query, Scope())
+    return prune(covered(built))
+
+
+# -- ORDER BY --------------------------------------------------------------------------------------
+
+
+def _order(query: exp.Query, schema: Schema, outputs: Sequence[str]) -> tuple[exp.Expr, ...] | None:
+    """The terms over the query's own columns; None where one of them reads anything else."""
+    items: dict[str, str] = {}
+    if isinstance(query, exp.Select):
+        for item, output in zip(query.expressions, outputs, strict=True):
+            items.setdefault(render(unparen(item.unalias())), output)
+    terms = []
+    for term in query.args["order"].expressions:
+        meant = _meant(unparen(term.this), items, outputs)
+        if not _is_over_row(meant, schema):
+            return None
+        ordered = term.copy()
+        ordered.set("this", meant)
+        terms.append(ordered)
+    return tuple(terms)
+
+
+def _meant(key: exp.Expr, items: Mapping[str, str], outputs: Sequence[str]) -> exp.Expr:
+    """A term over the output columns: a name or a position by itself is one, and so is a repeated item."""
+    if isinstance(key, exp.Column) and not key.table and key.name in outputs:
+        return column(key.name)
+    if isinstance(key, exp.Literal) and not key.is_string:
+        return column(outputs[int(key.name) - 1])
+
+    def change(node: exp.Expr) -> exp.Expr | None:
+        # Neither a constant, nor part of a qualified name.
+        if not isinstance(node, exp.Condition) or isinstance(node, exp.Literal) or isinstance(node.parent, exp.Dot):
+            return None
+        output = items.get(render(node))
+        return column(output) if output is not None else None
+
+    return rewrite(key, change)
+
+
+def _is_over_row(term: exp.Expr, schema: Schema) -> bool:
+    if has_subquery(term) or returns_set(term) or term.find(exp.Window):
+        return False
+    if next(aggregate_calls(term, frozenset(schema.aggregates)), None) is not None:
+        return False
+    return all(is_row_column(c) for c in term.find_all(exp.Column))
+
+
+# -- what is bounded -------------------------------------------------------------------------------
+
+
+def _is_settled(node: Node) -> bool:
+    """The stored rows are PostgreSQL's answer to the text, a change is computed from the tree: they are about the
+    same rows only where no answer is left open."""
+    if isinstance(node, GROUPING):
+        return open_column(node) is None
+    # Subqueries in expressions are text, in which an order may be open, too.
+    return isinstance(node, (*ROW_WISE, Once)) and not getattr(node, "parts", ())

@@ -1,0 +1,134 @@
+"""Query expressions to nodes: WITH, set operations, and the dispatch to blocks."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.dialect import walk_clauses
+from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META
+from airflow_provider_pgtrickle.engine.dvm.expressions import column, renamed_by_place
+from airflow_provider_pgtrickle.engine.dvm.frontend import block
+from airflow_provider_pgtrickle.engine.dvm.frontend.as_written import as_written
+from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind_nested
+from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import is_bounded
+from airflow_provider_pgtrickle.engine.dvm.frontend.recursion import recursion
+from airflow_provider_pgtrickle.engine.dvm.frontend.scope import CommonTable, Scope
+from airflow_provider_pgtrickle.engine.dvm.frontend.spell_keys import spell_keys
+from airflow_provider_pgtrickle.engine.dvm.names import Namer
+from airflow_provider_pgtrickle.engine.dvm.node import Node
+from airflow_provider_pgtrickle.engine.dvm.operators.distinct import Distinct
+from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
+from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
+from airflow_provider_pgtrickle.engine.dvm.operators.set_operation import SetOperation
+from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
+from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
+from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source
+
+
+class Builder:
+    """One query in the making: names stay unique throughout it."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.sources: dict[str, Source] = {s.key: s for s in schema.sources.values()}
+        self.name = Namer()
+        self.own_aggregates = frozenset(schema.aggregates)
+        self.inside: dict[str, set[str]] = {}
+        """Columns that subqueries left to PostgreSQL read, by source."""
+
+    def query(self, query: exp.Expr, scope: Scope) -> tuple[Node, list[str]]:
+        """The node of a query expression and its output columns' names as the query gives them."""
+        while isinstance(query, exp.Subquery) and not query.alias and not is_bounded(query):
+            query = query.this
+        if isinstance(query, exp.Query) and is_bounded(query):
+            return as_written(self, query, scope)
+        if query.args.get("with_"):
+            scope = self._with(query, scope)
+        if isinstance(query, exp.Select):
+            return block.build(self, query, scope)
+        if isinstance(query, exp.SetOperation):
+            return self._set_operation(query, scope)
+        raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{type(query).__name__} where a query is expected")
+
+    # -- WITH ----------------------------------------------------------------------------------
+
+    def _with(self, query: exp.Expr, scope: Scope) -> Scope:
+        clause: exp.With = query.args["with_"]
+        inner = scope.child()
+        inner.relations = dict(scope.relations)
+        for cte in clause.expressions:
+            columns = [i.name for i in cte.args["alias"].args.get("columns") or []]
+            reads_itself = any(not t.db and t.name == cte.alias for t in cte.this.find_all(exp.Table))
+            recursive = clause if clause.args.get("recursive") and reads_itself else None
+            before = Scope(ctes=dict(inner.ctes))
+            added = walk_clauses(cte)[1]
+            inner.ctes[cte.alias] = CommonTable(cte.this, tuple(columns) or None, before, recursive, added)
+        return inner
+
+    def common_table(self, name: str, cte: CommonTable) -> tuple[Node, list[str]]:
+        """A reference to a WITH item: the shared node under fresh names."""
+        if cte.built is None:
+            if cte.recursive_with is not None:
+                cte.built = self._recursive(name, cte)
+            else:
+                cte.built = self.query(cte.query, cte.scope.child())
+        node, outputs = cte.built
+        names = list(cte.outputs) + outputs[len(cte.outputs) :] if cte.outputs else outputs
+        items = tuple((self.name(n), column(c)) for n, c in zip(names, node.names, strict=True))
+        return Project(node, items), names
+
+    def _recursive(self, name: str, cte: CommonTable) -> tuple[Node, list[str]]:
+        outputs = cte.names
+        bound = bind_nested(cte.alone(name), cte.scope)
+        spell_keys(bound, self.own_aggregates)
+        self.note_reads(bound)
+        reads = frozenset(t.meta[SOURCE_META] for t in bound.find_all(exp.Table) if SOURCE_META in t.meta)
+        native = Native(bound, tuple(self.name(o) for o in outputs), reads)
+        return recursion(self, name, cte, native), outputs
+
+    # -- set operations ------------------------------------------------------------------------
+
+    def _set_operation(self, query: exp.SetOperation, scope: Scope) -> tuple[Node, list[str]]:
+        branches = self._branches(query)
+        built = [self.query(b, scope.child()) for b in branches]
+        outputs = built[0][1]
+        kind = type(query).__name__.upper()
+        is_all = query.args.get("distinct") is False
+        if kind == "UNION":
+            union = UnionAll(tuple(n for n, _ in built), tuple(self.name(o) for o in outputs))
+            return (union if is_all else Distinct(union)), outputs
+        return SetOperation(kind, built[0][0], built[1][0], is_all), outputs
+
+    def _branches(self, query: exp.SetOperation) -> list[exp.Expr]:
+        """A chain of UNION ALL is one node; anything else has two branches."""
+        if not isinstance(query, exp.Union) or query.args.get("distinct") is not False:
+            return [query.this, query.expression]
+        chain: list[exp.Expr] = []
+        node: exp.Expr = query
+        while isinstance(node, exp.Union) and node.args.get("distinct") is False and not _has_clauses(node, query):
+            chain.append(node.expression)
+            node = node.this
+        chain.append(node)
+        return chain[::-1]
+
+    # -- what PostgreSQL evaluates as it stands ------------------------------------------------
+
+    def note_reads(self, query: exp.Expr) -> None:
+        """Remember which columns a subquery that is left to PostgreSQL may read."""
+        names = {c.name for c in query.find_all(exp.Column)}
+        for join in query.find_all(exp.Join):
+            names |= {i.name for i in join.args.get("using") or []}
+        for table in query.find_all(exp.Table):
+            key = table.meta.get(SOURCE_META)
+            if key is not None:
+                source = self.sources[key]
+                held = {c.name for c in source.columns}
+                given = table.alias_column_names
+                renamed = {name for alias, name in zip(given, source.layout, strict=False) if alias in names}
+                # The names of a join's columns tell nothing of whose they are.
+                read = names | renamed if given or not renamed_by_place(table) else held
+                self.inside.setdefault(key, set()).update(read & held)
+
+
+def _has_clauses(node: exp.Expr, root: exp.Expr) -> bool:
+    return node is not root and any(node.args.get(c) for c in ("with_", "order", "limit", "offset"))

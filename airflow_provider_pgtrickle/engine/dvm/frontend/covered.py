@@ -1,0 +1,34 @@
+"""A subquery in a place that no operator differentiates is refused: its changes would go unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META
+from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
+from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
+
+
+def covered(root: Node) -> Node:
+    """The tree itself: every table that stands in an expression of a node is a source of that node."""
+    for node in walk(root):
+        for expression in _expressions([getattr(node, f.name) for f in fields(node)]):
+            for table in expression.find_all(exp.Table):
+                if table.meta.get(SOURCE_META) not in {None, *node.own_sources}:
+                    raise Refused(
+                        Reason.UNSUPPORTED_SYNTAX,
+                        f"a subquery over {table.name} in this place",
+                        "Move it into a derived table; until then it runs FULL.",
+                    )
+    return root
+
+
+def _expressions(values: object) -> Iterator[exp.Expr]:
+    if isinstance(values, exp.Expr):
+        yield values
+    elif not isinstance(values, (str, Node)) and hasattr(values, "__iter__"):
+        for value in values:
+            yield from _expressions(value)

@@ -1,0 +1,57 @@
+"""ORDER BY without LIMIT is dropped, as PostgreSQL's materialized views do: a relation has no order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.expressions import render
+from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import is_order_sensitive, is_windowed
+from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
+from airflow_provider_pgtrickle.engine.dvm.schema import Schema
+
+_FROM = (exp.From, exp.Join, exp.Lateral, exp.Subquery, exp.SetOperation, exp.CTE)
+
+
+def drop_order(query: exp.Query, schema: Schema) -> exp.Query:
+    """
+    SELECT a FROM t ORDER BY a  →  SELECT a FROM t
+
+    An aggregate above that takes its rows' order from a derived table's ORDER BY is refused.
+    """
+    for node in list(query.find_all(exp.Select, exp.SetOperation, exp.Subquery)):
+        if not node.args.get("order") or isinstance(node.parent, exp.Array):
+            continue  # ARRAY(SELECT … ORDER BY …): here the order is the value
+        for call in (c for reader in _readers(node) for c in _calls(reader)):
+            if is_order_sensitive(call) and not _is_ordered_by_its_window(call):
+                raise Refused(
+                    Reason.AMBIGUOUS_ORDER,
+                    f"{render(call)} takes its order from a subquery",
+                    "Write the ORDER BY inside the aggregate.",
+                )
+        if not node.args.get("limit") and not node.args.get("offset"):
+            node.set("order", None)
+    return query
+
+
+def _readers(query: exp.Expr) -> Iterator[exp.Expr]:
+    """The blocks that a query's rows pass through, as a derived table or a WITH item."""
+    node = query.parent
+    while node is not None:
+        if isinstance(node, exp.Select):
+            yield node
+        elif isinstance(node, exp.SetOperation) and node.args.get("with_"):
+            yield from node.find_all(exp.Select)
+        elif isinstance(node, (exp.Subquery, exp.Exists)) and not isinstance(node.parent, _FROM):
+            return
+        node = node.parent
+
+
+def _is_ordered_by_its_window(call: exp.Expr) -> bool:
+    window = call.find_ancestor(exp.Window) if is_windowed(call) else None
+    return window is not None and bool(window.args.get("order"))
+
+
+def _calls(select: exp.Expr) -> Iterator[exp.Expr]:
+    return (c for c in select.find_all(exp.AggFunc, exp.Anonymous) if c.parent_select is select)

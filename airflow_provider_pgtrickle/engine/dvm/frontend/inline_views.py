@@ -1,0 +1,52 @@
+"""Views become derived tables, to a fixpoint; every table left is marked with its source's key."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META
+from airflow_provider_pgtrickle.engine.dvm.frontend.parse import parse
+from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
+from airflow_provider_pgtrickle.engine.dvm.schema import Schema
+
+MAX_TABLES = 2_000
+VIEW_META = "pgtrickle_view"
+"""Which view a derived table was."""
+
+
+def inline_views(query: exp.Query, schema: Schema) -> exp.Query:
+    """
+    SELECT v.a FROM public.v  →  SELECT v.a FROM (SELECT t.a FROM public.t) AS v
+    """
+    tables = 0
+    pending = list(query.find_all(exp.Table))
+    while pending:
+        table = pending.pop()
+        if not isinstance(table.this, exp.Identifier) or not table.db:
+            continue
+        tables += 1
+        if tables > MAX_TABLES:
+            raise Refused(Reason.TOO_LARGE, f"more than {MAX_TABLES} tables once views are inlined")
+        place = (table.db, table.name)
+        if place in schema.views:
+            derived = _derived(table, parse(schema.views[place]))
+            derived.meta[VIEW_META] = place
+            pending.extend(derived.this.find_all(exp.Table))
+            table.replace(derived)
+        elif place in schema.sources:
+            table.meta[SOURCE_META] = schema.sources[place].key
+        else:
+            raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{table.db}.{table.name} is no table that is known here")
+    return query
+
+
+def _derived(table: exp.Table, definition: exp.Query) -> exp.Subquery:
+    alias = table.args.get("alias")
+    derived = exp.Subquery(
+        this=definition,
+        alias=alias.copy() if alias else exp.TableAlias(this=table.this.copy()),
+    )
+    joins = table.args.get("joins")
+    if joins:
+        derived.set("joins", [j.copy() for j in joins])
+    return derived

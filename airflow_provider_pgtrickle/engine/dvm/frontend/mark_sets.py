@@ -1,0 +1,16 @@
+"""Calls of functions that return sets are marked: what multiplies rows is no plain expression."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.expressions import SET_META
+from airflow_provider_pgtrickle.engine.dvm.schema import Schema
+
+
+def mark_sets(query: exp.Query, schema: Schema) -> exp.Query:
+    """The query itself; `SELECT jsonb_array_elements(a) FROM t` has its call marked."""
+    for call in query.find_all(exp.Anonymous):
+        if call.name.lower() in schema.set_returning:
+            call.meta[SET_META] = True
+    return query

@@ -1,0 +1,96 @@
+"""A recursive WITH item taken apart into where it begins and its step, where `rederive`'s proof holds for both.
+
+    WITH RECURSIVE r AS (B UNION ALL S(r))  →  Recursion(base=B, step=S(Itself))
+
+Where it doesn't hold the item stays as it is, and says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.expressions import returns_set
+from airflow_provider_pgtrickle.engine.dvm.frontend.covered import covered
+from airflow_provider_pgtrickle.engine.dvm.frontend.scope import CommonTable
+from airflow_provider_pgtrickle.engine.dvm.frontend.settled import GROUPING, ROW_WISE, is_image, open_column
+from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
+from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
+from airflow_provider_pgtrickle.engine.dvm.operators.inner_join import InnerJoin
+from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
+from airflow_provider_pgtrickle.engine.dvm.operators.outer_join import OuterJoin
+from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
+from airflow_provider_pgtrickle.engine.dvm.operators.recursion import Itself, Recursion, path, settle
+from airflow_provider_pgtrickle.engine.dvm.operators.semi_join import SemiJoin
+from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
+
+
+class _Unfit(Exception):
+    """What stands against it, in words."""
+
+
+def recursion(builder: Builder, name: str, cte: CommonTable, native: Native) -> Native:
+    """The item as a `Recursion`, or as it was with the reason."""
+    try:
+        return _apart(builder, name, cte, native)
+    except _Unfit as unfit:
+        return replace(native, why=str(unfit))
+    except Refused as refused:
+        if refused.refusal.reason is Reason.TOO_LARGE:
+            raise
+        return replace(native, why=refused.refusal.message)
+
+
+def _apart(builder: Builder, name: str, cte: CommonTable, native: Native) -> Recursion:
+    union, clause = cte.query, cte.recursive_with
+    if clause is None or cte.walk_columns:
+        raise _Unfit("SEARCH and CYCLE add columns that depend on the whole walk")
+    if not isinstance(union, exp.Union) or any(union.args.get(c) for c in ("with_", "order", "limit", "offset")):
+        raise _Unfit("the item is not one UNION of where it begins and its step")
+    is_all = union.args.get("distinct") is False
+    base, outputs = builder.query(union.this, cte.scope.child())
+    itself = Itself(tuple(replace(c, name=builder.name(c.name)) for c in base.columns))
+    scope = cte.scope.child()
+    named = tuple(cte.outputs or ()) + tuple(outputs[len(cte.outputs or ()) :])
+    scope.ctes[name] = CommonTable(union, None, cte.scope, clause, built=(itself, list(named)))
+    step, _ = builder.query(union.expression, scope)
+    covered(base)
+    covered(step)
+    _require_linear(base, step, itself)
+    itself, step = settle(base, step, itself)
+    if not is_all:
+        for held, output in zip(itself.columns, named, strict=True):
+            if not is_image(held):
+                raise _Unfit(f"under UNION, values of {output} may be equal and look different, or may not be known to")
+    kept = {f.name: getattr(native, f.name) for f in fields(Native)}
+    return Recursion(**kept, base=base, step=step, itself=itself, is_all=is_all)
+
+
+def _require_linear(base: Node, step: Node, itself: Itself) -> None:
+    """The step takes each row by itself, and everything beside it looks the same whenever it is computed."""
+    along = path(step, itself)
+    if along is None:
+        raise _Unfit("the step does not refer to it where it can be followed")
+    for node, child in pairwise(along):
+        if isinstance(node, (Project, Filter, InnerJoin)):
+            continue
+        preserved = isinstance(node, SemiJoin) or (isinstance(node, OuterJoin) and node.kind == "LEFT")
+        if not preserved or node.inputs[0] is not child:
+            raise _Unfit(f"its step reaches it through {node.label()}")
+    for node in (*walk(base), *walk(step)):
+        if isinstance(node, Itself):
+            continue
+        if not isinstance(node, (*ROW_WISE, *GROUPING)):
+            raise _Unfit(f"it holds {node.label()}")
+        if getattr(node, "parts", ()):
+            raise _Unfit(f"it holds a subquery that is no join: {node.label()}")
+        if isinstance(node, Project) and any(returns_set(x) for _, x in node.items) and node in along:
+            raise _Unfit(f"its step makes several rows of one: {node.label()}")
+        if isinstance(node, GROUPING) and (held := open_column(node)) is not None:
+            raise _Unfit(f"it groups {held.name}, whose equal values may look different")

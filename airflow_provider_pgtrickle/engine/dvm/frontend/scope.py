@@ -1,0 +1,81 @@
+"""Names in sight while a query block is built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.expressions import render
+from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names
+from airflow_provider_pgtrickle.engine.dvm.node import Node
+from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
+
+
+@dataclass
+class CommonTable:
+    """A WITH item: built once, however often it is read."""
+
+    query: exp.Query
+    outputs: tuple[str, ...] | None
+    scope: Scope
+    recursive_with: exp.With | None = None
+    walk_columns: tuple[str, ...] = ()
+    """What SEARCH and CYCLE add."""
+    built: tuple[Node, list[str]] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Its columns: those that its alias names, the query's own from there on, and what a walk adds."""
+        given = list(self.outputs or ())
+        return [*given, *output_names(self.query)[len(given) :], *self.walk_columns]
+
+    def alone(self, name: str) -> exp.Select:
+        """A recursive item as a query of its own, with the WITH that it stands in."""
+        assert self.recursive_with is not None
+        return exp.Select(
+            with_=self.recursive_with.copy(),
+            expressions=[exp.column(n, table=name, quoted=True) for n in self.names],
+            from_=exp.From(this=exp.Table(this=exp.to_identifier(name, quoted=True))),
+        )
+
+
+@dataclass
+class Scope:
+    """Relations of one FROM by alias, each with what its columns are over the tree's row."""
+
+    ctes: dict[str, CommonTable] = field(default_factory=dict)
+    relations: dict[str, dict[str, exp.Expr]] = field(default_factory=dict)
+    merged: dict[str, exp.Expr] = field(default_factory=dict)
+    """Columns that a JOIN … USING merged, which the text may call by their bare names."""
+
+    def child(self) -> Scope:
+        return Scope(ctes=dict(self.ctes))
+
+    def add(self, alias: str, columns: dict[str, exp.Expr]) -> None:
+        if alias in self.relations:
+            raise Refused(Reason.UNSUPPORTED_SYNTAX, f"alias {alias} stands twice in one FROM")
+        self.relations[alias] = columns
+
+    def resolve(self, reference: exp.Column) -> exp.Expr:
+        """The tree's column behind a reference of the query's text."""
+        table, name = reference.table, reference.name
+        if isinstance(reference.this, exp.Star):
+            raise Refused(Reason.WHOLE_ROW, render(reference), "Name the columns.")
+        if table:
+            columns = self.relations.get(table)
+            if columns is None or name not in columns:
+                raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{render(reference)} names no column in sight")
+            return columns[name].copy()
+        if name in self.merged:
+            return self.merged[name].copy()
+        owners = [columns[name] for columns in self.relations.values() if name in columns]
+        if len(owners) == 1:
+            return owners[0].copy()
+        if name in self.relations:
+            raise Refused(Reason.WHOLE_ROW, name, "Name the columns.")
+        what = "names no column in sight" if not owners else "is ambiguous"
+        raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{name} {what}")
+
+    def knows(self, alias: str) -> bool:
+        return alias in self.relations

@@ -1,0 +1,287 @@
+"""Where each node of a plan is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.emit import quote as pg_quote
+from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
+from airflow_provider_pgtrickle.engine.dvm.lower.carriers import BIGINT, OPAQUE, Carrier, Kind, carrier_of, unify
+from airflow_provider_pgtrickle.engine.dvm.lower.closed import NotClosed, close, close_predicate
+from airflow_provider_pgtrickle.engine.dvm.lower.hoist import hoist
+from airflow_provider_pgtrickle.engine.dvm.lower.plan import LeafPlan, SparkPlan
+from airflow_provider_pgtrickle.engine.dvm.lower.spark_emit import SparkEmitter, quote
+from airflow_provider_pgtrickle.engine.dvm.node import Node
+from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
+from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Touched
+from airflow_provider_pgtrickle.engine.dvm.operators.distinct import Distinct
+from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
+from airflow_provider_pgtrickle.engine.dvm.operators.inner_join import InnerJoin
+from airflow_provider_pgtrickle.engine.dvm.operators.keys import DistinctKeys
+from airflow_provider_pgtrickle.engine.dvm.operators.once import Once
+from airflow_provider_pgtrickle.engine.dvm.operators.outer_join import OuterJoin
+from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
+from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.engine.dvm.operators.scan import DeltaScan, Scan
+from airflow_provider_pgtrickle.engine.dvm.operators.set_operation import SetOperation
+from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
+from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
+from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Expose, Weigh
+from airflow_provider_pgtrickle.engine.dvm.schema import Source
+from airflow_provider_pgtrickle.engine.dvm.types import as_text, base_type
+
+Describe = Callable[[str], Sequence[tuple[str, str]]]
+"""Names and types of a PostgreSQL statement's columns."""
+Slices = Callable[[Source], Sequence[str]]
+"""WHERE fragments that part a source's rows, empty where it is small."""
+
+
+def lower(
+    root: Node,
+    storage: Sequence[str],
+    key: Sequence[tuple[str, str]],
+    emitter: Callable[[], Emitter],
+    describe: Describe,
+    slices: Slices,
+    prefix: str,
+    late: Sequence[tuple[str, str]] = (),
+) -> SparkPlan | None:
+    """The plan of a weighted or plain root whose columns are the storage's; None where Spark can't write its key.
+
+    `key`: names and types of the columns that identify a stored row.
+    """
+    if any(base_type(type_name) == "citext" for _, type_name in key):
+        return None  # its equality is the collation's
+    placing = _Placing(emitter, describe, slices, prefix)
+    root = hoist(root)
+    carriers = placing.place(root)
+    spark = SparkEmitter(placing.names, placing.closed, prefix)
+    views, body = spark.views(root)
+    weight = f"r.{quote(WEIGHT)}" if root.weighted else "1"
+    written = _canonical([(n, carriers[n], t) for n, t in key])
+    values = ", ".join(f"CAST(r.{quote(n)} AS STRING) AS {quote(n)}" for n in storage)
+    columns = f"{weight} AS {quote(WEIGHT)}, {written} AS `__pgt_key`{', ' if values else ''}{values}"
+    text = f"SELECT {columns} FROM ({body}) AS r"
+    return SparkPlan(tuple(placing.leaves), views, text, tuple(late))
+
+
+def _canonical(columns: Sequence[tuple[str, Carrier, str]]) -> str:
+    """`dvm.identity`'s text, written by Spark."""
+    if not columns:
+        return "''"
+    return "concat(" + ", ".join(_canonical_value(*c) for c in columns) + ")"
+
+
+def _canonical_value(name: str, carrier: Carrier, type_name: str) -> str:
+    column = f"r.{quote(name)}"
+    text = f"CAST({column} AS STRING)"
+    base = base_type(type_name)
+    if base in ("character", "bpchar"):
+        text = f"rtrim({text})"
+    if base in ("double precision", "real"):
+        text = f"CASE {text} WHEN '-0' THEN '0' ELSE {text} END"
+    if base == "numeric" and not (carrier.kind in (Kind.INT, Kind.DEC) and carrier.scale == 0):
+        text = f"regexp_replace({text}, '(?:(\\\\.[0-9]*?[1-9])|\\\\.)0*$', '$1')"
+    return f"CASE WHEN {column} IS NULL THEN 'N' ELSE concat('V', length({text}), ':', {text}) END"
+
+
+class _Placing:
+    def __init__(self, emitter: Callable[[], Emitter], describe: Describe, slices: Slices, prefix: str) -> None:
+        self._emitter = emitter
+        self._describe = describe
+        self._slices = slices
+        self._prefix = prefix
+        self._placed: dict[int, dict[str, Carrier]] = {}
+        self._alive: list[Node] = []
+        self.names: dict[int, str] = {}
+        self.leaves: list[LeafPlan] = []
+        self.closed: dict[int, exp.Expr] = {}
+
+    def place(self, node: Node) -> dict[str, Carrier]:
+        """Decide for a subtree; its columns' carriers."""
+        if id(node) not in self._placed:
+            self._alive.append(node)
+            carriers = self._place(node)
+            self._placed[id(node)] = carriers
+        return self._placed[id(node)]
+
+    def _place(self, node: Node) -> dict[str, Carrier]:
+        rule = _RULES.get(type(node))
+        if rule is None or is_single(node):
+            return self._leaf(node)
+        leaves, names, placed = list(self.leaves), dict(self.names), dict(self._placed)
+        try:
+            return rule(self, node)
+        except NotClosed:
+            self.leaves, self.names, self._placed = leaves, names, placed
+            return self._leaf(node)
+
+    def _leaf(self, node: Node) -> dict[str, Carrier]:
+        name = f"{self._prefix}_leaf_{len(self.leaves) + 1}"
+        statement = self._emitter().statement(node)
+        types = dict(self._describe(statement))
+        carriers = {n: carrier_of(t) for n, t in types.items() if n != WEIGHT}
+        for column in node.columns:
+            # PostgreSQL's arithmetic forgets the digits that its operands' types promise.
+            if carriers[column.name] == OPAQUE and column.type is not None:
+                carriers[column.name] = carrier_of(column.type)
+        columns = [(n, carriers[n].spark) for n in node.names]
+        if node.weighted:
+            columns.insert(0, (WEIGHT, "int"))
+        items = ", ".join(f"{as_text(f'l.{pg_quote(n)}', types[n])} AS {pg_quote(n)}" for n, _ in columns)
+        statements = tuple(f"SELECT {items} FROM ({s}) AS l" for s in self._statements(node, statement))
+        self.leaves.append(LeafPlan(name, statements, tuple(columns)))
+        self.names[id(node)] = name
+        return carriers
+
+    def _statements(self, node: Node, whole: str) -> list[str]:
+        scan = row_wise_scan(node)
+        parts = list(self._slices(scan.source)) if scan is not None else []
+        if not parts:
+            return [whole]
+        sliced = []
+        for part in parts:
+            emitter = self._emitter()
+            emitter.slices[scan.source.key] = part  # type: ignore[union-attr]
+            sliced.append(emitter.statement(node))
+        return sliced
+
+    def _close(self, expression: exp.Expr, env: dict[str, Carrier]) -> Carrier:
+        self.closed[id(expression)], carrier = close(expression, env)
+        return carrier
+
+    def _predicate(self, expression: exp.Expr, env: dict[str, Carrier]) -> None:
+        self.closed[id(expression)] = close_predicate(expression, env)
+
+    def _inputs(self, node: Node) -> dict[str, Carrier]:
+        found: dict[str, Carrier] = {}
+        for child in node.inputs:
+            found.update(self.place(child))
+        return found
+
+    # -- one rule a node -----------------------------------------------------------------------
+
+    def inner_join(self, node: InnerJoin) -> dict[str, Carrier]:
+        env = self._inputs(node)
+        for term in node.terms:
+            self._predicate(term, env)
+        return env
+
+    def outer_join(self, node: OuterJoin) -> dict[str, Carrier]:
+        env = self._inputs(node)
+        self._predicate(node.condition, env)
+        return env
+
+    def filter(self, node: Filter) -> dict[str, Carrier]:
+        if node.parts:
+            raise NotClosed("a subquery")
+        env = self._inputs(node)
+        self._predicate(node.predicate, env)
+        return env
+
+    def project(self, node: Project) -> dict[str, Carrier]:
+        if node.parts:
+            raise NotClosed("a subquery")
+        env = self._inputs(node)
+        return {n: self._close(x, env) for n, x in node.items}
+
+    def passing(self, node: Node) -> dict[str, Carrier]:
+        return self._inputs(node)
+
+    def expose(self, node: Expose) -> dict[str, Carrier]:
+        return {node.as_name: BIGINT, **self._inputs(node)}
+
+    def union_all(self, node: UnionAll) -> dict[str, Carrier]:
+        branches = [self.place(b) for b in node.branches]
+        found = {}
+        for position, name in enumerate(node.out):
+            carrier = unify([env[b.names[position]] for env, b in zip(branches, node.branches, strict=True)])
+            if carrier is None:
+                raise NotClosed(f"branches disagree on {name}")
+            found[name] = carrier
+        return found
+
+    def set_operation(self, node: SetOperation) -> dict[str, Carrier]:
+        left, right = self.place(node.left), self.place(node.right)
+        found = {}
+        for a, b in zip(node.left.names, node.right.names, strict=True):
+            if left[a] != right[b] or not left[a].is_key:
+                raise NotClosed(f"branches disagree on {a}")
+            found[a] = left[a]
+        return found
+
+    def distinct(self, node: Distinct) -> dict[str, Carrier]:
+        env = self._inputs(node)
+        _require_keys(env, node.child.names)
+        return {n: env[n] for n in node.names}
+
+    def distinct_keys(self, node: DistinctKeys) -> dict[str, Carrier]:
+        env = self._inputs(node)
+        found = {n: self._close(x, env) for n, x in node.items}
+        _require_keys(found, list(found))
+        return found
+
+    def touched(self, node: Touched) -> dict[str, Carrier]:
+        env = self.place(node.child)
+        for relation, pairs in node.changes:
+            keys = self.place(relation) if relation is not None else {}
+            for outer, key in pairs:
+                if unify([self._close(outer, env), keys[key]]) is None or not keys[key].is_key:
+                    raise NotClosed(f"key {key}")
+        return env
+
+    def restrict(self, node: Restrict) -> dict[str, Carrier]:
+        child, keys = self.place(node.child), self.place(node.keys.relation)
+        for target, key in node.keys.pairs:
+            if not child[target].is_key or unify([child[target], keys[key]]) is None:
+                raise NotClosed(f"key {target}")
+        return child
+
+    def aggregate(self, node: Aggregate) -> dict[str, Carrier]:
+        env = self._inputs(node)
+        _require_keys(env, node.group)
+        return {**{g: env[g] for g in node.group}, **{n: self._close(x, env) for n, x in node.aggregates}}
+
+
+def _require_keys(env: dict[str, Carrier], names: Sequence[str]) -> None:
+    for name in names:
+        if not env[name].is_key:
+            raise NotClosed(f"grouping by {name}")
+
+
+def is_single(node: Node) -> bool:
+    """Whether a subtree reads one relation row by row: then all of it belongs in that relation's statement."""
+    while isinstance(node, (Filter, Project, Weigh)) and not getattr(node, "parts", ()):
+        node = node.inputs[0]
+    if isinstance(node, Restrict) and not node.exact:
+        node = node.child
+        return isinstance(node, Scan)
+    return isinstance(node, (Scan, DeltaScan, Stored))
+
+
+def row_wise_scan(node: Node) -> Scan | None:
+    """The plain scan below a chain of row-wise nodes."""
+    while isinstance(node, (Filter, Project, Weigh)) and not getattr(node, "parts", ()):
+        node = node.inputs[0]
+    return node if isinstance(node, Scan) and not node.is_old and node.source.kind == "TABLE" else None
+
+
+_RULES: dict[type[Node], Callable[..., dict[str, Carrier]]] = {
+    InnerJoin: _Placing.inner_join,
+    OuterJoin: _Placing.outer_join,
+    Filter: _Placing.filter,
+    Project: _Placing.project,
+    Touched: _Placing.touched,
+    Weigh: _Placing.passing,
+    Once: _Placing.passing,
+    Expose: _Placing.expose,
+    UnionAll: _Placing.union_all,
+    SetOperation: _Placing.set_operation,
+    Distinct: _Placing.distinct,
+    DistinctKeys: _Placing.distinct_keys,
+    Restrict: _Placing.restrict,
+    Aggregate: _Placing.aggregate,
+}

@@ -1,0 +1,153 @@
+"""ΔF(L; S) = F(ΔL; S¹) + F(A; S¹) − F(A; S⁰), A = rows of L⁰ that a change of S can touch.
+
+F is a filter, a projection or a lateral item whose expressions hold subqueries S: for each row a
+function of the row and of the tables inside S. PostgreSQL evaluates S as it is written (EXISTS,
+IN, NOT IN, ALL, scalar subqueries, under OR, in CASE), so none of their NULL rules is written
+down here again. A is found from the equalities that tie S to the row; where there is none, A is
+all of L⁰ as soon as S has a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.differ import Differ
+from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.expressions import plain_column
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Keys, Node, Unary
+from airflow_provider_pgtrickle.engine.dvm.operators.keys import DistinctKeys
+from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
+from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Weigh
+from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Subquery:
+    """What a subquery reads, and how a change in it finds the rows it touches."""
+
+    sources: frozenset[str]
+    core: Node | None
+    """Its rows before grouping, without the terms that tie it to the row; None: any change touches every row."""
+    ties: tuple[tuple[exp.Expr, exp.Expr], ...] = ()
+    """(expression over the outer row, expression over the core), equal where the core's row matters."""
+
+
+@dataclass(frozen=True, eq=False)
+class Touched(Node):
+    """The rows of a relation that one of several changes can touch."""
+
+    child: Node
+    changes: tuple[tuple[Node | None, tuple[tuple[exp.Expr, str], ...]], ...]
+    """(key set, pairs (expression over the row, key column)); no pairs: every row, if the set has one."""
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child, *(k for k, _ in self.changes if k is not None))
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        child, *keys = inputs
+        rest = iter(keys)
+        return Touched(child, tuple((next(rest) if k is not None else None, pairs) for k, pairs in self.changes))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+    @property
+    def weighted(self) -> bool:
+        return self.child.weighted
+
+    def rows(self, e: Emitter) -> Rows:
+        rows = e.rows(self.child)
+        terms = []
+        for relation, pairs in self.changes:
+            if relation is None:
+                terms.append("TRUE")
+                continue
+            item, key = e.from_item(relation)
+            where = " AND ".join(f"({e.expression(x, rows.places)}) = {key}.{e.name(k)}" for x, k in pairs)
+            terms.append(f"EXISTS (SELECT 1 FROM {item}{' WHERE ' + where if where else ''})")
+        return rows.that(f"({' OR '.join(terms)})")
+
+    def label(self) -> str:
+        return "rows touched by the subqueries' changes"
+
+
+def touched(d: Differ, child: Node, parts: tuple[Subquery, ...]) -> Node | None:
+    """A: rows of child⁰ that the changed subqueries can touch; None for none."""
+    changes: list[tuple[Node | None, tuple[tuple[exp.Expr, str], ...]]] = []
+    for part in parts:
+        if d.changed.isdisjoint(part.sources):
+            continue
+        if part.core is None:
+            changes.append((None, ()))
+            continue
+        change = d.delta(part.core)
+        if change is None:
+            continue
+        named = tuple((f"k{n}", inner) for n, (_, inner) in enumerate(part.ties, 1))
+        keys = DistinctKeys(change, named or (("k0", exp.true()),), keep_nulls=not named)
+        changes.append((keys, tuple((outer, f"k{n}") for n, (outer, _) in enumerate(part.ties, 1))))
+    if not changes:
+        return None
+    relation, pairs = changes[0]
+    if len(changes) == 1 and relation is not None and pairs:
+        plain = [(plain_column(x), k) for x, k in pairs]
+        if all(name is not None for name, _ in plain):
+            tied = Keys(relation, tuple((str(name), k) for name, k in plain), null_matches=False)
+            return d.before(child, tied)
+    return Touched(d.before(child, None), tuple(changes))
+
+
+def dependent_delta(
+    d: Differ,
+    child: Node,
+    parts: tuple[Subquery, ...],
+    apply: Callable[[Node, bool], Node],
+) -> Node | None:
+    """The rule above; `apply(relation, is_old)` is F over a relation with S at one version."""
+    terms: list[Node] = []
+    change = d.delta(child)
+    if change is not None:
+        terms.append(apply(change, False))
+    rows = touched(d, child, parts)
+    if rows is not None:
+        terms.append(Weigh(apply(rows, False), 1))
+        terms.append(Weigh(apply(rows, True), -1))
+    return UnionAll.of(terms) if terms else None
+
+
+class Dependent(Unary):
+    """F(L; S), for the operators that may hold subqueries."""
+
+    if TYPE_CHECKING:
+        parts: tuple[Subquery, ...]
+        is_old: bool
+        """At which version the subqueries read."""
+
+    @property
+    def inner(self) -> tuple[Node, ...]:
+        return tuple(p.core for p in self.parts if p.core is not None)
+
+    def mapped(self, change: Callable[[Node], Node]) -> Node:
+        parts = tuple(replace(p, core=change(p.core)) if p.core is not None else p for p in self.parts)
+        return replace(super().mapped(change), parts=parts)  # type: ignore[call-arg]
+
+    @property
+    def own_sources(self) -> frozenset[str]:
+        return frozenset().union(*(p.sources for p in self.parts))
+
+    def delta(self, d: Differ) -> Node | None:
+        return dependent_delta(d, self.child, self.parts, lambda n, old: replace(self, child=n, is_old=old))  # type: ignore[call-arg]
+
+    def old(self, d: Differ) -> Node:
+        return replace(self, child=d.old(self.child), is_old=True)  # type: ignore[call-arg]
+
+
+def unique_keys_through(child: Node, names: dict[str, str]) -> frozenset[Key]:
+    """The child's keys whose columns all survive under (other) names."""
+    return frozenset(frozenset(names[c] for c in key) for key in child.unique_keys if all(c in names for c in key))

@@ -1,0 +1,45 @@
+"""Δδ(R) = δ(R¹ ⋉ K) − δ(R⁰ ⋉ K), K = the rows of ΔR: weights clamped to 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from airflow_provider_pgtrickle.engine.dvm.differ import Differ
+from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Keys, Node, Unary
+from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import touched_difference
+
+
+@dataclass(frozen=True, eq=False)
+class Distinct(Unary):
+    """The distinct rows of a relation."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+    @property
+    def unique_keys(self) -> frozenset[Key]:
+        return frozenset((frozenset(self.names),)) | self.child.unique_keys
+
+    @property
+    def weighted(self) -> bool:
+        return False
+
+    @property
+    def heavy(self) -> bool:
+        return True
+
+    def delta(self, d: Differ) -> Node | None:
+        change = d.delta(self.child)
+        return None if change is None else touched_difference(d, self, change, self.names)
+
+    def restrict(self, keys: Keys) -> Node:
+        return replace(self, child=self.child.restrict(keys))
+
+    def select(self, e: Emitter) -> str:
+        rows = replace(e.rows(self.child), weight=None)
+        return e.select(rows, e.listed(rows, self.names), "SELECT DISTINCT")
+
+    def label(self) -> str:
+        return "Distinct"

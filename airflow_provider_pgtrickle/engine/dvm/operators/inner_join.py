@@ -1,0 +1,227 @@
+"""Δ(L ⋈ R) = ΔL ⋈ R¹ + L¹ ⋈ ΔR − ΔL ⋈ ΔR, weights multiplied; for R₁ ⋈ … ⋈ Rₙ input by input.
+
+Only new states are read, so PostgreSQL has their statistics and indexes; what did not change drops
+its terms before anything is read. Inputs are taken in an order in which each is tied to those before
+it. Inputs that the planner can't narrow by itself (groups, windows, …) are restricted to the join
+keys that the term's delta reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.differ import Differ, expression_keys
+from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.expressions import column, columns_of, equality, plain_column, render
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
+from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
+from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Weigh
+from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+
+# Joins of more inputs than that are not worth comparing every order's start.
+_MOST_COMPARED = 16
+
+
+@dataclass(frozen=True, eq=False)
+class InnerJoin(Node):
+    """The combinations of the inputs' rows for which every term is true."""
+
+    relations: tuple[Node, ...]
+    terms: tuple[exp.Expr, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.relations
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        return replace(self, relations=tuple(inputs))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        proven = {n for t in self.terms for n in map(plain_column, equality(t) or ()) if n}
+        every = (c for r in self.relations for c in r.columns)
+        return tuple(replace(c, not_null=c.not_null or c.name in proven) for c in every)
+
+    @property
+    def unique_keys(self) -> frozenset[Key]:
+        """Every combination of the inputs' keys, less the inputs that the others determine."""
+        if any(not r.unique_keys for r in self.relations) or len(self.relations) > 12:
+            return frozenset()
+        determined = self._determined()
+        result: set[Key] = {frozenset()}
+        for index, relation in enumerate(self.relations):
+            if index in determined:
+                continue
+            smallest = sorted(relation.unique_keys, key=lambda k: (len(k), sorted(k)))[:2]
+            result = {a | b for a in result for b in smallest}
+        return frozenset(result)
+
+    def _determined(self) -> set[int]:
+        """Inputs of which at most one row joins each row of the inputs kept, by a key of theirs."""
+        kept = set(range(len(self.relations)))
+        for index in reversed(range(len(self.relations))):
+            others = {n for i in kept - {index} for n in self.relations[i].names}
+            bound = {a for a, b in self._equal_columns() if a in self.relations[index].names and b in others}
+            if len(kept) > 1 and any(key <= bound for key in self.relations[index].unique_keys):
+                kept.discard(index)
+        return set(range(len(self.relations))) - kept
+
+    def _equal_columns(self) -> list[tuple[str, str]]:
+        pairs = []
+        for term in self.terms:
+            sides = equality(term)
+            if sides:
+                a, b = map(plain_column, sides)
+                if a and b:
+                    pairs += [(a, b), (b, a)]
+        return pairs
+
+    def delta(self, d: Differ) -> Node | None:
+        order = self._order()
+        first = self.relations[order[0]]
+        before: list[Node] = [first]
+        change = d.delta(first)
+        used: list[exp.Expr] = []
+        for index in order[1:]:
+            relation = self.relations[index]
+            names = {n for r in (*before, relation) for n in r.names}
+            fresh = [t for t in self.terms if columns_of(t) <= names and t not in used]
+            change = self._step(d, before, change, relation, used, fresh)
+            before.append(relation)
+            used += fresh
+        if change is None or order == sorted(order):
+            return change
+        return Project(change, tuple((n, column(n)) for n in self.names))
+
+    def _step(
+        self,
+        d: Differ,
+        before: list[Node],
+        change: Node | None,
+        relation: Node,
+        used: list[exp.Expr],
+        fresh: list[exp.Expr],
+    ) -> Node | None:
+        """The rule for one more input; `used` are the terms among the inputs before, `fresh` those with it."""
+        own = d.delta(relation)
+        every = (*used, *fresh)
+        parts: list[Node] = []
+        if change is not None:
+            pair = InnerJoin((change, relation), tuple(fresh))
+            parts.append(replace(pair, relations=tuple(pair._narrowed(d, [change, relation], 0))))
+        if own is not None:
+            whole = InnerJoin((*before, own), every)
+            parts.append(replace(whole, relations=tuple(whole._narrowed(d, [*before, own], len(before)))))
+        if change is not None and own is not None:
+            parts.append(Weigh(InnerJoin((change, own), tuple(fresh)), -1))
+        return UnionAll.of(parts) if parts else None
+
+    def _order(self) -> list[int]:
+        """The inputs in an order that looks most of them up by a key: a change then meets few rows on its way.
+
+        Where no key says more, from the input with most ties, always on to one that is tied to those before it.
+        """
+        owner = {n: i for i, r in enumerate(self.relations) for n in r.names}
+        ties: dict[int, set[int]] = {i: set() for i in range(len(self.relations))}
+        for term in self.terms:
+            owners = {owner[c] for c in columns_of(term)}
+            for i in owners:
+                ties[i] |= owners - {i}
+        bound: dict[int, list[tuple[str, int]]] = {i: [] for i in ties}
+        for a, b in self._equal_columns():
+            bound[owner[a]].append((a, owner[b]))
+        starts = sorted(ties, key=lambda i: (-len(ties[i]), i))
+        walks = [self._walk(i, ties, bound) for i in starts[: 1 if len(ties) > _MOST_COMPARED else None]]
+        return max(walks, key=lambda walk: walk[0])[1]
+
+    def _walk(
+        self, start: int, ties: dict[int, set[int]], bound: dict[int, list[tuple[str, int]]]
+    ) -> tuple[int, list[int]]:
+        """An order from one input, and how many of the others it looks up by a key."""
+        order, lookups = [start], 0
+        while len(order) < len(ties):
+            reached = set(order)
+            left = [i for i in ties if i not in reached]
+            tied = [i for i in left if ties[i] & reached]
+            sure = [
+                i
+                for i in tied
+                if any(key <= {a for a, other in bound[i] if other in reached} for key in self.relations[i].unique_keys)
+            ]
+            order.append((sure or tied or left)[0])
+            lookups += bool(sure)
+        return lookups, order
+
+    def _narrowed(self, d: Differ, relations: list[Node], start: int) -> list[Node]:
+        """The inputs, those worth it restricted to the keys reached from input `start`."""
+        if not d.narrow_all and not any(r.heavy for i, r in enumerate(relations) if i != start):
+            return relations
+        owner = {n: i for i, r in enumerate(relations) for n in r.names}
+        reached = [start]
+        result = list(relations)
+        while len(reached) < len(relations):
+            links = self._links(owner, set(reached))
+            if not links:
+                break
+            target = next(iter(links))
+            if d.narrow_all or relations[target].heavy:
+                prefix = self._prefix(result, reached)
+                keys = expression_keys(prefix, links[target])
+                if keys is not None:
+                    result[target] = relations[target].restrict(keys)
+            reached.append(target)
+        return result
+
+    def _links(self, owner: dict[str, int], reached: set[int]) -> dict[int, list[tuple[str, exp.Expr]]]:
+        """For each input next to the reached ones: its columns and what they must equal."""
+        links: dict[int, list[tuple[str, exp.Expr]]] = {}
+        for term in self.terms:
+            for near, far in _both_ways(equality(term)):
+                name = plain_column(far)
+                if name is None or owner[name] in reached:
+                    continue
+                origins = {owner[c] for c in columns_of(near)}
+                if origins and origins <= reached:
+                    links.setdefault(owner[name], []).append((name, near))
+        return links
+
+    def _prefix(self, relations: list[Node], reached: list[int]) -> Node:
+        if len(reached) == 1:
+            return relations[reached[0]]
+        names = {n for i in reached for n in relations[i].names}
+        terms = tuple(t for t in self.terms if columns_of(t) <= names)
+        return InnerJoin(tuple(relations[i] for i in reached), terms)
+
+    def restrict(self, keys: Keys) -> Node:
+        targets = {t: t for t, _ in keys.pairs}
+        equal = {**targets}
+        for a, b in self._equal_columns():
+            if a in targets:
+                equal[b] = a
+        result = []
+        for relation in self.relations:
+            mapping = {t: n for n, t in equal.items() if n in relation.names}
+            mapped = keys.mapped(mapping)
+            result.append(relation.restrict(mapped) if mapped else relation)
+        return replace(self, relations=tuple(result))
+
+    def rows(self, e: Emitter) -> Rows:
+        items = [e.item(r) for r in self.relations]
+        places = {name: place for i in items for name, place in i.places.items()}
+        weight = " * ".join(i.weight for i in items if i.weight) or None
+        source = " CROSS JOIN ".join(i.source for i in items)
+        return Rows(source, places, weight, tuple(f"({e.expression(t, places)})" for t in self.terms), is_join=True)
+
+    def label(self) -> str:
+        terms = " AND ".join(render(t) for t in self.terms)
+        return f"InnerJoin on {terms}" if terms else "CrossJoin"
+
+
+def _both_ways(
+    sides: tuple[exp.Expr, exp.Expr] | None,
+) -> list[tuple[exp.Expr, exp.Expr]]:
+    return [sides, (sides[1], sides[0])] if sides else []

@@ -1,0 +1,47 @@
+"""K = the distinct values of some expressions over a relation (weights don't matter)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.expressions import plain_column, render
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Unary
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctKeys(Unary):
+    """A key set: computed once, used by every relation it restricts."""
+
+    items: tuple[tuple[str, exp.Expr], ...]
+    keep_nulls: bool
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        result = []
+        for name, expression in self.items:
+            origin = plain_column(expression)
+            not_null = not self.keep_nulls or (origin is not None and self.child.column(origin).not_null)
+            result.append(Column(name, None, not_null))
+        return tuple(result)
+
+    @property
+    def weighted(self) -> bool:
+        return False
+
+    @property
+    def shared(self) -> bool:
+        return True
+
+    def select(self, e: Emitter) -> str:
+        rows = replace(e.rows(self.child), weight=None)
+        values = [(n, e.expression(x, rows.places)) for n, x in self.items]
+        if not self.keep_nulls:
+            rows = rows.that(*(f"({v}) IS DISTINCT FROM NULL" for _, v in values))
+        word = "SELECT DISTINCT" if e.is_distinct(self.child.weighted) else "SELECT"
+        return e.select(rows, [f"{v} AS {e.name(n)}" for n, v in values], word)
+
+    def label(self) -> str:
+        return f"Keys [{', '.join(render(x) for _, x in self.items)}]"

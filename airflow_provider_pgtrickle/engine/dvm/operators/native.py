@@ -1,0 +1,54 @@
+"""Δ(μ) = μ¹ − μ⁰ for a query left to PostgreSQL as it stands: WITH RECURSIVE, and TopK.
+
+At the top of a query the stored rows stand for μ⁰ (sink `recompute`), so only μ¹ is computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.differ import Differ
+from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.expressions import render
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Node
+from airflow_provider_pgtrickle.engine.dvm.operators.weigh import difference
+
+
+@dataclass(frozen=True, eq=False)
+class Native(Node):
+    """A whole query over sources, evaluated by PostgreSQL at one version."""
+
+    query: exp.Expr
+    outputs: tuple[str, ...]
+    reads: frozenset[str]
+    is_old: bool = False
+    why: str = ""
+    """What keeps a recursion from being maintained by its own change."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(Column(n) for n in self.outputs)
+
+    @property
+    def own_sources(self) -> frozenset[str]:
+        return self.reads
+
+    @property
+    def heavy(self) -> bool:
+        return True
+
+    def delta(self, d: Differ) -> Node:
+        return difference(self, d.old(self))
+
+    def old(self, d: Differ) -> Node:
+        return replace(self, is_old=True)
+
+    def select(self, e: Emitter) -> str:
+        alias = e.alias()
+        names = ", ".join(e.name(n) for n in self.outputs)
+        return f"SELECT {names} FROM ({e.expression(self.query, alias, is_old=self.is_old)}) AS {alias}({names})"
+
+    def label(self) -> str:
+        return f"Native {render(self.query)}"

@@ -1,0 +1,28 @@
+"""Δ∅ = ∅: no rows, with the columns of another relation. Joined outer, it gives NULLs of their types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Node
+
+
+@dataclass(frozen=True, eq=False)
+class Nothing(Node):
+    """What `like` has, under other names and without its rows: PostgreSQL reads nothing for it."""
+
+    like: Node
+    items: tuple[tuple[str, str], ...]
+    """(column here, column of `like`)."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(Column(name, self.like.column(origin).type) for name, origin in self.items)
+
+    def select(self, e: Emitter) -> str:
+        rows = e.rows(self.like).that("FALSE")
+        return e.select(rows, [f"{e.place(rows, origin)} AS {e.name(name)}" for name, origin in self.items])
+
+    def label(self) -> str:
+        return f"Nothing [{', '.join(name for name, _ in self.items)}]"

@@ -1,0 +1,35 @@
+"""ΔR: a relation computed once, however often it is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_pgtrickle.engine.dvm.differ import Differ
+from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Node, Unary
+
+
+@dataclass(frozen=True, eq=False)
+class Once(Unary):
+    """A relation that several parts of a plan read."""
+
+    def delta(self, d: Differ) -> Node | None:
+        return d.delta(self.child)
+
+    @property
+    def unique_keys(self) -> frozenset[Key]:
+        return self.child.unique_keys
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+    @property
+    def shared(self) -> bool:
+        return True
+
+    def select(self, e: Emitter) -> str:
+        return e.body(self.child)
+
+    def label(self) -> str:
+        return "once"

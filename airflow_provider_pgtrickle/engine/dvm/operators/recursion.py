@@ -1,0 +1,166 @@
+"""R = B ⊎ S(R), or the set of them (UNION). Its change is `rederive`'s; below the top of a query it is Native's.
+
+S is linear in R: each row of R is stepped from by itself, on a path of row-wise nodes, joins and
+preserved sides that `path` walks. PostgreSQL allows one self-reference, hence one path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.expressions import column, columns_of, conjuncts, equality, plain_column
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Node
+from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
+from airflow_provider_pgtrickle.engine.dvm.operators.inner_join import InnerJoin
+from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
+from airflow_provider_pgtrickle.engine.dvm.operators.outer_join import OuterJoin
+from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
+from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
+from airflow_provider_pgtrickle.engine.dvm.operators.semi_join import SemiJoin
+
+
+@dataclass(frozen=True, eq=False)
+class Itself(Node):
+    """The recursive reference: where R stands in S."""
+
+    held: tuple[Column, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.held
+
+    def select(self, e: Emitter) -> str:
+        raise TypeError("a recursive reference is replaced before anything is rendered")
+
+    def label(self) -> str:
+        return "the recursion itself"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Recursion(Native):
+    """A recursive WITH item, rendered as it was written, with what it is made of."""
+
+    base: Node
+    step: Node
+    itself: Itself
+    is_all: bool
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.base, self.step)
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        return replace(self, base=inputs[0], step=inputs[1])
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(replace(c, name=n) for c, n in zip(self.itself.columns, self.outputs, strict=True))
+
+    @property
+    def weighted(self) -> bool:
+        return False
+
+    @property
+    def heavy(self) -> bool:
+        return True
+
+    def label(self) -> str:
+        return f"Recursion by {'UNION ALL' if self.is_all else 'UNION'}: where it begins, and its step"
+
+
+def path(node: Node, leaf: Node) -> list[Node] | None:
+    """The nodes from `node` down to `leaf`, both included; None where it is not below."""
+    if node is leaf:
+        return [node]
+    for child in node.inputs:
+        below = path(child, leaf)
+        if below is not None:
+            return [node, *below]
+    return None
+
+
+def graft(node: Node, leaf: Node, by: Node) -> Node:
+    """The tree with `by` in place of `leaf`; columns that `by` has beyond the leaf's are carried to the top."""
+    extra = [n for n in by.names if n not in leaf.names]
+    result = by
+    above = path(node, leaf) or [node]
+    for parent, child in zip(above[-2::-1], above[:0:-1], strict=True):
+        result = parent.with_inputs([result if i is child else i for i in parent.inputs])
+        if isinstance(result, Project):
+            result = replace(result, items=result.items + tuple((n, column(n)) for n in extra))
+    return result
+
+
+def settle(base: Node, step: Node, itself: Itself) -> tuple[Itself, Node]:
+    """The reference with what is known of its columns once the step agrees, and the step over it."""
+    held = tuple(replace(b, name=c.name) for b, c in zip(base.columns, itself.columns, strict=True))
+    while True:
+        fresh = Itself(held)
+        over = graft(step, itself, fresh)
+        agreed = tuple(
+            Column(
+                c.name,
+                c.type if c.type == s.type else None,
+                c.not_null and s.not_null,
+                c.has_equality and s.has_equality,
+            )
+            for c, s in zip(held, over.columns, strict=True)
+        )
+        if agreed == held:
+            return fresh, over
+        held = agreed
+
+
+def joined_columns(step: Node, itself: Itself) -> frozenset[str]:
+    """Columns of the recursion by which its step looks rows of it up when something else changes."""
+    above = path(step, itself) or []
+    origin = {n: n for n in itself.names}
+    found: set[str] = set()
+    for node in reversed(above):
+        if isinstance(node, Project):
+            origin = {out: origin[n] for n, out in node.passed.items() if n in origin}
+            continue
+        for a, b in _equalities(node):
+            name = plain_column(a)
+            if name in origin and columns_of(b) and not columns_of(b) & set(origin):
+                found.add(origin[name])
+    return frozenset(found)
+
+
+def joined_sources(step: Node, itself: Itself) -> frozenset[tuple[str, tuple[str, ...]]]:
+    """(source key, column) by which each walk looks the next rows up: by what the step equates with its own."""
+    found: set[tuple[str, tuple[str, ...]]] = set()
+    along = path(step, itself) or []
+    for node, child in pairwise(along):
+        origin = {c.name: (s.source.key, o) for s in _scans(node, child) for o, c in s.mapping}
+        for a, b in _equalities(node):
+            name = plain_column(a)
+            if name in origin and columns_of(b) and columns_of(b) <= set(child.names):
+                key, held = origin[name]
+                found.add((key, (held,)))
+    return frozenset(found)
+
+
+def _scans(node: Node, but: Node) -> Iterator[Scan]:
+    for beside in node.inputs:
+        while isinstance(beside, Filter):
+            beside = beside.child
+        if isinstance(beside, Scan) and beside is not but:
+            yield beside
+
+
+def _equalities(node: Node) -> Iterator[tuple[exp.Expr, exp.Expr]]:
+    """Both ways of each equality that a join is on."""
+    terms: Sequence[exp.Expr] = ()
+    if isinstance(node, InnerJoin):
+        terms = node.terms
+    elif isinstance(node, (SemiJoin, OuterJoin)):
+        terms = conjuncts(node.condition)
+    for sides in filter(None, map(equality, terms)):
+        yield sides
+        yield sides[1], sides[0]

@@ -1,0 +1,111 @@
+"""R ⋉ K: the rows of R whose key columns occur in K.
+
+`exact` keeps no other row (NULL matches NULL where the keys say so). Otherwise it is a hint to
+read less, at a leaf: written so that PostgreSQL can drive an index of R by K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from airflow_provider_pgtrickle.engine.dvm.differ import Differ
+from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Condition, Key, Keys, Node
+
+
+@dataclass(frozen=True, eq=False)
+class Restrict(Node):
+    """A relation semi-joined with a key set."""
+
+    child: Node
+    keys: Keys
+    exact: bool = True
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child, self.keys.relation)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+    @property
+    def unique_keys(self) -> frozenset[Key]:
+        return self.child.unique_keys
+
+    @property
+    def weighted(self) -> bool:
+        return self.child.weighted
+
+    @property
+    def heavy(self) -> bool:
+        return self.child.heavy
+
+    def old(self, d: Differ) -> Node:
+        return replace(self, child=d.old(self.child))
+
+    def restrict(self, keys: Keys) -> Node:
+        return replace(self, child=self.child.restrict(keys))
+
+    def label(self) -> str:
+        pairs = ", ".join(f"{t} ∈ {k}" for t, k in self.keys.pairs)
+        return f"Restrict [{pairs}]{'' if self.exact else ' (hint)'}"
+
+    def _is_safe(self, target: str, key: str) -> bool:
+        """Whether plain equality finds every match of this pair."""
+        return (
+            not self.keys.null_matches or self.child.column(target).not_null or self.keys.relation.column(key).not_null
+        )
+
+    def _is_done_below(self) -> bool:
+        """Whether the hint at the leaf keeps no other row already."""
+        below = self.child
+        if not isinstance(below, Restrict) or below.exact or below.keys.relation is not self.keys.relation:
+            return False
+        if below.keys.pairs != self.keys.pairs or below.keys.null_matches != self.keys.null_matches:
+            return False
+        return len(below.keys.pairs) == 1 or all(below._is_safe(*p) for p in below.keys.pairs)
+
+    def select(self, e: Emitter) -> str:
+        own = e.semi_join(self)
+        if own is not None:
+            return own
+        if self.exact and self._is_done_below():
+            return e.body(self.child)
+        if self.exact and len(self.keys.pairs) > 1 and not all(self._is_safe(*p) for p in self.keys.pairs):
+            return e.null_safe_semi_join(self.child, self.keys)
+        conditions = self._conditions(e)
+        if not self.exact and (better := self.child.select_where(e, conditions)) is not None:
+            return better
+        source, alias = e.from_item(self.child)
+        body = f"SELECT {e.columns(self.child, alias)} FROM {source} WHERE "
+        terms = [c(lambda name: f"{alias}.{e.name(name)}") for c in conditions]
+        if self.exact and len(terms) > 1:
+            return body + " OR ".join(f"({term})" for term in terms)
+        return " UNION ALL ".join(body + term for term in terms)
+
+    def _conditions(self, e: Emitter) -> list[Condition]:
+        """What a row has to meet: one of these, which exclude each other."""
+        relation = self.keys.relation
+        safe = [p for p in self.keys.pairs if self._is_safe(*p)]
+        unsafe = [p for p in self.keys.pairs if not self._is_safe(*p)]
+        if safe:
+            return [lambda of: _is_in(e, of, relation, safe)]
+        target, key = unsafe[0]
+        return [
+            lambda of: _is_in(e, of, relation, unsafe[:1]),
+            lambda of: f"{of(target)} IS NOT DISTINCT FROM NULL AND {_holds_null(e, relation, key)}",
+        ]
+
+
+def _is_in(e: Emitter, of: Callable[[str], str], relation: Node, pairs: list[tuple[str, str]]) -> str:
+    source, key = e.from_item(relation)
+    left = ", ".join(of(t) for t, _ in pairs)
+    right = ", ".join(f"{key}.{e.name(k)}" for _, k in pairs)
+    return f"({left}) IN (SELECT {right} FROM {source})"
+
+
+def _holds_null(e: Emitter, relation: Node, column: str) -> str:
+    source, key = e.from_item(relation)
+    return f"EXISTS (SELECT 1 FROM {source} WHERE {key}.{e.name(column)} IS NOT DISTINCT FROM NULL)"

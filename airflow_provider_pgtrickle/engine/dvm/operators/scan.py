@@ -1,0 +1,113 @@
+"""Δscan(T) = new images − old images of the buffer rows between the two frontiers.
+
+old(T) = T − ΔT. Each row of the buffer counts by itself: changes of one row telescope, so
+neither their order nor a key is needed, and exact duplicates of a keyless table are exact too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from airflow_provider_pgtrickle.engine.dvm.differ import Differ
+from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Condition, Key, Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.schema import Source
+
+
+@dataclass(frozen=True, eq=False)
+class Scan(Node):
+    """The rows of one source."""
+
+    source: Source
+    mapping: tuple[tuple[str, Column], ...]
+    """(column of the source, column of this node)."""
+    is_old: bool = False
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(c for _, c in self.mapping)
+
+    @property
+    def own_sources(self) -> frozenset[str]:
+        return frozenset((self.source.key,))
+
+    @property
+    def unique_keys(self) -> frozenset[Key]:
+        names = {origin: c.name for origin, c in self.mapping}
+        keys = [k for k in (self.source.primary_key, *self.source.unique_keys) if k]
+        return frozenset(frozenset(names[o] for o in k) for k in keys if all(o in names for o in k))
+
+    @property
+    def heavy(self) -> bool:
+        return self.is_old
+
+    def delta(self, d: Differ) -> Node:
+        return DeltaScan(self)
+
+    def old(self, d: Differ) -> Node:
+        return Scan(self.source, self.mapping, is_old=True)
+
+    def restrict(self, keys: Keys) -> Node:
+        return Restrict(self, keys, exact=False)
+
+    def select(self, e: Emitter) -> str:
+        return self._select(e, e.relation(self.source, self.is_old))
+
+    def rows(self, e: Emitter) -> Rows:
+        alias = e.alias()
+        places = {c.name: (alias, o) for o, c in self.mapping}
+        return Rows(f"{e.relation(self.source, self.is_old)} AS {alias}", places)
+
+    def select_where(self, e: Emitter, conditions: Sequence[Condition]) -> str | None:
+        """Where the source is its table and its changes together, both are asked."""
+        held = {c.name: o for o, c in self.mapping}
+
+        def on(condition: Condition) -> Callable[[str], str]:
+            return lambda alias: condition(lambda name: f"{alias}.{e.name(held[name])}")
+
+        found = [e.relation_where(self.source, self.is_old, on(c)) for c in conditions]
+        selects = [self._select(e, relation) for relation in found if relation is not None]
+        return " UNION ALL ".join(selects) or None
+
+    def _select(self, e: Emitter, relation: str) -> str:
+        alias = e.alias()
+        items = ", ".join(f"{alias}.{e.name(o)} AS {e.name(c.name)}" for o, c in self.mapping)
+        return f"SELECT {items or 'NULL'} FROM {relation} AS {alias}"
+
+    def label(self) -> str:
+        used = ", ".join(o for o, _ in self.mapping)
+        return f"Scan {self.source.schema}.{self.source.name} [{used}]"
+
+
+@dataclass(frozen=True, eq=False)
+class DeltaScan(Node):
+    """The window of a source's change buffer as a weighted relation."""
+
+    scan: Scan
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.scan.columns
+
+    @property
+    def own_sources(self) -> frozenset[str]:
+        return self.scan.own_sources
+
+    @property
+    def weighted(self) -> bool:
+        return True
+
+    @property
+    def in_place(self) -> bool:
+        return True
+
+    def rows(self, e: Emitter) -> Rows:
+        alias = e.alias()
+        places = {c.name: (alias, o) for o, c in self.scan.mapping}
+        return Rows(f"{e.changes(self.scan.source)} AS {alias}", places, f"{alias}.{e.weight}")
+
+    def label(self) -> str:
+        return f"Δ{self.scan.source.schema}.{self.scan.source.name}"

@@ -1,0 +1,143 @@
+"""Δ(L ⋉ R) = ΔL ⋉ R¹ + A ⋉ R¹ − A ⋉ R⁰, A = rows of L⁰ that ΔR can match; ▷ (anti) alike.
+
+It holds for every condition; the equalities in it bound A, and R to what A and ΔL can match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.differ import Differ, expression_keys
+from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.expressions import columns_of, conjuncts, equality, plain_column, render
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Keys, Node, walk
+from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Touched
+from airflow_provider_pgtrickle.engine.dvm.operators.keys import DistinctKeys
+from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
+from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
+from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Weigh
+from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class SemiJoin(Node):
+    """The left rows that have a match on the right (SEMI), or none (ANTI)."""
+
+    kind: str
+    left: Node
+    right: Node
+    condition: exp.Expr
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        return replace(self, left=inputs[0], right=inputs[1])
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.left.columns
+
+    @property
+    def unique_keys(self) -> frozenset[Key]:
+        return self.left.unique_keys
+
+    @property
+    def weighted(self) -> bool:
+        return self.left.weighted
+
+    @property
+    def ties(self) -> list[tuple[exp.Expr, exp.Expr]]:
+        """(expression over the left, expression over the right) that the condition equates."""
+        left, right = set(self.left.names), set(self.right.names)
+        found = []
+        for term in conjuncts(self.condition):
+            sides = equality(term)
+            for near, far in (sides, sides[::-1]) if sides else ():
+                if columns_of(near) and columns_of(far) and columns_of(near) <= left and columns_of(far) <= right:
+                    found.append((near, far))
+        return found
+
+    def delta(self, d: Differ) -> Node | None:
+        change_left, change_right = d.delta(self.left), d.delta(self.right)
+        terms: list[Node] = []
+        if change_left is not None:
+            right = self.right
+            if d.narrow_all or right.heavy:
+                keys = self._met(change_left)
+                right = right.restrict(keys) if keys else right
+            terms.append(replace(self, left=change_left, right=right))
+        if change_right is not None:
+            before, right_new, right_old = self._matched(d, change_right)
+            terms.append(Weigh(replace(self, left=before, right=right_new), 1))
+            terms.append(Weigh(replace(self, left=before, right=right_old), -1))
+        return UnionAll.of(terms) if terms else None
+
+    def _matched(self, d: Differ, change: Node) -> tuple[Node, Node, Node]:
+        """A, and both states of the right as far as A can match them."""
+        new, old = self.right, d.old(self.right)
+        ties = self.ties
+        if not ties:
+            return d.before(self.left, None), new, old
+        keys = DistinctKeys(change, tuple((f"k{n}", far) for n, (_, far) in enumerate(ties, 1)), keep_nulls=False)
+        named = [(near, far, f"k{n}") for n, (near, far) in enumerate(ties, 1)]
+        on_left = tuple((str(plain_column(near)), k) for near, _, k in named if plain_column(near))
+        if len(on_left) == len(named):
+            left_keys = Keys(keys, on_left, null_matches=False)
+            rows = d.before(self.left, left_keys)
+        else:
+            rows = Touched(d.before(self.left, None), ((keys, tuple((near, k) for near, _, k in named)),))
+        # They are few where the left side is choosy.
+        met = self._met(rows)
+        if met is not None:
+            new, old = new.restrict(met), old.restrict(met)
+        return rows, new, old
+
+    def restrict(self, keys: Keys) -> Node:
+        equal = {}
+        for near, far in self.ties:
+            names = plain_column(near), plain_column(far)
+            if None not in names:
+                equal[str(names[0])] = str(names[1])
+        left, over_right = self.left.restrict(keys), keys.mapped(equal)
+        if over_right is not None:
+            over_right = replace(over_right, null_matches=False)
+        elif self.right.heavy:
+            over_right = self._met(left)
+        return replace(self, left=left, right=self.right.restrict(over_right) if over_right else self.right)
+
+    def _met(self, left: Node) -> Keys | None:
+        """Of the right side, what rows of the left can match."""
+        return expression_keys(left, [(str(plain_column(far)), near) for near, far in self.ties if plain_column(far)])
+
+    def rows(self, e: Emitter) -> Rows:
+        left, right = e.rows(self.left), self._right_rows(e)
+        matched = right.that(f"({e.expression(self.condition, {**left.places, **right.places})})")
+        exists = "EXISTS" if self.kind == "SEMI" else "NOT EXISTS"
+        return left.that(f"{exists} (SELECT 1 {matched.clauses})")
+
+    def _right_rows(self, e: Emitter) -> Rows:
+        """Tables are looked up by the ties: keys would be one more condition, by which PostgreSQL expects fewer rows
+        than come. Old rows it can't look up, and would compute anew for each left row where it expects one."""
+        if not e.has_indexes:
+            return e.rows(self.right)
+        is_old = any(isinstance(n, Scan) and n.is_old for n in walk(self.right))
+        return e.apart(self.right) if is_old else e.rows(_without_hints(self.right, e))
+
+    def label(self) -> str:
+        return f"{self.kind.title()}Join on {render(self.condition)}"
+
+
+def _without_hints(node: Node, e: Emitter) -> Node:
+    """The same with no hint left where PostgreSQL's planner gets to the table by itself."""
+    if node.heavy or node.shared:
+        return node
+    if isinstance(node, Restrict):
+        scan = node.child
+        return scan if not node.exact and isinstance(scan, Scan) and e.is_table(scan.source, scan.is_old) else node
+    return node.with_inputs([_without_hints(i, e) for i in node.inputs])

@@ -1,0 +1,74 @@
+"""Δ(A ⊎ B) = ΔA + ΔB."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from airflow_provider_pgtrickle.engine.dvm.differ import Differ
+from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Keys, Node
+
+
+@dataclass(frozen=True, eq=False)
+class UnionAll(Node):
+    """The rows of every branch; columns correspond by position and are named as `out` says."""
+
+    branches: tuple[Node, ...]
+    out: tuple[str, ...]
+
+    @classmethod
+    def of(cls, branches: Sequence[Node]) -> Node:
+        """The sum of branches that share their columns; a single one stands for itself."""
+        if len(branches) == 1:
+            return branches[0]
+        return cls(tuple(branches), branches[0].names)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.branches
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        return replace(self, branches=tuple(inputs))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        by_position = zip(*(b.columns for b in self.branches), strict=True)
+        return tuple(
+            Column(
+                name,
+                same[0].type if len({c.type for c in same}) == 1 else None,
+                all(c.not_null for c in same),
+                all(c.has_equality for c in same),
+            )
+            for name, same in zip(self.out, by_position, strict=True)
+        )
+
+    @property
+    def heavy(self) -> bool:
+        return True
+
+    def delta(self, d: Differ) -> Node | None:
+        changes = [c for c in map(d.delta, self.branches) if c is not None]
+        if not changes:
+            return None
+        return UnionAll(tuple(changes), self.out)
+
+    def restrict(self, keys: Keys) -> Node:
+        restricted = []
+        for branch in self.branches:
+            mapped = keys.mapped(dict(zip(self.out, branch.names, strict=True)))
+            restricted.append(branch.restrict(mapped) if mapped else branch)
+        return replace(self, branches=tuple(restricted))
+
+    def select(self, e: Emitter) -> str:
+        selects = []
+        for branch in self.branches:
+            rows = e.rows(branch).under(dict(zip(self.out, branch.names, strict=True)))
+            if self.weighted and rows.weight is None:
+                rows = replace(rows, weight="1")
+            selects.append(e.select(rows, e.listed(rows, self.out)))
+        return " UNION ALL ".join(selects)
+
+    def label(self) -> str:
+        return "UnionAll"

@@ -1,0 +1,166 @@
+"""Rows of a recursion as the stream table holds them, and as the walks over them meet them.
+
+Rows are the same where they look the same: `ROW(…)::text` is never NULL, and exact for every type.
+A stored row is named by its place (tableoid, ctid), twins each by their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
+
+PLACE, SPOT, IMAGE = "__pgt_place", "__pgt_spot", "__pgt_image"
+PLACE_TYPES = ((PLACE, "oid"), (SPOT, "tid"))
+PLACE_COLUMNS = tuple(Column(*spot) for spot in PLACE_TYPES)
+WALK = '"__pgt_walk"'
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """R⁰: how its rows are found in the stream table."""
+
+    stored: Stored
+    """R's columns only, under the storage's names."""
+    matched: tuple[str, ...]
+    """The columns that an index is asked for."""
+
+    def image(self, e: Emitter, alias: str) -> str:
+        return f'ROW({e.columns(self.stored, alias)})::text COLLATE "C"'
+
+    def match(self, e: Emitter, alias: str, row: str) -> str:
+        """A stored row is the same as `row`, which has its image computed."""
+        terms = []
+        for name in self.matched:
+            held, wanted = f"{alias}.{e.name(name)}", f"{row}.{e.name(name)}"
+            same = f"{held} = {wanted}"
+            if not self.stored.column(name).not_null:
+                same = f"({same} OR ({held} IS NULL AND {wanted} IS NULL))"
+            terms.append(same)
+        terms.append(f"{self.image(e, alias)} = {row}.{e.name(IMAGE)}")
+        return " AND ".join(terms)
+
+
+@dataclass(frozen=True, eq=False)
+class Spotted(Node):
+    """Stored rows with the place of each."""
+
+    stored: Stored
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.stored.columns, *PLACE_COLUMNS)
+
+    def restrict(self, keys: Keys) -> Node:
+        return Restrict(self, keys, exact=False)
+
+    def select(self, e: Emitter) -> str:
+        alias = e.alias()
+        columns = e.columns(self.stored, alias)
+        return f"SELECT {columns}, {spot(e, alias, named=True)} FROM {e.stored()} AS {alias}"
+
+    def label(self) -> str:
+        return "R⁰: stored rows, and where each is"
+
+
+@dataclass(frozen=True, eq=False)
+class Walked(Node):
+    """The stored rows that a walk over D has reached last."""
+
+    stored: Stored
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.stored.columns
+
+    def select(self, e: Emitter) -> str:
+        alias, walk = e.alias(), e.alias()
+        return (
+            f"SELECT {e.columns(self, alias)} FROM {WALK} AS {walk} JOIN {e.stored()} AS {alias} "
+            f"ON {same_spot(e, alias, walk)}"
+        )
+
+    def label(self) -> str:
+        return "the rows reached last, as they are stored"
+
+
+@dataclass(frozen=True, eq=False)
+class Derived(Node):
+    """The rows that a recursion has made last; under UNION ALL, how often each."""
+
+    stored: Stored
+    is_all: bool
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.stored.columns
+
+    @property
+    def weighted(self) -> bool:
+        return self.is_all
+
+    def select(self, e: Emitter) -> str:
+        alias = e.alias()
+        return f"SELECT {e.columns(self, alias)} FROM {WALK} AS {alias}"
+
+    def label(self) -> str:
+        return "the rows made last"
+
+
+@dataclass(frozen=True, eq=False)
+class Imaged(Node):
+    """Rows of R with R's own types, and how each looks."""
+
+    child: Node
+    lookup: Lookup
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        return replace(self, child=inputs[0])
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.lookup.stored.columns, *self._extra, Column(IMAGE, "text", True))
+
+    @property
+    def _extra(self) -> tuple[Column, ...]:
+        return self.child.columns[len(self.lookup.stored.columns) :]
+
+    @property
+    def shared(self) -> bool:
+        return self.weighted
+
+    def select(self, e: Emitter) -> str:
+        # The branch without rows gives the types: PostgreSQL resolves them as it did for the query's own UNION.
+        stored, typed = e.alias(), e.alias()
+        source, alias = e.from_item(self.child)
+        own = self.lookup.stored.names
+        types = [f"0 AS {e.weight}"] if self.weighted else []
+        types += [f"{stored}.{e.name(n)}" for n in own]
+        types += [f"{stored}.{'tableoid' if c.name == PLACE else 'ctid'} AS {e.name(c.name)}" for c in self._extra]
+        weight = [f"{alias}.{e.weight}"] if self.weighted else []
+        items = weight + [f"{alias}.{e.name(n)}" for n in self.child.names]
+        return (
+            f"SELECT {typed}.*, {self.lookup.image(e, typed)} AS {e.name(IMAGE)} FROM ("
+            f"SELECT {', '.join(types)} FROM {e.stored()} AS {stored} WHERE FALSE "
+            f"UNION ALL SELECT {', '.join(items)} FROM {source}) AS {typed}"
+        )
+
+    def label(self) -> str:
+        return "the change of one step" if self.weighted else "rows as they look"
+
+
+def spot(e: Emitter, alias: str, *, named: bool = False) -> str:
+    place, spot = f"{alias}.tableoid", f"{alias}.ctid"
+    return f"{place} AS {e.name(PLACE)}, {spot} AS {e.name(SPOT)}" if named else f"{place}, {spot}"
+
+
+def same_spot(e: Emitter, alias: str, walk: str) -> str:
+    return f"{alias}.tableoid = {walk}.{e.name(PLACE)} AND {alias}.ctid = {walk}.{e.name(SPOT)}"

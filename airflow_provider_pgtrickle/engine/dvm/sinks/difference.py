@@ -1,0 +1,25 @@
+"""Δstored = Δquery: the change that the algebra derives, as it is.
+
+Its old rows are computed, not read, so they must be computed as they were stored: orders that the
+query leaves open are made total first.
+"""
+
+from __future__ import annotations
+
+from airflow_provider_pgtrickle.engine.dvm.differ import Differ
+from airflow_provider_pgtrickle.engine.dvm.node import Node
+from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query, Sink, visible
+from airflow_provider_pgtrickle.engine.dvm.sinks.total_order import total_order
+
+
+class Difference(Sink):
+    """Scans, projections, filters, joins, unions and whatever stands below them."""
+
+    title = "difference"
+
+    @classmethod
+    def take(cls, query: Query) -> Sink:
+        return cls(query, visible(total_order(query.root), query.outputs), ())
+
+    def delta(self, d: Differ) -> Node | None:
+        return d.delta(self.storage)

@@ -1,0 +1,250 @@
+"""stored¹ = stored⁰ + Δγ: sums and counts of the touched groups are added to those stored.
+
+    SUM    keeps its sum and its count of non-NULL values: NULL again when the last value leaves
+    AVG    is their numeric division, in PostgreSQL, to the last digit
+    MIN    takes an inserted value; a group from which its minimum was deleted is computed anew
+
+A group whose count reaches 0 goes. A sum that became NaN or infinite is computed anew too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.differ import Differ, keys_from
+from airflow_provider_pgtrickle.engine.dvm.expressions import (
+    column,
+    conjunction,
+    is_row_column,
+    plain_column,
+    rename,
+    render,
+    returns_set,
+    rewrite,
+    substitute,
+)
+from airflow_provider_pgtrickle.engine.dvm.names import Namer
+from airflow_provider_pgtrickle.engine.dvm.node import Node
+from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
+from airflow_provider_pgtrickle.engine.dvm.operators.distinct import Distinct
+from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
+from airflow_provider_pgtrickle.engine.dvm.operators.once import Once
+from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
+from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
+from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Expose, Weigh
+from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
+from airflow_provider_pgtrickle.engine.dvm.sinks.parts import COUNT, WEIGHT_COLUMN, Item, Part, cast, part_of
+from airflow_provider_pgtrickle.engine.dvm.sinks.replace import with_keys
+from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query, Sink, expose, if_changed
+from airflow_provider_pgtrickle.engine.dvm.sinks.total_order import total_order
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A query of this kind taken apart."""
+
+    child: Node
+    group: tuple[str, ...]
+    parts: tuple[Part, ...]
+    values: dict[str, exp.Expr]
+    """Aggregate's column → its value over the hidden columns."""
+
+
+class MergeAdd(Sink):
+    """Projections over GROUP BY with count, sum, avg, min and max of exact values; DISTINCT."""
+
+    title = "merge by adding"
+
+    def __init__(
+        self,
+        query: Query,
+        shape: Shape,
+        state: Node,
+        root: Node,
+        keys: dict[str, str],
+        storage: Node,
+        hidden: Sequence[str],
+    ) -> None:
+        super().__init__(query, storage, hidden)
+        self._shape = shape
+        self._state = state
+        self._root = root
+        self._keys = keys
+
+    @classmethod
+    def take(cls, query: Query) -> Sink | None:
+        try:
+            # The delta of what stands below is computed, old rows too, so it has to be the same each time.
+            query = replace(query, root=total_order(query.root))
+        except Refused:
+            return None
+        core = query.root
+        while isinstance(core, Project) and not core.parts and not any(returns_set(x) for _, x in core.items):
+            core = core.child
+        shape = _shape(core)
+        if shape is None:
+            return None
+        state = _full_state(shape)
+        root, found = expose(query.root, core, shape.group, query.name)
+        over_state = _over(root, core, state, shape.values, shape.parts)
+        storage, key_names, keys = with_keys(query, over_state, found)
+        storage = Project(storage.child, storage.items + tuple((n, column(n)) for n in _hidden(shape)))
+        return cls(query, shape, state, root, keys, storage, [*key_names, *_hidden(shape)])
+
+    def without_late(self) -> tuple[Sink, tuple[tuple[str, str], ...]]:
+        """Visible values that are computed from the hidden ones are left to the stage."""
+        over_state = _flat(self.storage, self._state)
+        where = {**self._keys, **{h: h for h in _hidden(self._shape)}}
+        items, late = [], []
+        for name, value in over_state.items():
+            if plain_column(value) is None:
+                late.append((name, render(_unqualified(rename(value, where)))))
+                value = exp.Null()
+            items.append((name, value))
+        bare = MergeAdd(
+            self.query,
+            self._shape,
+            self._state,
+            self._root,
+            self._keys,
+            Project(self._state, tuple(items)),
+            self.hidden,
+        )
+        return bare, tuple(late)
+
+    # -- the change ----------------------------------------------------------------------------
+
+    def delta(self, d: Differ) -> Node | None:
+        change = d.delta(self._shape.child)
+        if change is None:
+            return None
+        added = Once(self._added(change))
+        keys = keys_from(added, self._shape.group) if self._shape.group else None
+        if keys is None:
+            before: Node = if_changed(self.stored, change)
+        else:
+            mapped = keys.mapped(self._keys)
+            assert mapped is not None
+            before = Restrict(self.stored.restrict(mapped), mapped)
+        before = Once(before)
+        merged = Once(self._merged(before, added))
+        kept: list[exp.Expr] = []
+        if self._shape.group:
+            kept.append(exp.GT(this=column(COUNT), expression=exp.Literal.number(0)))
+        else:
+            merged = Once(if_changed(merged, change))
+        anew = [p.anew for p in self._shape.parts if p.anew is not None]
+        branches: list[Node] = []
+        if anew:
+            any_anew = exp.Paren(this=exp.or_(*[exp.Paren(this=a.copy()) for a in anew], copy=False))
+            kept.append(exp.Not(this=exp.Paren(this=any_anew)))
+            touched = Filter(merged, any_anew)
+            branches.append(self._anew(touched, d))
+        unchanged = Filter(merged, conjunction(kept)) if kept else merged
+        branches.insert(0, Project(unchanged, tuple((n, column(n)) for n in self._state.names)))
+        rows = UnionAll.of(branches)
+        new = self._stored_form(rows)
+        return UnionAll.of((Weigh(new, 1), Weigh(before, -1)))
+
+    def _added(self, change: Node) -> Node:
+        exposed = Expose(change, WEIGHT_COLUMN)
+        count = cast(exp.Sum(this=column(WEIGHT_COLUMN)), "bigint")
+        items: list[Item] = [(COUNT, exp.Coalesce(this=count, expressions=[exp.Literal.number(0)]))]
+        items += [item for part in self._shape.parts for item in part.added]
+        return Aggregate(exposed, self._shape.group, tuple(items))
+
+    def _merged(self, before: Node, added: Node) -> Node:
+        """Stored and added state of each group, summed: GROUP BY matches NULL keys by itself."""
+        stored: list[Item] = [(g, column(self._keys[g])) for g in self._shape.group]
+        fresh: list[Item] = [(g, column(g)) for g in self._shape.group]
+        stored.append((COUNT, column(COUNT)))
+        fresh.append((COUNT, column(COUNT)))
+        totals: list[Item] = [(COUNT, cast(exp.Sum(this=column(COUNT)), "bigint"))]
+        for part in self._shape.parts:
+            for name, from_stored, from_added, total in part.merged:
+                stored.append((name, from_stored))
+                fresh.append((name, from_added))
+                totals.append((name, total))
+        both = UnionAll((Project(added, tuple(fresh)), Project(before, tuple(stored))), tuple(n for n, _ in fresh))
+        return Aggregate(both, self._shape.group, tuple(totals))
+
+    def _anew(self, touched: Node, d: Differ) -> Node:
+        keys = keys_from(touched, self._shape.group) if self._shape.group else None
+        if keys is None:
+            return if_changed(self._state, touched)
+        return Restrict(if_changed(self._state.restrict(keys), touched), keys)
+
+    def _stored_form(self, rows: Node) -> Node:
+        """Rows of the state as rows of the storage."""
+        return _replaced(self.storage, self._state, rows)
+
+
+def _shape(core: Node) -> Shape | None:
+    if isinstance(core, Distinct):
+        return Shape(core.child, core.names, (), {})
+    if not isinstance(core, Aggregate):
+        return None
+    columns = {c.name: c for c in core.child.columns}
+    parts: dict[tuple[str, str], Part] = {}
+    values: dict[str, exp.Expr] = {}
+    namer = Namer()
+    for name, call in core.aggregates:
+        part = part_of(call, columns, parts, namer)
+        if part is None:
+            return None
+        values[name] = part
+    return Shape(core.child, core.group, tuple(parts.values()), values)
+
+
+def _flat(node: Node, state: Node) -> dict[str, exp.Expr]:
+    """The columns of a path of projections as expressions over its lowest node."""
+    if node is state:
+        return {n: column(n) for n in state.names}
+    assert isinstance(node, Project)
+    below = _flat(node.child, state)
+    return {n: substitute(x, below) for n, x in node.items}
+
+
+def _unqualified(expression: exp.Expr) -> exp.Expr:
+    return rewrite(expression, lambda n: exp.Column(this=n.this.copy()) if is_row_column(n) else None)
+
+
+def _hidden(shape: Shape) -> list[str]:
+    return [COUNT, *(n for part in shape.parts for n in part.hidden)]
+
+
+def _full_state(shape: Shape) -> Node:
+    items: list[Item] = [(COUNT, exp.Count(this=exp.Star(), big_int=True))]
+    items += [item for part in shape.parts for item in part.full]
+    return Aggregate(shape.child, shape.group, tuple(items))
+
+
+def _over(root: Node, core: Node, state: Node, values: dict[str, exp.Expr], parts: Sequence[Part]) -> Node:
+    """The projections above the core, over the state instead, with the hidden columns carried up."""
+    hidden = [COUNT, *(n for part in parts for n in part.hidden)]
+    if root is core:
+        return (
+            state
+            if not values
+            else Project(
+                state,
+                tuple((n, column(n)) for n in core.names if n not in values)
+                + tuple((n, v) for n, v in values.items())
+                + tuple((h, column(h)) for h in hidden),
+            )
+        )
+    assert isinstance(root, Project)
+    if root.child is core:
+        items = tuple((n, substitute(x, values)) for n, x in root.items)
+        return Project(state, items + tuple((h, column(h)) for h in hidden))
+    return Project(_over(root.child, core, state, values, parts), root.items + tuple((h, column(h)) for h in hidden))
+
+
+def _replaced(node: Node, target: Node, by: Node) -> Node:
+    if node is target:
+        return by
+    return node.with_inputs([_replaced(i, target, by) for i in node.inputs])

@@ -1,0 +1,110 @@
+"""What every sink offers, and the path from the top of a query down to the node a sink is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.differ import Differ
+from airflow_provider_pgtrickle.engine.dvm.expressions import column
+from airflow_provider_pgtrickle.engine.dvm.names import Namer
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Node
+from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Touched
+from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
+from airflow_provider_pgtrickle.engine.dvm.operators.keys import DistinctKeys
+from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
+from airflow_provider_pgtrickle.engine.dvm.operators.reached import Bounds
+from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
+
+
+@dataclass(frozen=True)
+class Query:
+    """A built query: its node and the names its columns have for the user."""
+
+    root: Node
+    outputs: tuple[str, ...]
+    name: Namer
+    bounds: Bounds | None = None
+    """Of a TopK query, where its change can be told from them."""
+
+
+class Sink:
+    """`storage` is the whole content, hidden columns included; `delta` its change as weighted rows."""
+
+    title = ""
+
+    def __init__(self, query: Query, storage: Node, hidden: Sequence[str]) -> None:
+        self.query = query
+        self.storage = storage
+        self.hidden = tuple(hidden)
+
+    @classmethod
+    def take(cls, query: Query) -> Sink | None:
+        """The sink for this query, or None where it is not of its kind."""
+        raise NotImplementedError
+
+    def delta(self, d: Differ) -> Node | None:
+        raise NotImplementedError
+
+    def without_late(self) -> tuple[Sink, tuple[tuple[str, str], ...]]:
+        """The sink with NULL for what PostgreSQL had better compute on the stage, and what that is."""
+        return self, ()
+
+    @property
+    def lookups(self) -> tuple[tuple[str, ...], ...]:
+        """Columns by which a delta looks stored rows up, beside their identity: worth an index each."""
+        return ()
+
+    @property
+    def walked(self) -> frozenset[tuple[str, tuple[str, ...]]]:
+        """(source key, columns) by which rows of a source are looked up, where no key set in the plan says so."""
+        return frozenset()
+
+    @property
+    def because(self) -> str | None:
+        """Why this sink and none that does less, where that can be said."""
+        return None
+
+    @property
+    def stored(self) -> Stored:
+        return Stored(tuple(Column(c.name, c.type, c.not_null, c.has_equality) for c in self.storage.columns))
+
+
+def visible(root: Node, outputs: Sequence[str], hidden: Sequence[tuple[str, exp.Expr]] = ()) -> Project:
+    """The root under the user's names, with hidden columns behind."""
+    items = tuple((o, column(n)) for o, n in zip(outputs, root.names, strict=False))
+    return Project(root, items + tuple(hidden))
+
+
+def descend(root: Node) -> Node:
+    """The first node below projections and filters that hold no subquery."""
+    node = root
+    while isinstance(node, (Project, Filter)) and not node.parts:
+        node = node.child
+    return node
+
+
+def expose(node: Node, core: Node, names: Sequence[str], namer: Namer) -> tuple[Node, dict[str, str]]:
+    """The path from `node` to `core` with the core's columns `names` carried up; their names at the top."""
+    if node is core:
+        return node, {n: n for n in names}
+    if isinstance(node, Filter):
+        child, found = expose(node.child, core, names, namer)
+        return replace(node, child=child), found
+    assert isinstance(node, Project)
+    child, below = expose(node.child, core, names, namer)
+    passed, extra, found = node.passed, [], {}
+    for name in names:
+        held = passed.get(below[name])
+        if held is None:
+            held = namer(name)
+            extra.append((held, column(below[name])))
+        found[name] = held
+    return replace(node, child=child, items=node.items + tuple(extra)), found
+
+
+def if_changed(relation: Node, change: Node) -> Node:
+    """The relation, or nothing where the change is empty when it is run."""
+    return Touched(relation, ((DistinctKeys(change, (("k0", exp.true()),), keep_nulls=True), ()),))

@@ -1,0 +1,195 @@
+"""Queries in two halves: an aggregate to be kept as a stream table of its own, and what reads it.
+
+    Q = outer(γ(F))    →    part := γ(F),    Q = outer(part)
+
+Where something gathers what an aggregate yields (another aggregate, DISTINCT, a window, LIMIT, a subquery for the
+whole of it), a change of one group can't tell the reader which rows to look at, or only at the price of counting the
+group's rows again, before and after. Kept, the aggregate has each group's old value stored and adds the change to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.expressions import has_subquery, render, rewrite
+from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import aggregate_calls, is_windowed
+from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import is_bounded
+from airflow_provider_pgtrickle.engine.dvm.frontend.parse import parse
+from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
+from airflow_provider_pgtrickle.engine.dvm.schema import Schema
+
+#: The clauses of a block that its part takes along; HAVING is about groups, and stays.
+_WITHIN = ("from_", "joins", "laterals", "where", "group")
+_SETS = (exp.GroupingSets, exp.Cube, exp.Rollup)
+
+
+@dataclass(frozen=True)
+class Split:
+    """One way of halving a query. Both halves are text, which PostgreSQL has to take as it took the whole."""
+
+    part: str
+    """SELECT of the groups' keys and aggregates, over tables and nothing else."""
+    _query: exp.Query
+    _place: exp.Table
+
+    def outer(self, schema: str, name: str) -> str:
+        """The whole query, the part read from the table of that name."""
+        self._place.set("this", exp.to_identifier(name, quoted=True))
+        self._place.set("db", exp.to_identifier(schema, quoted=True))
+        return render(self._query)
+
+
+def splits(canonical: str, schema: Schema) -> Iterator[Split]:
+    """Each aggregate that is worth keeping, the innermost first."""
+    try:
+        first = parse(canonical)
+    except Refused:
+        return
+    if any(clause.args.get("recursive") for clause in first.find_all(exp.With)):
+        return
+    for number, worth in enumerate(_blocks(first)):
+        if not _aggregates(worth, schema) or not (_gathers(worth, own=True) or _is_gathered(worth, schema)):
+            continue
+        query = parse(canonical)  # anew: each way of halving changes its tree
+        block = _blocks(query)[number]
+        found = _halve(query, block, schema)
+        if found is not None:
+            yield found
+
+
+def _blocks(query: exp.Query) -> list[exp.Select]:
+    return list(query.find_all(exp.Select))[::-1]
+
+
+# -- which ---------------------------------------------------------------------------------------
+
+
+def _aggregates(block: exp.Select, schema: Schema) -> bool:
+    return bool(block.args.get("group") or _calls(block, schema))
+
+
+def _gathers(block: exp.Select, *, own: bool = False) -> bool:
+    """Whether rows of a block depend on others than those they are made from; with `own`, beyond its grouping."""
+    having = block.args.get("having")
+    return bool(
+        block.args.get("distinct")
+        or is_bounded(block)
+        or any(item.find(exp.Window) for item in block.expressions)
+        or (own and having and has_subquery(having))
+    )
+
+
+def _is_gathered(block: exp.Select, schema: Schema) -> bool:
+    """Whether something that reads the block's rows gathers them."""
+    node: exp.Expr = block
+    while True:
+        above = node.find_ancestor(exp.CTE, exp.From, exp.Join, exp.Select)
+        if above is None:
+            return False
+        if isinstance(above, exp.CTE):
+            return any(_is_gathered_through(t, schema) for t in above.root().find_all(exp.Table) if _names(t, above))
+        if isinstance(above, exp.Select):
+            # A subquery among the expressions: all of it is one value for each row, unless it has groups to look up.
+            return node is block and not block.args.get("group")
+        select = above.find_ancestor(exp.Select)
+        assert select is not None  # FROM and JOIN belong to a block
+        if _aggregates(select, schema) or _gathers(select):
+            return True
+        node = select
+
+
+def _is_gathered_through(reference: exp.Table, schema: Schema) -> bool:
+    select = reference.find_ancestor(exp.Select)
+    return select is not None and (_aggregates(select, schema) or _gathers(select) or _is_gathered(select, schema))
+
+
+def _names(table: exp.Table, cte: exp.CTE) -> bool:
+    return not table.args.get("db") and table.name == cte.alias
+
+
+# -- how -----------------------------------------------------------------------------------------
+
+
+def _halve(query: exp.Query, block: exp.Select, schema: Schema) -> Split | None:
+    """None where the block reads more than tables, or says what can't be said over its groups alone."""
+    group = block.args.get("group")
+    keys = list(group.expressions) if group else []
+    if group and (group.find(*_SETS) or any(isinstance(key, exp.Literal) for key in keys)):
+        return None
+    if block.find(exp.Collate):
+        return None  # A column of the part would not insist on it as the expression does.
+    inner = _only(block, _WITHIN)
+    tables = list(inner.find_all(exp.Table))
+    if not tables or any(not isinstance(t.this, exp.Identifier) or not t.args.get("db") for t in tables):
+        return None
+    names = {key: f"k{number}" for number, key in enumerate(keys, 1)} | _calls(block, schema)
+    inner.set("expressions", [exp.alias_(what.copy(), name, quoted=True) for what, name in names.items()])
+    alias = _unused("part", query)
+    over = _Over(names, alias)
+    place = exp.Table(alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    having = block.args.get("having")
+    items = [over.item(item) for item in block.expressions]
+    condition = exp.Where(this=over(having.this)) if having else None
+    for clause in (*_WITHIN, "having"):
+        block.set(clause, None)
+    for clause, value in list(block.args.items()):
+        if clause not in ("expressions", "with_") and value:
+            block.set(clause, [over(x) for x in value] if isinstance(value, list) else over(value))
+    block.set("expressions", items)
+    block.set("from_", exp.From(this=place))
+    block.set("where", condition)
+    return None if over.lost else Split(render(inner), query, place)
+
+
+def _only(block: exp.Select, clauses: Collection[str]) -> exp.Select:
+    copy = block.copy()
+    for clause in [clause for clause in copy.args if clause not in clauses]:
+        copy.set(clause, None)
+    return copy
+
+
+def _calls(block: exp.Select, schema: Schema) -> dict[exp.Expr, str]:
+    """The block's aggregates, wherever it has them, and the columns for them."""
+    rest = _only(block, [clause for clause in block.args if clause not in (*_WITHIN, "with_")])
+    found: dict[exp.Expr, str] = {}
+    for expression in rest.iter_expressions():
+        for call in aggregate_calls(expression, schema.aggregates):
+            found.setdefault(call, f"a{len(found) + 1}")
+    return found
+
+
+class _Over:
+    """Expressions of a block in terms of its part's columns."""
+
+    def __init__(self, names: dict[exp.Expr, str], alias: str) -> None:
+        self._names = names
+        self._alias = alias
+        self.lost = False
+        """Whether some column was neither a key nor in an aggregate."""
+
+    def __call__(self, expression: exp.Expr) -> exp.Expr:
+        return rewrite(expression, self._change)
+
+    def item(self, item: exp.Expr) -> exp.Expr:
+        """One of the block's columns, under its name."""
+        value = self(item.this if isinstance(item, exp.Alias) else item)
+        return exp.alias_(value, item.alias_or_name, quoted=True) if item.alias_or_name else value
+
+    def _change(self, node: exp.Expr) -> exp.Expr | None:
+        if node in self._names and not is_windowed(node):
+            return exp.column(self._names[node], table=self._alias, quoted=True)
+        if isinstance(node, (exp.Select, exp.SetOperation)):
+            # What it says of the block's rows beyond the keys PostgreSQL will not find.
+            return node.copy()
+        self.lost = self.lost or isinstance(node, exp.Column)
+        return None
+
+
+def _unused(name: str, query: exp.Query) -> str:
+    taken = {identifier.name for identifier in query.find_all(exp.Identifier)}
+    while name in taken:
+        name += "_"
+    return name

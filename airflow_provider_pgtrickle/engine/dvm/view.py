@@ -1,0 +1,307 @@
+"""A defining query, analysed: what it reads, how it is stored, and how it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window
+from airflow_provider_pgtrickle.engine.dvm.budget import budget, check_size, deep
+from airflow_provider_pgtrickle.engine.dvm.differ import Differ
+from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META, Emitter
+from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, explain, looked_up
+from airflow_provider_pgtrickle.engine.dvm.expressions import plain_column, render, unparen
+from airflow_provider_pgtrickle.engine.dvm.frontend import PASSES
+from airflow_provider_pgtrickle.engine.dvm.frontend.bounds import bounds
+from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
+from airflow_provider_pgtrickle.engine.dvm.frontend.covered import covered
+from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import drop_limit, is_bounded, number_of
+from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
+from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
+from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names, parse, read
+from airflow_provider_pgtrickle.engine.dvm.frontend.prune import prune
+from airflow_provider_pgtrickle.engine.dvm.frontend.refuse import Impossible, refuse
+from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
+from airflow_provider_pgtrickle.engine.dvm.frontend.whole_rows import whole_rows
+from airflow_provider_pgtrickle.engine.dvm.lower import SparkPlan, lower
+from airflow_provider_pgtrickle.engine.dvm.lower.place import Describe, Slices
+from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
+from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
+from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
+from airflow_provider_pgtrickle.engine.dvm.proof import Open, open_columns
+from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refusal, Refused
+from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source
+from airflow_provider_pgtrickle.engine.dvm.sinks import SINKS, Sink
+from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query
+from airflow_provider_pgtrickle.engine.errors import QueryError
+
+
+@dataclass(frozen=True)
+class TopK:
+    limit: int | None
+    offset: int
+    order_by: str
+
+
+class View:
+    """See `analyze`."""
+
+    def __init__(
+        self,
+        canonical: str,
+        columns: tuple[str, ...],
+        sources: Mapping[str, Source],
+        used: Mapping[str, tuple[str, ...]],
+        sink: Sink | None,
+        refusal: Refusal | None = None,
+        topk: TopK | None = None,
+    ) -> None:
+        self.canonical = canonical
+        self.columns = columns
+        self.sources = dict(sources)
+        self.used = dict(used)
+        self.refusal = refusal
+        self.topk = topk
+        self._sink = sink
+
+    # -- storage -------------------------------------------------------------------------------
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        return self._sink.hidden if self._sink else ()
+
+    @property
+    def sink(self) -> str:
+        return self._sink.title if self._sink else "full"
+
+    @property
+    def because(self) -> str | None:
+        """Why that sink and none that does less, where that can be said."""
+        return self._sink.because if self._sink else None
+
+    @property
+    def lookups(self) -> tuple[tuple[str, ...], ...]:
+        """Columns by which a delta looks stored rows up, beside their identity: worth an index each."""
+        return self._sink.lookups if self._sink else ()
+
+    @cached_property
+    def identity(self) -> tuple[str, ...]:
+        """The smallest key among the storage's columns; every visible column where there is none."""
+        keys = self._sink.storage.unique_keys if self._sink else frozenset()
+        if not keys:
+            return self.columns
+        order = {n: i for i, n in enumerate((*self.columns, *self.hidden))}
+        smallest = min(keys, key=lambda k: (len(k), sorted(order[n] for n in k)))
+        return tuple(sorted(smallest, key=order.__getitem__))
+
+    @cached_property
+    def never_null(self) -> frozenset[str]:
+        """Identity columns that hold no NULL."""
+        held = {c.name for c in self._sink.storage.columns if c.not_null} if self._sink and self.keyed else set()
+        return frozenset(held & set(self.identity))
+
+    @cached_property
+    def keyed(self) -> bool:
+        return bool(self._sink and self._sink.storage.unique_keys)
+
+    def storage_query(self) -> str:
+        return self._unbound
+
+    @cached_property
+    def _unbound(self) -> str:
+        return self.full(Binding())
+
+    # -- content and change --------------------------------------------------------------------
+
+    def full(self, binding: Binding) -> str:
+        """PostgreSQL's SELECT of every row, hidden columns included."""
+        if self._sink is None:
+            return self.canonical
+        return self._emitter(binding).statement(self._sink.storage)
+
+    def before(self, binding: Binding) -> str | None:
+        """The same of the sources' old states: the content at the frontier. None where only PostgreSQL reads it."""
+        if self._sink is None:
+            return None
+        return self._emitter(binding).statement(Differ(binding.changed).old(self._sink.storage))
+
+    @cached_property
+    def left_open(self) -> Open:
+        """The columns in which one right answer may differ from another."""
+        if self._sink is None:
+            return Open()
+        if self.topk is None:
+            return open_columns(self._sink.storage)
+        # Rows that tie at the window's edge: which of them is in is open, and what they are ordered by is not.
+        bounds = self._sink.query.bounds
+        if bounds is None:
+            return Open(frozenset(self.columns))
+        ordered = {name for term in bounds.order for name in (plain_column(unparen(term.this)),) if name}
+        if any(key <= ordered for key in bounds.body.unique_keys):
+            return Open()
+        return Open(frozenset(self.columns) - ordered)
+
+    def plan(self, changed: Iterable[str]) -> Node | None:
+        """The change as a plan; None where it is provably empty."""
+        if self._sink is None:
+            raise QueryError(f"the query can't run DIFFERENTIAL: {self.refusal}")
+        return self._sink.delta(Differ(changed))
+
+    def delta(self, binding: Binding) -> str | None:
+        """PostgreSQL's SELECT of `__pgt_w` and the storage's columns: the change of the stored rows."""
+        plan = self.plan(binding.changed)
+        return None if plan is None else self._emitter(binding).statement(plan)
+
+    def render(self, node: Node, binding: Binding) -> str:
+        """PostgreSQL's SELECT of any node of a plan."""
+        return self._emitter(binding).statement(node)
+
+    def wanted_keys(self) -> frozenset[tuple[str, tuple[str, ...]]]:
+        """(source key, columns) by which a delta looks rows of a source up, whichever sources changed."""
+        plan = self._sink.delta(Differ(self.sources, narrow_all=True)) if self._sink else None
+        if self._sink is None or plan is None:
+            return frozenset()
+        return frozenset(looked_up(plan)) | self._sink.walked
+
+    def explain(self, binding: Binding | None = None, missing_indexes: Iterable[str] = ()) -> Explanation:
+        return explain(self, binding, missing_indexes)
+
+    def spark(
+        self,
+        binding: Binding,
+        *,
+        whole: bool,
+        key: Sequence[tuple[str, str]],
+        describe: Describe,
+        slices: Slices,
+        prefix: str,
+    ) -> SparkPlan | None:
+        """The content or the change as a plan for Spark; None where it is empty, or PostgreSQL's alone.
+
+        `key`: names and types of the columns that identify a stored row.
+        """
+        if self._sink is None or self.topk is not None:
+            return None
+        sink, late = self._sink.without_late()
+        root = sink.storage if whole else sink.delta(Differ(binding.changed, narrow_all=True))
+        if root is None:
+            return None
+        storage = (*self.columns, *self.hidden)
+        return lower(root, storage, key, lambda: self._emitter(binding), describe, slices, prefix, late)
+
+    def _emitter(self, binding: Binding) -> Emitter:
+        return Emitter(binding, self.sources, self.used)
+
+    @property
+    def tree(self) -> Node | None:
+        """The operator tree behind the storage."""
+        return self._sink.storage if self._sink else None
+
+    def example_binding(self) -> Binding:
+        """Every source changed, between two invented snapshots: for explaining."""
+        sources = {}
+        for key, source in self.sources.items():
+            suffix = key if source.kind == "STREAM_TABLE" else str(source.relid or key)
+            window = Window(("pgtrickle_changes", f"changes_{suffix}"), "100:100:", "200:200:")
+            sources[key] = SourceBinding(True, window)
+        return Binding(sources, ("…", "stream table"))
+
+
+@deep()
+def analyze(canonical: str, schema: Schema) -> View:
+    """The view of a canonical query. `QueryError` where it can't be a stream table in any mode."""
+    try:
+        query = parse(canonical)
+        outputs = tuple(output_names(query))
+    except Refused as refused:
+        return _full_only(canonical, (), schema, refused.refusal)
+    try:
+        with budget():
+            return _differentiable(canonical, query, outputs, schema)
+    except Impossible as refused:
+        raise QueryError(
+            f"{refused.refusal.reason.sentence} ({refused.refusal.detail})", remedy=refused.refusal.remedy
+        ) from None
+    except Refused as refused:
+        return _full_only(canonical, outputs, schema, refused.refusal)
+    except RecursionError:
+        refusal = Refusal(Reason.TOO_LARGE, "nested too deeply", "It runs FULL; or split the query.")
+        return _full_only(canonical, outputs, schema, refusal)
+
+
+def refused(view: View, reason: Reason, detail: str) -> View:
+    """The same view, refused for differences by what PostgreSQL said of it."""
+    refusal = Refusal(reason, detail, "It runs FULL in PostgreSQL; please report it.")
+    return View(view.canonical, view.columns, view.sources, view.used, None, refusal)
+
+
+def round_trip(text: str) -> str | None:
+    """A text parsed and written again: PostgreSQL must take it for the same query."""
+    try:
+        return render(read(text))
+    except Refused:
+        return None
+
+
+def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], schema: Schema) -> View:
+    topk = _topk(query)
+    bounded = bounds(query, schema, outputs) if topk is not None else None
+    for rewrite_pass in PASSES if topk is None else (inline_views, whole_rows, mark_sets, drop_limit, refuse):
+        query = rewrite_pass(query, schema)
+    builder = Builder(schema)
+    if topk is not None:
+        reads = frozenset(t.meta[SOURCE_META] for t in query.find_all(exp.Table) if SOURCE_META in t.meta)
+        builder.note_reads(query)
+        root: Node = Native(query, tuple(builder.name(o) for o in outputs), reads)
+    else:
+        built, _ = builder.query(query, Scope())
+        root = prune(covered(built))
+    described = Query(root, outputs, builder.name, bounded)
+    sink = next(s for s in (kind.take(described) for kind in SINKS) if s is not None)
+    for tree in (sink.storage, sink.delta(Differ(builder.sources))):
+        if tree is not None:
+            check_size(tree)
+    used = _used([sink.storage] + ([bounded.body] if bounded else []), builder)
+    sources = {key: builder.sources[key] for key in sorted(used)}
+    return View(canonical, outputs, sources, used, sink, None, topk)
+
+
+def _topk(query: exp.Query) -> TopK | None:
+    limit, offset, order = (query.args.get(c) for c in ("limit", "offset", "order"))
+    if not order or not is_bounded(query):
+        return None
+    terms = ", ".join(render(t) for t in order.expressions)
+    return TopK(number_of(limit) if limit else None, (number_of(offset) or 0) if offset else 0, terms)
+
+
+def _used(roots: Iterable[Node], builder: Builder) -> dict[str, tuple[str, ...]]:
+    wanted: dict[str, set[str]] = {key: set(names) for key, names in builder.inside.items()}
+    for node in (n for root in roots for n in walk(root)):
+        if isinstance(node, Scan):
+            wanted.setdefault(node.source.key, set()).update(o for o, _ in node.mapping)
+        for key in node.own_sources:
+            wanted.setdefault(key, set())
+    return {key: _in_order(builder.sources[key], names) for key, names in wanted.items()}
+
+
+def _in_order(source: Source, names: set[str]) -> tuple[str, ...]:
+    names = names | set(source.primary_key)
+    return tuple(c.name for c in source.columns if c.name in names) or tuple(c.name for c in source.columns[:1])
+
+
+def _full_only(canonical: str, outputs: tuple[str, ...], schema: Schema, refusal: Refusal) -> View:
+    """A view that can only be computed anew; its sources are captured to know whether there is a need."""
+    sources = {s.key: s for s in schema.sources.values()}
+    used = {key: tuple(c.name for c in s.columns) for key, s in sources.items()}
+    try:
+        builder = Builder(schema)
+        query = inline_views(parse(canonical), schema)
+        builder.note_reads(query)
+        if not any(isinstance(c.this, exp.Star) for c in query.find_all(exp.Column)):
+            used = {key: _in_order(s, builder.inside.get(key, set())) for key, s in sources.items()}
+    except Refused:
+        pass
+    return View(canonical, outputs, sources, used, None, refusal)

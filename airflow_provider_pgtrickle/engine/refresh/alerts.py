@@ -1,0 +1,62 @@
+"""NOTIFY on `pg_trickle_alert`: a hint for whoever listens, never the record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from psycopg import sql
+
+from airflow_provider_pgtrickle.engine.errors import redact
+
+if TYPE_CHECKING:
+    # DAG files with a watcher come here; the engine behind a snapshot takes them a third of a second to load.
+    from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+
+CHANNEL = "pg_trickle_alert"
+
+#: When `stale_data` is due, of a row `i` of `pgtrickle.stream_tables_info`. Not at once the schedule: right before
+#: each refresh every table is that old. A warm table takes twice its time; what is held or on demand may be old.
+STALE = sql.SQL(
+    "i.status = 'ACTIVE' AND NOT i.is_gated AND i.tier IN ('hot', 'warm')"
+    " AND coalesce(i.staleness > CASE i.tier WHEN 'warm' THEN 4 ELSE 2 END * i.effective_schedule, false)"
+)
+
+# A payload holds 8,000 bytes; texts are cut well below, in characters of up to four bytes.
+_LONGEST_TEXT = 1000
+
+
+class Event(StrEnum):
+    STALE_DATA = "stale_data"
+    AUTO_SUSPENDED = "auto_suspended"
+    RESUMED = "resumed"
+    REINITIALIZE_NEEDED = "reinitialize_needed"
+    BUFFER_GROWTH_WARNING = "buffer_growth_warning"
+    REFRESH_COMPLETED = "refresh_completed"
+    REFRESH_FAILED = "refresh_failed"
+    DIAMOND_PARTIAL_FAILURE = "diamond_partial_failure"
+    CONTENT_DIFFERS = "content_differs"
+
+
+def tell_of_stale(conn: Connection, names: Sequence[str]) -> list[str]:
+    """Announce those of the named tables that fell behind their schedule, and return them."""
+    stale = conn.execute(
+        sql.SQL(
+            "SELECT i.name, extract(epoch FROM i.staleness)::float8, i.data_timestamp"
+            " FROM pgtrickle.stream_tables_info i WHERE i.name = ANY(%s) AND {stale} ORDER BY i.name"
+        ).format(stale=STALE),
+        (list(names),),
+    ).fetchall()
+    for name, seconds, data_timestamp in stale:
+        send(conn, Event.STALE_DATA, name, staleness_seconds=round(seconds, 1), data_timestamp=data_timestamp)
+    return [name for name, _, _ in stale]
+
+
+def send(conn: Connection, event: Event, stream_table: str, **details: Any) -> None:
+    """Announce an event; listeners hear of it when `conn`'s transaction commits."""
+    payload = {"event": event, "stream_table": stream_table} | {
+        name: redact(value)[:_LONGEST_TEXT] if isinstance(value, str) else value for name, value in details.items()
+    }
+    conn.execute("SELECT pg_catalog.pg_notify(%s, %s)", (CHANNEL, json.dumps(payload, default=str)))

@@ -1,0 +1,224 @@
+"""Stored rows held against what they have to be: sums of hashes first, and rows where these differ.
+
+Rows are parted into ranges by a hash of their identity that is the same for equal values (1.0 and 1.00), so that two
+rows which could stand for one another are in one range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from airflow_provider_pgtrickle.engine.dvm import Open, identity
+from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
+from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
+from airflow_provider_pgtrickle.engine.dvm.types import base_type
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.refresh.consolidate import net
+from airflow_provider_pgtrickle.engine.refresh.executor import Computation
+from airflow_provider_pgtrickle.engine.refresh.sameness import Column
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+
+#: Types whose equal values may look different, and have one hash all the same.
+_HASHED = {"numeric", "real", "double precision", "interval", "character", "inet", "cidr", "jsonb", "macaddr8"}
+_FLOATS = {"real", "double precision"}
+_BATCH = 20_000
+_COLUMNS = ("side", "range", "rows", "hash")
+
+EXPECTED, STORED = "expected", "stored"
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """How the rows are parted."""
+
+    count: int
+    by: tuple[str, ...]
+
+    @classmethod
+    def of(cls, key: Iterable[Column], count: int) -> Ranges:
+        """By the identity's columns; one range where none of them can be hashed."""
+        by = tuple(c.name for c in key if c.exact or base_type(c.type) in _HASHED)
+        return cls(count if by else 1, by)
+
+    def number(self, relation: str) -> sql.Composable:
+        """The range of a row."""
+        if self.count == 1:
+            return sql.SQL("0")
+        return sql.SQL("abs(pg_catalog.hash_record_extended(ROW({}), 0) % {})").format(
+            sql.SQL(", ").join(sql.Identifier(relation, name) for name in self.by), sql.Literal(self.count)
+        )
+
+    def within(self, relation: str, numbers: Sequence[int]) -> sql.Composable:
+        if len(numbers) == self.count:
+            return sql.SQL("true")
+        listed = sql.SQL(", ").join(map(sql.Literal, numbers))
+        return sql.SQL("{} IN ({})").format(self.number(relation), listed)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A row that one side has more often than the other."""
+
+    compared: str
+    side: str
+    """`missing`: the query has it; `unexpected`: the table has it."""
+    times: int
+    stored: dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class Found:
+    differences: int = 0
+    undecided: int = 0
+    rows: tuple[Wrong, ...] = ()
+
+    def __add__(self, other: Found) -> Found:
+        return Found(self.differences + other.differences, self.undecided + other.undecided, (*self.rows, *other.rows))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Some columns of a table, and statements of what has to stand in them."""
+
+    compared: str
+    """`content`, or `state`: with the hidden columns, for which it is enough to be equal."""
+    table: QualifiedName
+    columns: tuple[Column, ...]
+    hidden: frozenset[str]
+    expected: tuple[str, ...]
+    """Each is a right answer. They differ only where the query leaves something open."""
+    left_open: Open
+
+    @property
+    def decided(self) -> tuple[Column, ...]:
+        """The columns that every right answer has in common."""
+        return tuple(
+            column
+            for column in self.columns
+            if column.name not in self.left_open.order
+            and not (column.name in self.left_open.rounded and base_type(column.type) in _FLOATS)
+        )
+
+    def sums(self, ranges: Ranges, numbers: Sequence[int], slices: Sequence[str] = ()) -> Computation:
+        """Rows and the sum of their hashes, by side and range. `slices`: conditions that part the table's own rows."""
+        table = sql.SQL("SELECT * FROM {}").format(self.table.sql)
+        parts = [sql.SQL("{} WHERE {}").format(table, sql.SQL(part)) for part in slices] or [table]
+        sides = [(EXPECTED, sql.SQL(self.expected[0])), *((STORED, part) for part in parts)]
+        statements = [self._sum(side, rows, ranges, numbers).as_string(None) for side, rows in sides]
+        return Computation(
+            sql=" UNION ALL ".join(f"({statement})" for statement in statements),
+            columns=_COLUMNS,
+            expected_rows=2 * len(numbers),
+            slices=tuple(statements) if slices else (),
+        )
+
+    def wrong(self, conn: Connection, expected: str, ranges: Ranges, numbers: Sequence[int], most: int) -> Found:
+        """The rows that differ in these ranges; what every right answer has in common decides."""
+        columns = sql.SQL("").join(sql.SQL(", {}").format(sql.Identifier("q", c.name)) for c in self.columns)
+        sides = [
+            sql.SQL("SELECT {weight} AS {name}, 0::bigint AS {id}{columns} FROM ({rows}\n) AS q WHERE {within}").format(
+                weight=sql.Literal(weight),
+                name=sql.Identifier(WEIGHT),
+                id=sql.Identifier(ROW_ID),
+                columns=columns,
+                rows=rows,
+                within=ranges.within("q", numbers),
+            )
+            for weight, rows in (
+                (1, sql.SQL(expected)),
+                (-1, sql.SQL("SELECT * FROM {}").format(self.table.sql)),
+            )
+        ]
+        image = sql.SQL("(SELECT pg_catalog.to_jsonb(x) FROM (SELECT {}) AS x)").format(
+            sql.SQL(", ").join(sql.SQL("{} AS {}").format(c.text("n"), sql.Identifier(c.name)) for c in self.columns)
+        )
+        statement = sql.SQL(
+            "WITH alike AS (SELECT sum({w}) AS net, sum(abs({w})) AS gross,"
+            " (array_agg({image}) FILTER (WHERE {w} > 0))[1] AS missing,"
+            " (array_agg({image}) FILTER (WHERE {w} < 0))[1] AS unexpected"
+            " FROM ({net}) AS n GROUP BY {same})"
+            " SELECT net::bigint, sum(abs(net)) OVER ()::bigint, (sum(gross - abs(net)) OVER () / 2)::bigint,"
+            " missing, unexpected FROM alike WHERE gross > 0 ORDER BY net = 0 LIMIT {most}"
+        ).format(
+            w=sql.Identifier("n", WEIGHT),
+            image=image,
+            net=net(sql.SQL(" UNION ALL ").join(sides), self.columns),
+            same=sql.SQL(", ").join([c.partition("n") for c in self.decided] or [sql.SQL("()")]),
+            most=sql.Literal(max(most, 1)),
+        )
+        rows = conn.execute(statement).fetchall()
+        if not rows:
+            return Found()
+        named = tuple(
+            Wrong(self.compared, "missing" if net > 0 else "unexpected", abs(net), missing if net > 0 else unexpected)
+            for net, _, _, missing, unexpected in rows[:most]
+            if net
+        )
+        return Found(rows[0][1], rows[0][2], named)
+
+    def _sum(self, side: str, rows: sql.Composable, ranges: Ranges, numbers: Sequence[int]) -> sql.Composed:
+        # Of the row's text as a whole: sums over columns would not see two rows that exchange a value.
+        row = sql.SQL(", ").join(self._image(column) for column in self.columns)
+        return sql.SQL(
+            "SELECT 1 AS {w}, ''::text AS \"__pgt_key\", {side}::text AS side, s.r::text AS range,"
+            " count(*)::text AS rows, sum(s.h)::text AS hash FROM (SELECT {number} AS r,"
+            ' pg_catalog.hashtextextended(ROW({row})::text COLLATE "C", 0)::numeric AS h'
+            " FROM ({rows}\n) AS q WHERE {within}) AS s GROUP BY s.r"
+        ).format(
+            w=sql.Identifier(WEIGHT),
+            side=sql.Literal(side),
+            number=ranges.number("q"),
+            row=row,
+            rows=rows,
+            within=ranges.within("q", numbers),
+        )
+
+    def _image(self, column: Column) -> sql.Composable:
+        if column.name in self.hidden:
+            return sql.SQL(identity.canonical_sql([(column.name, column.type)], "q"))
+        return column.of("q")
+
+
+def differing(sums: Iterable[tuple[str, str, str, str]]) -> tuple[int, list[int]]:
+    """Of what `Comparison.sums` yields: how many rows are stored, and the ranges in which the sides differ."""
+    stored = 0
+    totals: dict[int, tuple[int, int]] = {}
+    for side, number, rows, hash_ in sums:
+        sign = 1 if side == EXPECTED else -1
+        stored += int(rows) if side == STORED else 0
+        count, total = totals.get(int(number), (0, 0))
+        totals[int(number)] = (count + sign * int(rows), total + sign * int(hash_))
+    return stored, sorted(number for number, total in totals.items() if total != (0, 0))
+
+
+def wrong_row_ids(
+    conn: Connection,
+    table: QualifiedName,
+    key: Sequence[tuple[str, str]],
+    ranges: Ranges,
+    numbers: Sequence[int],
+    most: int,
+) -> Found:
+    """Stored rows whose row id is not the hash of their identity: no refresh would find them again."""
+    statement = sql.SQL("SELECT q.{id}, {key} FROM {table} AS q WHERE {within}").format(
+        id=sql.Identifier(ROW_ID),
+        key=sql.SQL(identity.canonical_sql(key, "q")),
+        table=table.sql,
+        within=ranges.within("q", numbers),
+    )
+    count = 0
+    rows: list[Wrong] = []
+    with conn.cursor(name="pgtrickle_row_ids") as cursor:
+        cursor.execute(statement)
+        while batch := cursor.fetchmany(_BATCH):
+            for stored, text in batch:
+                right = identity.row_id(text)
+                if stored != right:
+                    count += 1
+                    if len(rows) < most:
+                        values = {ROW_ID: str(stored), "identity": text, "right": str(right)}
+                        rows.append(Wrong("row id", "unexpected", 1, values))
+    return Found(count, 0, tuple(rows))

@@ -1,0 +1,146 @@
+"""What a refresh does, from what is known before anything is read. A pure function, so that it can be argued with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from airflow_provider_pgtrickle.engine.errors import NotDifferentiable
+
+
+class Action(StrEnum):
+    NO_DATA = "NO_DATA"
+    DIFFERENTIAL = "DIFFERENTIAL"
+    FULL = "FULL"
+    REINITIALIZE = "REINITIALIZE"
+    TOPK = "TOPK"
+    SKIP = "SKIP"
+
+
+class Fallback(StrEnum):
+    """Why the action is not what was asked for. Some go on with `: ` and the words."""
+
+    NEVER_POPULATED = "never_populated"
+    CHANGE_RATIO_EXCEEDED = "change_ratio_exceeded"
+    TRUNCATE_DETECTED = "truncate_detected"
+    NOT_DIFFERENTIABLE = "not_differentiable"
+    SCHEMA_CHANGED = "schema_changed"
+    BUFFER_LOST = "buffer_lost"
+    FORCED = "forced"
+    DATA_ERROR = "data_error"
+
+
+@dataclass(frozen=True)
+class SourceFacts:
+    """One source of one stream table, at the unit's snapshot."""
+
+    key: str
+    name: str
+    captured: bool = True
+    """Whether changes are recorded at all; materialized views and foreign tables have no triggers."""
+    buffer_lost: bool = False
+    """The buffer is gone, was made anew, or belongs to another history of the database."""
+    pending_rows: int = 0
+    """Rows in its window, and those an earlier member of the unit is about to write."""
+    truncated: bool = False
+    rows: float = 0.0
+    """Its estimated size, never unknown where rows are pending."""
+    judged: bool = False
+    """Its ratio was found low where it is computed: a part may have few rows, of which most change."""
+
+    @property
+    def ratio(self) -> float:
+        return 0.0 if self.judged else self.pending_rows / max(self.rows, 1.0)
+
+
+@dataclass(frozen=True)
+class MemberFacts:
+    """One stream table, at the unit's snapshot."""
+
+    name: str
+    refresh_mode: str
+    populated: bool
+    max_change_ratio: float
+    """0.0 never falls back."""
+    sources: tuple[SourceFacts, ...] = ()
+    forced: bool = False
+    broken: str | None = None
+    """What PostgreSQL said when it computed the difference: a row that came and went may have had no value."""
+    reinit_reason: str | None = None
+    refusal: str | None = None
+    """Why the query can't be maintained by differences, in words; None where it can."""
+    topk: bool = False
+    steady: bool = True
+    """Whether the content depends on nothing but the sources; `now()` and `random()` see to it that it doesn't."""
+
+    @property
+    def source_changes(self) -> int:
+        return sum(source.pending_rows for source in self.sources)
+
+
+@dataclass(frozen=True)
+class Decision:
+    action: Action
+    fallback_reason: str | None = None
+    anew: bool = False
+    """TOPK computes its window without asking first whether a change reaches it: too much has changed."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the whole content is computed, and the stored rows subtracted from it."""
+        return self.anew or self.action in (Action.FULL, Action.REINITIALIZE)
+
+
+def decide(facts: MemberFacts) -> Decision:
+    """The action, and the reason where it is not what the table's mode asks for.
+
+    DIFFERENTIAL mode is strict about what will not change by itself: a query that can't be differentiated is an
+    error there, where AUTO takes FULL. A first content is FULL in every mode.
+    """
+    if facts.reinit_reason:
+        return Decision(Action.REINITIALIZE, facts.reinit_reason)
+    differentiable = facts.refusal is None or facts.topk
+    strict = facts.refresh_mode == "DIFFERENTIAL"
+    if strict and not differentiable:
+        raise NotDifferentiable(
+            f"The query can't be refreshed by differences: {facts.refusal}",
+            stream_table=facts.name,
+            remedy="Set refresh_mode to AUTO or FULL.",
+        )
+    if not facts.populated:
+        return Decision(Action.FULL, _unless_full_mode(facts, Fallback.NEVER_POPULATED))
+    if facts.forced:
+        return Decision(Action.FULL, _unless_full_mode(facts, Fallback.FORCED))
+    if facts.refresh_mode == "IMMEDIATE":
+        return Decision(Action.FULL)
+    if facts.broken:
+        words = f"{Fallback.DATA_ERROR}: {facts.broken}"
+        return Decision(Action.TOPK, words, anew=True) if facts.topk else Decision(Action.FULL, words)
+    if _nothing_happened(facts):
+        return Decision(Action.NO_DATA)
+    if facts.refresh_mode == "FULL":
+        return Decision(Action.FULL)
+    if not differentiable:
+        return Decision(Action.FULL, f"{Fallback.NOT_DIFFERENTIABLE}: {facts.refusal}")
+    if any(source.buffer_lost for source in facts.sources):
+        return Decision(Action.FULL, Fallback.BUFFER_LOST)
+    if any(source.truncated for source in facts.sources):
+        return Decision(Action.FULL, Fallback.TRUNCATE_DETECTED)
+    limit = facts.max_change_ratio
+    exceeded = limit > 0 and any(source.ratio > limit for source in facts.sources)
+    if facts.topk:
+        return Decision(Action.TOPK, anew=exceeded)
+    if exceeded:
+        return Decision(Action.FULL, Fallback.CHANGE_RATIO_EXCEEDED)
+    return Decision(Action.DIFFERENTIAL)
+
+
+def _nothing_happened(facts: MemberFacts) -> bool:
+    """Only what provably stayed as it was: every source told of its changes, and nothing else shapes the content."""
+    known = all(source.captured and not source.buffer_lost for source in facts.sources)
+    return known and facts.steady and facts.source_changes == 0
+
+
+def _unless_full_mode(facts: MemberFacts, reason: Fallback) -> str | None:
+    """FULL is what a FULL table asked for."""
+    return None if facts.refresh_mode in ("FULL", "IMMEDIATE") else str(reason)

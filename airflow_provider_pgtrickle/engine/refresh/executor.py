@@ -1,0 +1,128 @@
+"""How a member's rows are computed: the Protocol that Spark implements, and its twin without Spark."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import psycopg
+from psycopg import sql
+
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.dvm import SparkPlan
+from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
+from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
+from airflow_provider_pgtrickle.engine.dvm.identity import row_id
+from airflow_provider_pgtrickle.engine.errors import EnvironmentFault
+from airflow_provider_pgtrickle.engine.refresh import snapshot
+from airflow_provider_pgtrickle.engine.refresh.patience import Planner, patiently
+from airflow_provider_pgtrickle.engine.refresh.stage import copy_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BATCH = 20_000
+
+
+class NoExecutor(EnvironmentFault):
+    """Raised instead of giving an executor: the refresh is withdrawn as if nobody had asked for it."""
+
+
+@dataclass(frozen=True)
+class Computation:
+    """One member's work, as data."""
+
+    sql: str
+    """A PostgreSQL SELECT that yields `__pgt_w`, `__pgt_key` and the storage columns as text."""
+    columns: tuple[str, ...]
+    """The storage columns' names, in order."""
+    expected_rows: int
+    large: bool = False
+    """The executors write into the stage table instead of sending their rows to the driver."""
+    slices: tuple[str, ...] = ()
+    """Statements whose bag union is `sql`, one for each parallel read; empty: one read."""
+    patience_ms: int | None = None
+    """How long PostgreSQL may take for `sql` before it is asked another way; see `patience`."""
+    spark: SparkPlan | None = None
+    """The same rows computed by Spark from smaller reads, where that pays; an executor may do without."""
+
+
+@dataclass(frozen=True)
+class StageTarget:
+    """Where large results go: an unlogged table with `__pgt_w, __pgt_row_id` and the storage columns, made already."""
+
+    schema: str
+    table: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What came of a computation: rows in the driver, or in the stage table."""
+
+    rows: int
+    arrow: pa.Table | None
+    """`__pgt_w` int32, `__pgt_row_id` int64, then every storage column as string; None where they went to the table."""
+    stage_table: tuple[str, str] | None = None
+    rows_read: int = 0
+    reads: int = 0
+    jobs: int = 0
+    late: tuple[tuple[str, str], ...] = ()
+    """(storage column, PostgreSQL expression over the others) still to be computed for the rows that come."""
+
+
+class Executor(Protocol):
+    """Computes on an exported snapshot. `stage` is given when, and only when, the computation is large."""
+
+    def compute(self, snapshot_id: str, computation: Computation, stage: StageTarget | None) -> Staged: ...
+
+
+class PostgresExecutor:
+    """Runs computations in PostgreSQL, on the same snapshot. For tests of the protocol; Spark is the product."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def compute(self, snapshot_id: str, computation: Computation, stage: StageTarget | None) -> Staged:
+        with self._database.connect(autocommit=True, application_name="pgtrickle reader") as reader:
+            snapshot.join(reader, snapshot_id)
+            arrow = read_arrow(reader, computation)
+        if stage is None:
+            return Staged(arrow.num_rows, arrow, rows_read=arrow.num_rows, reads=1)
+        with self._database.connect(application_name="pgtrickle stage") as writer:
+            copy_arrow(writer, sql.Identifier(stage.schema, stage.table), arrow)
+        return Staged(arrow.num_rows, None, (stage.schema, stage.table), rows_read=arrow.num_rows, reads=1)
+
+
+def read_arrow(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation) -> pa.Table:
+    """Run the computation's statement in `conn`'s transaction; the row ids are added here."""
+    return patiently(computation.patience_ms, lambda planner: _read_planned(conn, computation, planner))
+
+
+def _read_planned(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation, planner: Planner) -> pa.Table:
+    # Nothing is written here, so rolling back undoes the settings only.
+    with conn.transaction(force_rollback=True) if planner else nullcontext():
+        for setting in planner:
+            conn.execute("SELECT pg_catalog.set_config(%s, %s, true)", setting)
+        return _read(conn, computation)
+
+
+def _read(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation) -> pa.Table:
+    import pyarrow as pa
+
+    columns = sql.SQL(", ").join(map(sql.Identifier, computation.columns))
+    statement = sql.SQL('SELECT "__pgt_w"::int, "__pgt_key" {} {} FROM ({}) c').format(
+        sql.SQL("," if computation.columns else ""), columns, sql.SQL(computation.sql)
+    )
+    names = [WEIGHT, ROW_ID, *computation.columns]
+    types = [pa.int32(), pa.int64(), *(pa.string() for _ in computation.columns)]
+    schema = pa.schema(list(zip(names, types, strict=True)))
+    batches = []
+    with conn.cursor() as cursor:
+        cursor.execute(statement)
+        while rows := cursor.fetchmany(_BATCH):
+            weights, keys, *values = zip(*rows, strict=True)
+            arrays = [weights, [row_id(key) for key in keys], *values]
+            batches.append(pa.record_batch([pa.array(a, t) for a, t in zip(arrays, types, strict=True)], schema=schema))
+    return pa.Table.from_batches(batches, schema)

@@ -1,0 +1,247 @@
+"""What a decision rests on, read at the unit's snapshot in few round trips for all members together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import LiteralString
+
+from psycopg import sql
+
+from airflow_provider_pgtrickle.engine.capture.layout import CHANGES
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
+from airflow_provider_pgtrickle.engine.dvm.binding import Window
+from airflow_provider_pgtrickle.engine.dvm.schema import Source
+from airflow_provider_pgtrickle.engine.refresh.decision import SourceFacts
+from airflow_provider_pgtrickle.engine.refresh.frontier import Frontier
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Snapshot
+
+_WORTH_ANALYZING = 2_000
+# A tenth of the usual sample, in a seventh of the time: what counts is that a window isn't thought to be empty.
+_COARSE = "SET default_statistics_target = 10"
+
+# All of it is read in the snapshot, so the digest is of the triggers under which everything visible was written.
+_BUFFERS = """
+SELECT s.key, b.relfilenode::bigint, t.data_timestamp, c.epoch,
+       CASE WHEN NOT s.captured THEN false
+            -- A crash of the server would empty a buffer that somebody made UNLOGGED.
+            WHEN b.oid IS NULL OR b.relpersistence <> 'p' THEN true
+            ELSE s.pgt_id IS NULL AND c.digest IS DISTINCT FROM pgtrickle.pgt_capture_digest(s.relid) END
+  FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::oid[], %s::bool[]) AS s(key, buffer, pgt_id, relid, captured)
+  LEFT JOIN pg_catalog.pg_class b
+    ON b.relname = s.buffer AND b.relnamespace = pg_catalog.to_regnamespace(%s)
+  LEFT JOIN pgtrickle.pgt_stream_tables t ON t.pgt_id = s.pgt_id
+  LEFT JOIN pgtrickle.pgt_change_tracking c ON c.source_relid = s.relid AND s.pgt_id IS NULL
+"""
+
+# As the planner estimates: rows a page when last analyzed, times the pages there are now. Partitions and
+# inheritance children count, their parent has no statistics of its own. NULL where a part was never analyzed.
+_SIZES = """
+WITH RECURSIVE tree(relid, part) AS (
+    SELECT relid, relid FROM unnest(%s::oid[]) AS t(relid)
+    UNION
+    SELECT t.relid, i.inhrelid FROM tree t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.part
+), part AS (
+    SELECT t.relid, c.reltuples, c.relpages,
+           pg_catalog.pg_relation_size(c.oid) / pg_catalog.current_setting('block_size')::int AS pages
+      FROM tree t JOIN pg_catalog.pg_class c ON c.oid = t.part
+     WHERE c.relkind IN ('r', 'm')
+), estimate AS (
+    SELECT relid, CASE WHEN pages = 0 THEN 0
+                       WHEN reltuples >= 0 AND relpages > 0 THEN reltuples / relpages * pages END AS n
+      FROM part
+)
+SELECT relid::bigint, CASE WHEN bool_or(n IS NULL) THEN NULL ELSE sum(n) END FROM estimate GROUP BY 1
+"""
+
+
+@dataclass(frozen=True)
+class SourceState:
+    """One source of one member: what the decision asks, and what the computation and the frontier need."""
+
+    source: Source
+    window: Window | None
+    """None where there is no frontier to start from, or no buffer to read."""
+    buffer: int | None
+    """Its file."""
+    epoch: int | None
+    torn: bool
+    """Capture has to be mended: a trigger, a part or the buffer is not what it was, or is gone."""
+    buffer_lost: bool
+    """Changes since the frontier may be missing."""
+    pending_rows: int
+    truncated: bool
+    data_timestamp: datetime | None
+    """Of a stream table: the instant its content is of."""
+
+    def facts(self, rows: float, pending: int = 0) -> SourceFacts:
+        """With the source's size, and the rows an earlier member of the unit adds to its change."""
+        return SourceFacts(
+            key=self.source.key,
+            name=f"{self.source.schema}.{self.source.name}",
+            captured=self.source.captured,
+            buffer_lost=self.buffer_lost,
+            pending_rows=self.pending_rows + pending,
+            truncated=self.truncated,
+            rows=rows,
+        )
+
+
+@dataclass(frozen=True)
+class _Buffer:
+    file: int | None
+    data_timestamp: datetime | None
+    epoch: int | None
+    torn: bool
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A member and what it reads."""
+
+    st: StreamTable
+    sources: Mapping[str, Source]
+    frontier: Frontier
+
+
+def read(conn: Connection, at: Snapshot, readers: Sequence[Reader]) -> dict[int, dict[str, SourceState]]:
+    """The state of every source of every member, by stream table id and source key."""
+    sources = {key: source for reader in readers for key, source in reader.sources.items()}
+    buffers = _buffers(conn, sources)
+    windows = {
+        (reader.st.id, key): _window(reader.frontier, source, buffers[key], at)
+        for reader in readers
+        for key, source in reader.sources.items()
+    }
+    pending = _pending(conn, {place: window for place, window in windows.items() if window is not None})
+    states: dict[int, dict[str, SourceState]] = {}
+    for reader in readers:
+        of_reader = states.setdefault(reader.st.id, {})
+        for key, source in reader.sources.items():
+            window = windows[reader.st.id, key]
+            rows, truncated = pending.get((reader.st.id, key), (0, False))
+            of_reader[key] = SourceState(
+                source=source,
+                window=window,
+                buffer=buffers[key].file,
+                epoch=None if buffers[key].torn else buffers[key].epoch,
+                torn=buffers[key].torn,
+                buffer_lost=source.captured and window is None,
+                pending_rows=rows,
+                truncated=truncated,
+                data_timestamp=buffers[key].data_timestamp,
+            )
+    return states
+
+
+def sizes(conn: Connection, database: Database, sources: Sequence[Source]) -> dict[str, float]:
+    """Estimated rows by source key. What was never analyzed is analyzed, or counted; never guessed."""
+    if not sources:
+        return {}
+    relids = {source.key: source.relid for source in sources}
+    found = _estimates(conn, list(relids.values()))
+    unknown = [source for source in sources if found.get(source.relid) is None]
+    if unknown:
+        tables = [sql.Identifier(s.schema, s.name) for s in unknown]
+        found |= _analyzed(database, tables, estimated=[s.relid for s in unknown])
+    for source in unknown:
+        if found.get(source.relid) is None:
+            row = conn.execute(
+                sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(source.schema, source.name))
+            ).fetchone()
+            found[source.relid] = float(row[0]) if row else 0.0
+    return {key: found[relid] or 0.0 for key, relid in relids.items()}
+
+
+def describe_changes(database: Database, states: Iterable[SourceState], described: set[int]) -> None:
+    """Have PostgreSQL know the windows with many rows, but for the buffers that are described already.
+
+    Statistics from before know nothing of transactions that came since: by them a window is empty, and a hundred
+    thousand rows are joined one by one.
+    """
+    many = {s.buffer: s.source for s in states if s.buffer and s.window and s.pending_rows >= _WORTH_ANALYZING}
+    many = {file: source for file, source in many.items() if file not in described}
+    described.update(many)
+    if many:
+        _analyzed(database, [sql.Identifier(CHANGES, buffer_name(source)) for source in many.values()], first=_COARSE)
+
+
+def buffer_name(source: Source) -> str:
+    """The change buffer of a source, a table of the schema `pgtrickle_changes`."""
+    return f"changes_{source.key}"
+
+
+def _buffers(conn: Connection, sources: Mapping[str, Source]) -> dict[str, _Buffer]:
+    rows = conn.execute(
+        _BUFFERS,
+        (
+            list(sources),
+            [buffer_name(source) for source in sources.values()],
+            [source.pgt_id for source in sources.values()],
+            [source.relid for source in sources.values()],
+            [source.captured for source in sources.values()],
+            CHANGES,
+        ),
+    ).fetchall()
+    return {key: _Buffer(*state) for key, *state in rows}
+
+
+def _window(frontier: Frontier, source: Source, buffer: _Buffer, at: Snapshot) -> Window | None:
+    since = frontier.sources.get(source.key)
+    if since is None or buffer.torn or (since.buffer, since.epoch) != (buffer.file, buffer.epoch):
+        return None
+    if buffer.file is None:
+        return None
+    if since.xids.xmax > at.frontier(None).xids.xmax:
+        # Transaction numbers only grow: this frontier is from before a restore or from another cluster.
+        return None
+    return since.window((CHANGES, buffer_name(source)), at.xids)
+
+
+def _pending(conn: Connection, windows: Mapping[tuple[int, str], Window]) -> dict[tuple[int, str], tuple[int, bool]]:
+    if not windows:
+        return {}
+    places = list(windows)
+    counts = sql.SQL(" UNION ALL ").join(
+        sql.SQL("SELECT {}, count(*), coalesce(bool_or(action = 'T'), false) FROM {} WHERE {}").format(
+            sql.Literal(number), sql.Identifier(*windows[place].buffer), within(windows[place])
+        )
+        for number, place in enumerate(places)
+    )
+    return {places[number]: (rows, truncated) for number, rows, truncated in conn.execute(counts)}
+
+
+def within(window: Window) -> sql.Composed:
+    """The condition that a buffer's row is in the window. The range on xid is for the index, visibility decides."""
+    old, new = (sql.SQL("{}::pg_snapshot").format(sql.Literal(text)) for text in (window.old, window.new))
+    condition = sql.SQL(
+        "xid >= pg_snapshot_xmin({old}) AND xid < pg_snapshot_xmax({new})"
+        " AND pg_visible_in_snapshot(xid, {new}) AND NOT pg_visible_in_snapshot(xid, {old})"
+    ).format(old=old, new=new)
+    if window.also:
+        consumed = sql.SQL(", ").join(sql.SQL("{}::xid8").format(sql.Literal(str(xid))) for xid in window.also)
+        condition += sql.SQL(" AND xid NOT IN ({})").format(consumed)
+    return condition
+
+
+def _analyzed(
+    database: Database,
+    tables: Sequence[sql.Identifier],
+    *,
+    first: LiteralString | None = None,
+    estimated: Sequence[int] = (),
+) -> dict[int, float | None]:
+    """ANALYZE in a session of its own, for its lock lasts as long as the transaction; the estimates it led to."""
+    with database.connect(autocommit=True, application_name="pgtrickle analyze") as analyst:
+        if first:
+            analyst.execute(sql.SQL(first))
+        for table in tables:
+            # Where the role may not, it is a warning; where the table is locked, it is nothing.
+            analyst.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(table))
+        return _estimates(analyst, list(estimated)) if estimated else {}
+
+
+def _estimates(conn: Connection, relids: list[int]) -> dict[int, float | None]:
+    return dict(conn.execute(_SIZES, (relids,)).fetchall())

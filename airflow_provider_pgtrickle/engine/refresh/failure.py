@@ -1,0 +1,138 @@
+"""What a failed refresh means for its tables: try again, count it, suspend, or stop at once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from enum import Enum
+
+from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import (
+    EnvironmentFault,
+    InvariantViolated,
+    LeaseLost,
+    PermissionFault,
+    PgTrickleError,
+    QueryError,
+    TableAltered,
+    UsageError,
+    redact,
+)
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.refresh import alerts, history, lease
+from airflow_provider_pgtrickle.engine.refresh.alerts import Event
+from airflow_provider_pgtrickle.engine.refresh.executor import NoExecutor
+from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+from airflow_provider_pgtrickle.engine.settings import Settings
+
+_JITTER = 0.25
+
+
+class Verdict(Enum):
+    RETRY = "trying again may help"
+    COUNT = "it failed, and may work with other data; too many in a row suspend the table"
+    STOP = "it fails until somebody mends the definition or the rights: status ERROR"
+    BLAMELESS = "not the table's fault, nor known to be: the caller, the machine or a newer run"
+
+
+def judge(error: BaseException) -> Verdict:
+    """What kind of failure an exception is."""
+    if isinstance(error, (LeaseLost, UsageError, EnvironmentFault)):
+        return Verdict.BLAMELESS
+    if isinstance(error, PgTrickleError) and not error.permanent:
+        return Verdict.RETRY
+    if isinstance(error, (QueryError, PermissionFault, InvariantViolated, TableAltered)):
+        return Verdict.STOP
+    # An interrupt or an exit says nothing about the table.
+    return Verdict.COUNT if isinstance(error, Exception) else Verdict.BLAMELESS
+
+
+def told(error: BaseException) -> str:
+    """What the history says of it: an interrupt has no words of its own."""
+    if isinstance(error, Exception):
+        return str(error)
+    what = "It was interrupted (Ctrl-C)" if isinstance(error, KeyboardInterrupt) else "Its process was told to end"
+    return f"{what}; nothing of it was committed."
+
+
+def back_off(attempt: int, settings: Settings) -> float:
+    """Seconds to wait after the attempt of that number, from 1: doubling, capped, with jitter so that runs part."""
+    base = min(settings.retry_base_seconds * 2 ** (attempt - 1), settings.retry_max_seconds)
+    return float(base * random.uniform(1 - _JITTER, 1 + _JITTER))
+
+
+def record(
+    database: Database,
+    names: Sequence[QualifiedName],
+    token: RunToken,
+    error: BaseException,
+    trace: history.Trace,
+    settings: Settings,
+    *,
+    final: bool,
+) -> bool:
+    """Write the failure down, in a session of its own: the refresh's may be broken. `final`: no attempt follows.
+
+    False where the lease that the attempt had is somebody else's or nobody's: the run was taken over or killed.
+    """
+    verdict = judge(error)
+    guilty = getattr(error, "stream_table", None)
+    with database.transaction() as conn:
+        rows = conn.execute(
+            "SELECT t.pgt_id, t.pgt_schema, t.pgt_name, t.lease_token FROM pgtrickle.pgt_stream_tables t"
+            " JOIN unnest(%s::text[], %s::text[]) AS n(s, t) ON (t.pgt_schema, t.pgt_name) = (n.s, n.t)"
+            " ORDER BY pgt_id FOR UPDATE OF t",
+            ([name.schema for name in names], [name.name for name in names]),
+        ).fetchall()
+        ids = records.with_parts(conn, [row[0] for row in rows])
+        if guilty not in {f"{schema}.{name}" for _, schema, name, _ in rows}:
+            guilty = None
+        kept = not trace.rows or all(holder == str(token) for *_, holder in rows)
+        if isinstance(error, NoExecutor):
+            history.withdraw(conn, trace)
+        else:
+            history.fail(conn, trace, told(error))
+        for pgt_id, schema, name, holder in rows:
+            # A failure after the lease was lost, or before it was got, says nothing about the table.
+            if final and holder == str(token) and verdict is not Verdict.BLAMELESS:
+                _charge(conn, pgt_id, f"{schema}.{name}", error, verdict, guilty, settings)
+        if final and len(rows) > 1 and not isinstance(error, (LeaseLost, NoExecutor)):
+            alerts.send(
+                conn,
+                Event.DIAMOND_PARTIAL_FAILURE,
+                guilty or str(names[-1]),
+                unit=[str(name) for name in names],
+                error=told(error),
+            )
+        lease.give_back(conn, ids, token)
+    return kept
+
+
+def _charge(
+    conn: Connection,
+    pgt_id: int,
+    name: str,
+    error: BaseException,
+    verdict: Verdict,
+    guilty: str | None,
+    settings: Settings,
+) -> None:
+    """Charge a member with the failure. One that is known not to have caused it is only told of it."""
+    alerts.send(conn, Event.REFRESH_FAILED, name, error=str(error), permanent=verdict is Verdict.STOP)
+    if guilty not in (None, name):
+        return
+    row = conn.execute(
+        "UPDATE pgtrickle.pgt_stream_tables SET last_error = %(error)s, consecutive_errors = consecutive_errors + 1,"
+        " status = CASE WHEN %(stop)s THEN 'ERROR' WHEN consecutive_errors + 1 >= %(most)s THEN 'SUSPENDED'"
+        " ELSE status END, updated_at = pg_catalog.now() WHERE pgt_id = %(id)s RETURNING status, consecutive_errors",
+        {
+            "error": redact(str(error)),
+            "stop": verdict is Verdict.STOP,
+            "most": settings.max_consecutive_errors,
+            "id": pgt_id,
+        },
+    ).fetchone()
+    if row is not None and row[0] == "SUSPENDED":
+        alerts.send(conn, Event.AUTO_SUSPENDED, name, consecutive_errors=row[1], error=str(error))

@@ -1,0 +1,138 @@
+"""The refresh history: a RUNNING row first, so that a run that dies leaves a trace; then what came of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from psycopg.types.json import Jsonb
+
+from airflow_provider_pgtrickle.engine.catalog.locks import LOCK_SPACE
+from airflow_provider_pgtrickle.engine.errors import redact
+from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+
+_LOST = "The run ended without a word: its process or its database session was killed."
+
+
+# A plan may carry thousands of pending rows in its SQL.
+_LONGEST_PLAN = 20_000
+
+
+@dataclass
+class Trace:
+    """What one attempt leaves in the history: its rows, and where the time goes."""
+
+    rows: dict[int, int] = field(default_factory=dict)
+    """`refresh_id` by stream table."""
+    phases: dict[str, float] = field(default_factory=dict)
+    _start: float = field(default_factory=time.perf_counter)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = (time.perf_counter() - begun) * 1000
+            self.phases[name] = round(self.phases.get(name, 0.0) + spent, 3)
+
+    @property
+    def total_ms(self) -> float:
+        return round((time.perf_counter() - self._start) * 1000, 3)
+
+
+def start(conn: Connection, ids: Sequence[int], unit: Sequence[str], run: str, initiated_by: str, trace: Trace) -> None:
+    """Write the RUNNING rows. The caller holds the tables, so older ones are of dead runs."""
+    recover(conn, ids)
+    rows = conn.execute(
+        "INSERT INTO pgtrickle.pgt_refresh_history (pgt_id, run_token, unit, initiated_by, start_time, status)"
+        " SELECT id, %s, %s, %s, pg_catalog.clock_timestamp(), 'RUNNING'"
+        " FROM unnest(%s::bigint[]) AS t(id) RETURNING pgt_id, refresh_id",
+        (run, list(unit), initiated_by, list(ids)),
+    ).fetchall()
+    trace.rows = dict(rows)
+
+
+def recover(conn: Connection, ids: Sequence[int] | None = None) -> int:
+    """Mark as FAILED what was RUNNING and has nobody left: of these tables, or of all that no session has locked."""
+    return conn.execute(
+        "UPDATE pgtrickle.pgt_refresh_history h SET status = 'FAILED', end_time = pg_catalog.clock_timestamp(),"
+        " error_message = %s WHERE status = 'RUNNING' AND (pgt_id = ANY(%s::bigint[]) OR %s::bigint[] IS NULL"
+        " AND NOT EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE l.locktype = 'advisory' AND l.classid = %s"
+        " AND l.objid::bigint = h.pgt_id %% 2147483647 AND l.objsubid = 2 AND l.granted AND l.database ="
+        " (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"
+        # Who has no right to refresh doesn't.
+        " AND EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.pid = l.pid AND"
+        " pg_catalog.has_any_column_privilege(a.usesysid, 'pgtrickle.pgt_stream_tables', 'UPDATE'))))",
+        (_LOST, _array(ids), _array(ids), LOCK_SPACE),
+    ).rowcount
+
+
+def finish(conn: Connection, pgt_id: int, result: RefreshResult, trace: Trace, plan: str | None) -> None:
+    """Complete a RUNNING row with the figures of the result."""
+    conn.execute(
+        "UPDATE pgtrickle.pgt_refresh_history SET status = %s, action = %s, fallback_reason = %s, data_timestamp = %s,"
+        " end_time = pg_catalog.clock_timestamp(), rows_inserted = %s, rows_updated = %s, rows_deleted = %s,"
+        " source_changes = %s, rows_read = %s, reads = %s, spark_jobs = %s, duration_ms = %s,"
+        " phases = %s, plan = %s WHERE refresh_id = %s",
+        (
+            result.status,
+            result.action,
+            result.fallback_reason,
+            result.data_timestamp,
+            result.rows_inserted,
+            result.rows_updated,
+            result.rows_deleted,
+            result.source_changes,
+            result.rows_read,
+            result.reads,
+            result.spark_jobs,
+            result.duration_ms,
+            Jsonb(trace.phases),
+            plan and plan[:_LONGEST_PLAN],
+            trace.rows[pgt_id],
+        ),
+    )
+
+
+def withdraw(conn: Connection, trace: Trace) -> None:
+    """Take the RUNNING rows back: the attempt gives way to others before it did anything."""
+    conn.execute("DELETE FROM pgtrickle.pgt_refresh_history WHERE refresh_id = ANY(%s)", (list(trace.rows.values()),))
+
+
+def fail(conn: Connection, trace: Trace, error: str) -> None:
+    """Complete the RUNNING rows of an attempt that failed."""
+    conn.execute(
+        "UPDATE pgtrickle.pgt_refresh_history SET status = 'FAILED', end_time = pg_catalog.clock_timestamp(),"
+        " error_message = %s, duration_ms = %s, phases = %s WHERE refresh_id = ANY(%s)",
+        (redact(error), trace.total_ms, Jsonb(trace.phases), list(trace.rows.values())),
+    )
+
+
+def skip(conn: Connection, ids: Sequence[int], unit: Sequence[str], run: str, initiated_by: str, reason: str) -> None:
+    """Record a refresh that was not even begun."""
+    conn.execute(
+        "INSERT INTO pgtrickle.pgt_refresh_history"
+        " (pgt_id, run_token, unit, initiated_by, start_time, end_time, action, status, fallback_reason, duration_ms)"
+        " SELECT id, %s, %s, %s, pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp(), 'SKIP', 'SKIPPED', %s, 0"
+        " FROM unnest(%s::bigint[]) AS t(id)",
+        (run, list(unit), initiated_by, reason, list(ids)),
+    )
+
+
+def prune(conn: Connection, days: int) -> int:
+    """Forget what is older than `days`; never the last refresh of a table, nor one that runs."""
+    return conn.execute(
+        "DELETE FROM pgtrickle.pgt_refresh_history h"
+        " WHERE start_time < pg_catalog.now() - %s * interval '1 day' AND status <> 'RUNNING'"
+        " AND EXISTS (SELECT FROM pgtrickle.pgt_refresh_history l"
+        " WHERE l.pgt_id = h.pgt_id AND l.refresh_id > h.refresh_id)",
+        (days,),
+    ).rowcount
+
+
+def _array(ids: Sequence[int] | None) -> list[int] | None:
+    return None if ids is None else list(ids)

@@ -1,0 +1,146 @@
+"""What holds on every refresh, or it fails: no absent row is deleted, no identity stands twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import sql
+
+from airflow_provider_pgtrickle.engine.capture import guard
+from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
+from airflow_provider_pgtrickle.engine.declare import identity_index
+from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
+from airflow_provider_pgtrickle.engine.errors import InvariantViolated, TableAltered
+from airflow_provider_pgtrickle.engine.refresh.consolidate import DUPLICATE, INSERT, OP, Difference, Sink
+from airflow_provider_pgtrickle.engine.refresh.frontier import Frontier
+from airflow_provider_pgtrickle.engine.refresh.sameness import agree
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+
+# A row trigger that runs before a row is written may write another one.
+_BEFORE_ROW = """
+    WITH RECURSIVE tree(oid) AS (
+        SELECT pg_catalog.to_regclass(%(table)s)::oid
+        UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid
+    )
+    SELECT g.tgname FROM pg_catalog.pg_trigger g JOIN tree ON tree.oid = g.tgrelid
+     WHERE NOT g.tgisinternal AND g.tgtype & 3 = 3 AND g.tgenabled <> 'D' AND g.tgname <> ALL(%(ours)s)
+    UNION ALL
+    SELECT r.rulename FROM pg_catalog.pg_rewrite r JOIN tree ON tree.oid = r.ev_class
+    ORDER BY 1 LIMIT 1
+"""
+
+_REMEDY = (
+    "Nothing was written. Refresh it with force_full=True; if its rows were not changed by hand, please report this."
+)
+
+
+def own_rows(conn: Connection, st: StreamTable) -> tuple[bool, tuple[str, ...]]:
+    """Whether ALTER TABLE has rewritten the stored rows since the last refresh, and how the columns stand now."""
+    row = conn.execute(
+        "SELECT pgtrickle.pgt_was_rewritten(%s::text[], n.now), n.now"
+        " FROM (SELECT pgtrickle.pgt_table_digest(%s) AS now) AS n",
+        (list(Frontier.from_json(st.frontier).table), st.id),
+    ).fetchone()
+    assert row is not None  # a SELECT without FROM
+    return bool(row[0]), tuple(row[1] or ())
+
+
+def nothing_changes_what_is_written(conn: Connection, sink: Sink) -> None:
+    """No trigger or rule of a user's own stands between a refresh and the rows that it writes."""
+    found = conn.execute(
+        _BEFORE_ROW, {"table": sink.table.quoted, "ours": [guard.TRIGGER, guard.ROW_TRIGGER]}
+    ).fetchone()
+    if found is not None:
+        raise TableAltered(
+            f"{found[0]!r} on the stream table may change rows before they are written",
+            stream_table=str(sink.table),
+            remedy="Drop it, or make it an AFTER trigger: those see each change and leave it as it is.",
+        )
+
+
+@contextmanager
+def refusals_named(sink: Sink) -> Iterator[None]:
+    """A constraint of a user's own that refuses what the query yields is called by its name."""
+    try:
+        yield
+    except psycopg.errors.IntegrityError as error:
+        name = error.diag.constraint_name or error.diag.column_name or "a constraint"
+        raise TableAltered(
+            f"{name!r} refuses what the query yields: {error.diag.message_primary}",
+            stream_table=str(sink.table),
+            remedy="Drop it: a stream table takes no foreign keys, checks or unique indexes that its query may break.",
+        ) from error
+
+
+def every_row_was_there(sink: Sink, verb: str, wanted: int, found: int) -> None:
+    """Each row the difference takes away or replaces is stored, as often as it says."""
+    if wanted != found:
+        raise InvariantViolated(
+            f"The difference would have {verb} {wanted} stored rows, but {found} of that content are stored",
+            stream_table=str(sink.table),
+            remedy=_REMEDY,
+        )
+
+
+def no_identity_comes_twice(sink: Sink, difference: Difference) -> None:
+    """Within the difference, an identity comes at most once and goes at most once."""
+    if difference.counts.get(DUPLICATE):
+        raise InvariantViolated(
+            f"The difference holds the same identity ({', '.join(sink.identity)}) more than once",
+            stream_table=str(sink.table),
+            remedy=_REMEDY,
+        )
+
+
+def no_identity_is_there_already(conn: Connection, sink: Sink, difference: Difference) -> None:
+    """What is to be inserted meets no stored row of its identity. Asked after the deletions."""
+    if not difference.counts.get(INSERT):
+        return
+    # Counted, though one would do: asked for any, PostgreSQL expects to meet one soon, and scans the table for it.
+    met = conn.execute(
+        sql.SQL("SELECT count(*) FROM {d} d JOIN {t} t ON t.{id} = d.{id} AND {same} WHERE d.{op} = {i}").format(
+            d=difference.table,
+            t=sink.table.sql,
+            id=sql.Identifier(ROW_ID),
+            same=agree(sink.key, "t", "d"),
+            op=sql.Identifier(OP),
+            i=INSERT,
+        )
+    ).fetchone()
+    if met is not None and met[0]:
+        raise InvariantViolated(
+            f"The difference would insert an identity ({', '.join(sink.identity)}) that is stored already",
+            stream_table=str(sink.table),
+            remedy=_REMEDY,
+        )
+
+
+def no_identity_stands_twice(conn: Connection, sink: Sink) -> None:
+    """A whole content holds each identity once: an index that allows no other proves it, or a search."""
+    try:
+        with conn.transaction():
+            proven = identity_index.ensure(conn, sink.table, sink.identity, keyed=sink.keyed)
+    except psycopg.errors.UniqueViolation:
+        twice = True
+    else:
+        twice = sink.keyed and not proven and _stands_twice(conn, sink)
+    if twice:
+        raise InvariantViolated(
+            f"The query yields the same identity ({', '.join(sink.identity)}) more than once",
+            stream_table=str(sink.table),
+            remedy=_REMEDY,
+        )
+
+
+def _stands_twice(conn: Connection, sink: Sink) -> bool:
+    """Equal hashes are looked for first: there are hardly any."""
+    identity = sql.SQL(", ").join([sql.Identifier("s", ROW_ID), *(column.partition("s") for column in sink.key)])
+    found = conn.execute(
+        sql.SQL(
+            "SELECT EXISTS (SELECT FROM {table} s WHERE s.{id} IN"
+            " (SELECT {id} FROM {table} GROUP BY 1 HAVING count(*) > 1) GROUP BY {identity} HAVING count(*) > 1)"
+        ).format(table=sink.table.sql, id=sql.Identifier(ROW_ID), identity=identity)
+    ).fetchone()
+    return found is not None and bool(found[0])

@@ -1,0 +1,155 @@
+"""Who may refresh a stream table, and who may commit.
+
+Two guards, because either alone has a hole. The advisory lock lives and dies with the coordinator's session,
+so it keeps two refreshes apart without any clean-up; but a session can outlive the run that started it. The
+lease, a token in the catalog, says whose commit counts: a retry, a kill or a newer run overwrites it, and
+the apply checks it under a row lock.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from airflow_provider_pgtrickle.engine.catalog.locks import LOCK_SPACE, refreshed_elsewhere
+from airflow_provider_pgtrickle.engine.errors import LeaseLost, RefreshError
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+from airflow_provider_pgtrickle.engine.settings import Settings
+
+_TERMINATE_MS = 5000
+
+_OF_RUN = "FROM pgtrickle.pgt_stream_tables WHERE pg_catalog.starts_with(lease_token, %s)"
+_END = "UPDATE pgtrickle.pgt_stream_tables SET lease_token = NULL, lease_pid = NULL, lease_expires = NULL"
+
+
+@dataclass(frozen=True)
+class RunToken:
+    """A run, which its retries share; a turn at it, which one process has; one attempt, which nobody shares."""
+
+    run: str = field(default_factory=lambda: secrets.token_hex(16))
+    turn: str = ""
+    """Named by whoever starts the run again, so that it can end its own turn and nobody's after it."""
+    attempt: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    @classmethod
+    def of(cls, text: str | None) -> RunToken:
+        """From `run` or `run#turn`.
+
+        >>> RunToken.of("abc#2").given, RunToken.of("abc").given
+        ('abc#2', 'abc')
+        """
+        if not text:
+            return cls()
+        run, _, turn = text.partition("#")
+        return cls(run, turn)
+
+    @property
+    def given(self) -> str:
+        return f"{self.run}#{self.turn}" if self.turn else self.run
+
+    def again(self) -> RunToken:
+        """For another attempt in the same turn."""
+        return RunToken(self.run, self.turn)
+
+    def __str__(self) -> str:
+        return f"{self.run}/{self.turn}.{self.attempt}" if self.turn else f"{self.run}/{self.attempt}"
+
+
+def try_lock(conn: Connection, ids: Sequence[int]) -> list[int]:
+    """Lock each table for this session; the ids of those that another session holds, and may be refreshing."""
+    rows = conn.execute(
+        "SELECT id, pg_catalog.pg_try_advisory_lock(%s, (id %% 2147483647)::int)"
+        " FROM unnest(%s::bigint[]) AS t(id) ORDER BY id",
+        (LOCK_SPACE, list(ids)),
+    ).fetchall()
+    return refreshed_elsewhere(conn, [pgt_id for pgt_id, locked in rows if not locked])
+
+
+def unlock(conn: Connection) -> None:
+    """Give up all locks of this session."""
+    conn.execute("SELECT pg_catalog.pg_advisory_unlock_all()")
+
+
+def may_take_over(conn: Connection, ids: Sequence[int], run: str, settings: Settings) -> bool:
+    """Whether everyone who holds these is an earlier attempt of the same run, or has had its time.
+
+    A lease for longer than leases are given is of a clock that was ahead, and says nothing.
+    """
+    row = conn.execute(
+        "SELECT bool_and(lease_token IS NOT NULL"
+        " AND (pg_catalog.split_part(lease_token, '/', 1) = %s OR lease_expires < pg_catalog.clock_timestamp()"
+        " OR lease_expires > pg_catalog.clock_timestamp() + %s * interval '2 seconds'))"
+        " FROM pgtrickle.pgt_stream_tables WHERE pgt_id = ANY(%s)",
+        (run, settings.lease_seconds, list(ids)),
+    ).fetchone()
+    return row is not None and bool(row[0])
+
+
+def take(conn: Connection, ids: Sequence[int], token: RunToken, settings: Settings) -> None:
+    """Write this attempt's lease; any other attempt can no longer commit."""
+    conn.execute(
+        "UPDATE pgtrickle.pgt_stream_tables SET lease_token = %s, lease_pid = pg_catalog.pg_backend_pid(),"
+        " lease_expires = pg_catalog.clock_timestamp() + %s * interval '1 second' WHERE pgt_id = ANY(%s)",
+        (str(token), settings.lease_seconds, list(ids)),
+    )
+
+
+def give_back(conn: Connection, ids: Sequence[int], token: RunToken) -> None:
+    """End the lease, where it is still this attempt's."""
+    conn.execute(
+        "UPDATE pgtrickle.pgt_stream_tables SET lease_token = NULL, lease_pid = NULL, lease_expires = NULL"
+        " WHERE pgt_id = ANY(%s) AND lease_token = %s",
+        (list(ids), str(token)),
+    )
+
+
+def terminate_holders(conn: Connection, ids: Sequence[int]) -> None:
+    """End the sessions that hold these tables' locks, where the role may: its own sessions, as a rule.
+
+    Asked of the lock table and not of `lease_pid`, whose process number may be another session's by now.
+    """
+    conn.execute(
+        "SELECT pg_catalog.pg_terminate_backend(l.pid, %s) FROM pg_catalog.pg_locks l"
+        " JOIN pg_catalog.pg_stat_activity a USING (pid)"
+        " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid = %s"
+        " AND l.objid::bigint IN (SELECT id %% 2147483647 FROM unnest(%s::bigint[]) AS t(id))"
+        " AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"
+        " AND a.pid <> pg_catalog.pg_backend_pid() AND pg_catalog.pg_has_role(a.usename, 'MEMBER')",
+        (_TERMINATE_MS, LOCK_SPACE, list(ids)),
+    )
+
+
+def revoke(conn: Connection, given: str) -> list[int]:
+    """Take the leases of a run, or of a turn at it, away and end its sessions: what a kill does. The ids that it held.
+
+    A turn leaves the run's later turns alone: one that is killed late may have been replaced long ago.
+    """
+    token = RunToken.of(given)
+    theirs = (f"{token.run}/{token.turn}." if token.turn else f"{token.run}/",)
+    ids = [pgt_id for (pgt_id,) in conn.execute(f"SELECT pgt_id {_OF_RUN}", theirs).fetchall()]
+    if ids:
+        # A session in its commit has its rows locked, however long it waits there, and is ended first.
+        conn.execute(f"{_END} WHERE pgt_id IN (SELECT pgt_id {_OF_RUN} FOR UPDATE SKIP LOCKED)", theirs)
+        terminate_holders(conn, ids)
+        conn.execute(f"{_END} WHERE pgt_id IN (SELECT pgt_id {_OF_RUN})", theirs)
+    return ids
+
+
+def verify(conn: Connection, ids: Sequence[int], token: RunToken) -> dict[int, dict[str, object] | None]:
+    """In the transaction that will commit: lock the catalog's rows, check the lease; the frontiers as they stand."""
+    rows = conn.execute(
+        "SELECT pgt_id, lease_token, frontier, pgt_schema || '.' || pgt_name FROM pgtrickle.pgt_stream_tables"
+        " WHERE pgt_id = ANY(%s) ORDER BY pgt_id FOR UPDATE",
+        (list(ids),),
+    ).fetchall()
+    if len(rows) < len(set(ids)):
+        raise RefreshError("A stream table of the unit was dropped while it was refreshed")
+    for _, holder, _, name in rows:
+        if holder != str(token):
+            raise LeaseLost(
+                "Another run took this refresh over, so this one was not committed",
+                stream_table=name,
+                remedy="Look at that run's result instead.",
+            )
+    return {pgt_id: frontier for pgt_id, _, frontier, _ in rows}

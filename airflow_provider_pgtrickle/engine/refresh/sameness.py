@@ -1,0 +1,142 @@
+"""When two values of a stored column are the same: by its type's equality, by its image, or by its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from airflow_provider_pgtrickle.engine.dvm.types import as_text
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+
+# Equal means identical: no second representation that a reader could tell apart.
+_EXACT = frozenset(
+    {
+        "bool",
+        "int2",
+        "int4",
+        "int8",
+        "oid",
+        "text",
+        "varchar",
+        "name",
+        "char",
+        "date",
+        "timestamp",
+        "timestamptz",
+        "time",
+        "uuid",
+        "bytea",
+        "xid8",
+        "pg_lsn",
+        "macaddr",
+    }
+)
+# Equal values may differ to the eye (1.0 and 1.00, -0 and 0, '1 day' and '24 hours').
+_LOOSE = frozenset(
+    {
+        "numeric",
+        "float4",
+        "float8",
+        "money",
+        "interval",
+        "bpchar",
+        "timetz",
+        "inet",
+        "cidr",
+        "jsonb",
+        "bit",
+        "varbit",
+        "macaddr8",
+        "tsvector",
+        "tsquery",
+    }
+)
+
+_DESCRIBE = """
+WITH RECURSIVE kind(attnum, typid, depth) AS (
+    SELECT attnum, atttypid, 0 FROM pg_catalog.pg_attribute
+     WHERE attrelid = %(table)s::pg_catalog.regclass AND attnum > 0 AND NOT attisdropped
+    UNION ALL
+    SELECT k.attnum, CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.typelem END, depth + 1
+      FROM kind k JOIN pg_catalog.pg_type t ON t.oid = k.typid
+     WHERE t.typtype = 'd' OR (t.typcategory = 'A' AND t.typelem <> 0)
+)
+SELECT DISTINCT ON (a.attnum)
+       a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod),
+       CASE WHEN t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace THEN t.typname END,
+       t.typtype, coalesce(c.collisdeterministic, true)
+  FROM kind k
+  JOIN pg_catalog.pg_type t ON t.oid = k.typid
+  JOIN pg_catalog.pg_attribute a ON a.attrelid = %(table)s::pg_catalog.regclass AND a.attnum = k.attnum
+  LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation
+ ORDER BY a.attnum, k.depth DESC
+"""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A stored column, and what makes two of its values one."""
+
+    name: str
+    type: str
+    equality: bool
+    """The type can stand in GROUP BY; `json`, `xml`, `point` can't, and are the same when their text is."""
+    exact: bool
+    """Equal values look equal too."""
+
+    def of(self, relation: str) -> sql.Identifier:
+        return sql.Identifier(relation, self.name)
+
+    def text(self, relation: str) -> sql.Composed:
+        """Its text, compared byte by byte whatever the column's collation."""
+        value = self.of(relation).as_string(None)
+        return sql.SQL('({} COLLATE "C")').format(sql.SQL(as_text(value, self.type)))
+
+    def grouping(self, relation: str) -> list[sql.Composable]:
+        """What to group by, so that a group's values are equal and look equal."""
+        return ([self.of(relation)] if self.equality else []) + ([] if self.exact else [self.text(relation)])
+
+    def grouped(self, relation: str) -> sql.Composable:
+        """The value of a group."""
+        if self.equality:
+            return self.of(relation)
+        # The group has one text, so the least of it is it. The type is PostgreSQL's own `format_type` text.
+        return sql.SQL("min({})::{} AS {}").format(self.text(relation), sql.SQL(self.type), sql.Identifier(self.name))
+
+    def partition(self, relation: str) -> sql.Composable:
+        """What equal values share; their looks don't matter."""
+        return self.of(relation) if self.equality else self.text(relation)
+
+    def same(self, left: str, right: str) -> sql.Composable:
+        """That two rows agree in this column; NULL agrees with NULL."""
+        return sql.SQL("{} IS NOT DISTINCT FROM {}").format(self.partition(left), self.partition(right))
+
+
+def describe(conn: Connection, table: sql.Identifier, names: Iterable[str]) -> tuple[Column, ...]:
+    """The named columns of a table, in the order named."""
+    found = {
+        name: _column(name, type_, base, kind, deterministic)
+        for name, type_, base, kind, deterministic in conn.execute(_DESCRIBE, {"table": table.as_string(conn)})
+    }
+    return tuple(found[name] for name in names)
+
+
+def agree(columns: Iterable[Column], left: str, right: str) -> sql.Composed:
+    """That two rows agree in all the columns."""
+    return sql.SQL(" AND ").join([column.same(left, right) for column in columns] or [sql.SQL("true")])
+
+
+def look_alike(columns: Iterable[Column], left: str, right: str) -> sql.Composed:
+    """That two rows are the same byte for byte."""
+    # Cast, because a bare ROW() on both sides would be compared column by column.
+    rows = [
+        sql.SQL("ROW({})::record").format(sql.SQL(", ").join(c.of(side) for c in columns)) for side in (left, right)
+    ]
+    return sql.SQL(" *= ").join(rows)
+
+
+def _column(name: str, type_: str, base: str | None, kind: str, deterministic: bool) -> Column:
+    exact = (base in _EXACT or kind == "e") and deterministic
+    return Column(name, type_, exact or base in _EXACT or base in _LOOSE or kind in ("r", "m"), exact)

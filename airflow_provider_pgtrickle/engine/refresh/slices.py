@@ -1,0 +1,41 @@
+"""Cutting a large table into ranges of its pages, so that several readers share it."""
+
+from __future__ import annotations
+
+import math
+
+from psycopg import sql
+
+from airflow_provider_pgtrickle.engine.settings import Settings
+
+
+def ctid_slices(schema: str, table: str, relpages: int, rows: float, settings: Settings) -> tuple[str, ...]:
+    """WHERE fragments that part `schema.table` into ranges of `ctid`: each row satisfies exactly one.
+
+    PostgreSQL reads a range by a TID range scan, without an index and without touching the other pages. The first
+    range has no lower and the last no upper bound, so rows on pages added since `relpages` was taken are not lost;
+    the partitions of a partitioned table have pages of their own, cut at the same numbers. Empty where the table
+    is too small to be worth it.
+
+    >>> ctid_slices("public", "t", 100, 500_000, Settings(read_partition_rows=250_000))
+    ('"public"."t"."ctid" < \\'(50,0)\\'::tid', '"public"."t"."ctid" >= \\'(50,0)\\'::tid')
+    """
+    wanted = math.ceil(max(rows, 0) / max(settings.read_partition_rows, 1))
+    count = min(wanted, settings.max_read_partitions, relpages)
+    if count < 2:
+        return ()
+    ctid = sql.Identifier(schema, table, "ctid")
+    # A double-quoted, qualified "ctid" is the system column still.
+    edges = [sql.SQL("{}::tid").format(sql.Literal(f"({relpages * n // count},0)")) for n in range(1, count)]
+    above = [None, *edges]
+    below = [*edges, None]
+    return tuple(_range(ctid, low, high).as_string(None) for low, high in zip(above, below, strict=True))
+
+
+def _range(ctid: sql.Identifier, low: sql.Composable | None, high: sql.Composable | None) -> sql.Composable:
+    conditions = []
+    if low is not None:
+        conditions.append(sql.SQL("{} >= {}").format(ctid, low))
+    if high is not None:
+        conditions.append(sql.SQL("{} < {}").format(ctid, high))
+    return sql.SQL(" AND ").join(conditions)

@@ -1,0 +1,133 @@
+"""The stage: a member's computed rows beside the stream table, as (weight, row id, storage columns)."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from airflow_provider_pgtrickle.engine.capture.layout import CHANGES
+from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
+from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
+from airflow_provider_pgtrickle.engine.errors import PermissionFault
+from airflow_provider_pgtrickle.engine.names import RESERVED_PREFIX, QualifiedName
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_CHUNK = 50_000
+_ANALYZE_FROM = 5_000
+
+
+def temporary(conn: Connection, table: QualifiedName, pgt_id: int, columns: tuple[str, ...]) -> sql.Identifier:
+    """Create an empty stage in the session, its columns typed and collated as the stream table's."""
+    stage = sql.Identifier("pg_temp", f"pgt_stage_{pgt_id}")
+    conn.execute(
+        sql.SQL("CREATE TEMPORARY TABLE {} AS SELECT 0 AS {}, {} FROM {} WITH NO DATA").format(
+            sql.Identifier(f"pgt_stage_{pgt_id}"), sql.Identifier(WEIGHT), names((ROW_ID, *columns)), table.sql
+        )
+    )
+    return stage
+
+
+def shared(conn: Connection, pgt_id: int, token: str, columns: tuple[tuple[str, str], ...]) -> tuple[str, str]:
+    """Create an empty stage that executors can reach; unlogged, for it never outlives the refresh."""
+    schema = _schema(conn)
+    table = f"{'' if schema == CHANGES else RESERVED_PREFIX}{_prefix(pgt_id)}{token}"
+    typed = sql.SQL("").join(
+        # The type is PostgreSQL's own `format_type` text.
+        sql.SQL(", {} {}").format(sql.Identifier(name), sql.SQL(type_))
+        for name, type_ in columns
+    )
+    conn.execute(
+        sql.SQL("CREATE UNLOGGED TABLE {} ({} int NOT NULL, {} bigint NOT NULL{})").format(
+            sql.Identifier(schema, table), sql.Identifier(WEIGHT), sql.Identifier(ROW_ID), typed
+        )
+    )
+    return schema, table
+
+
+def _schema(conn: Connection) -> str:
+    """Where the role may make a stage: beside the buffers, or in the schema of its own name.
+
+    Who only refreshes creates nothing beside the buffers: a table or a function that is there before the owner's own
+    would be used as if it were his.
+    """
+    row = conn.execute(
+        "SELECT pg_catalog.has_schema_privilege(%s, 'CREATE'), current_user::text,"
+        " coalesce(pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace("
+        " pg_catalog.quote_ident(current_user))::oid, 'CREATE'), false)",
+        (CHANGES,),
+    ).fetchone()
+    assert row is not None
+    owns, role, has_schema = row
+    if owns:
+        return CHANGES
+    if has_schema:
+        return str(role)
+    raise PermissionFault(
+        f"Role {role} has no schema in which it may create the staging table of a large refresh",
+        remedy=f'Make it one of its own: CREATE SCHEMA AUTHORIZATION "{role}".',
+    )
+
+
+def drop_shared(conn: Connection, pgt_id: int) -> None:
+    """Drop the table's shared stages: this run's, and what runs that died left.
+
+    Only for the holder of its lock, in the transaction that commits: no other stage is in use then.
+    """
+    # A LIKE on a prefix finds its rows by the index, among however many tables there are.
+    pattern = _prefix(pgt_id).replace("_", r"\_") + "%"
+    reserved = RESERVED_PREFIX.replace("_", r"\_")
+    left = conn.execute(
+        "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c"
+        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE (c.relname LIKE %s AND n.nspname = %s OR c.relname LIKE %s AND n.nspname = current_user)"
+        " AND c.relkind = 'r' AND pg_catalog.pg_has_role(c.relowner, 'USAGE')",
+        (pattern, CHANGES, reserved + pattern),
+    ).fetchall()
+    for place in left:
+        conn.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(*place)))
+
+
+def copy_arrow(conn: Connection, target: sql.Identifier, arrow: pa.Table) -> int:
+    """COPY an Arrow table whose column names are the target's; PostgreSQL's input functions parse every value."""
+    # Late: a refresh that finds no change has no use for it, and it takes a fifth of a second.
+    from pyarrow import csv
+
+    # Strings are quoted and NULL is nothing at all, which is how COPY tells NULL from the empty string.
+    options = csv.WriteOptions(include_header=False, quoting_style="needed")
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(target, names(tuple(arrow.column_names)))
+    with conn.cursor() as cursor, cursor.copy(statement) as copy:
+        for batch in arrow.to_batches(max_chunksize=_CHUNK):
+            sink = io.BytesIO()
+            csv.write_csv(batch, sink, options)
+            copy.write(sink.getvalue())
+    analyze(conn, target, arrow.num_rows)
+    return int(arrow.num_rows)
+
+
+def finish(conn: Connection, table: sql.Identifier, late: tuple[tuple[str, str], ...]) -> None:
+    """Compute what PostgreSQL computes better than Spark: late columns of the rows that come."""
+    if late:
+        settings = sql.SQL(", ").join(
+            sql.SQL("{} = {}").format(sql.Identifier(name), sql.SQL(expression)) for name, expression in late
+        )
+        conn.execute(sql.SQL("UPDATE {} SET {} WHERE {} > 0").format(table, settings, sql.Identifier(WEIGHT)))
+
+
+def analyze(conn: Connection, table: sql.Identifier, rows: int) -> None:
+    """Tell the planner how much there is, where a wrong guess would cost more than the telling."""
+    if rows >= _ANALYZE_FROM:
+        conn.execute(sql.SQL("ANALYZE {}").format(table))
+
+
+def names(columns: tuple[str, ...], relation: str | None = None) -> sql.Composed:
+    """The columns, quoted, comma-separated, of `relation` where one is given."""
+    return sql.SQL(", ").join(sql.Identifier(relation, c) if relation else sql.Identifier(c) for c in columns)
+
+
+def _prefix(pgt_id: int) -> str:
+    return f"stage_{pgt_id}_"

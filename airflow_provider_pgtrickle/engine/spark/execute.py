@@ -1,0 +1,130 @@
+"""The executor that refreshes run on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import psycopg
+import pyarrow as pa
+from psycopg import sql
+
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.dvm import SparkPlan
+from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
+from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.refresh.executor import Computation, Staged, StageTarget
+from airflow_provider_pgtrickle.engine.refresh.patience import Planner, patiently
+from airflow_provider_pgtrickle.engine.spark.compute import computed
+from airflow_provider_pgtrickle.engine.spark.faults import translating
+from airflow_provider_pgtrickle.engine.spark.leaf import Leaf, Snapshot, portable_dsn, reader
+from airflow_provider_pgtrickle.engine.spark.meter import Meter
+from airflow_provider_pgtrickle.engine.spark.stage import KEY, collect, copy_from_executors, with_row_id
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+_log = logging.getLogger(__name__)
+
+
+class SparkExecutor:
+    """Implements `refresh.executor.Executor` on a classic session or a Spark Connect client."""
+
+    def __init__(self, spark: SparkSession, database: Database) -> None:
+        self._spark = spark
+        self._database = database
+
+    def compute(self, snapshot_id: str, computation: Computation, stage: StageTarget | None) -> Staged:
+        """Read, compute, add the row ids, and bring the rows to the driver, or into `stage` where that is given."""
+        try:
+            return self._compute(snapshot_id, computation, stage)
+        except BaseException as error:
+            interrupt = _interrupt_behind(error)
+            if interrupt is None:
+                raise
+            # Whoever interrupts a refresh doesn't wait for its queries, which go on until they have something to send.
+            self._end_readers(snapshot_id)
+            raise interrupt from None
+
+    def _compute(self, snapshot_id: str, computation: Computation, stage: StageTarget | None) -> Staged:
+        snapshot = Snapshot(self._database.jdbc, snapshot_id)
+        if computation.spark is not None:
+            try:
+                return self._in_spark(snapshot, computation, computation.spark, stage)
+            except PgTrickleError as error:
+                if not error.permanent or _interrupt_behind(error) is not None:
+                    raise
+                # What Spark can't take (a NaN among numerics, a sum past 38 digits) PostgreSQL may.
+                _log.warning("%s PostgreSQL computes it instead.", error)
+                self._empty(stage)
+        return self._pushed(snapshot, computation, stage)
+
+    def _in_spark(
+        self, snapshot: Snapshot, computation: Computation, plan: SparkPlan, stage: StageTarget | None
+    ) -> Staged:
+        meter = Meter(self._spark)
+        with translating(), computed(self._spark, meter, snapshot, plan) as rows:
+            staged = self._staged(meter, with_row_id(rows, computation.columns), computation, stage)
+        return replace(staged, late=plan.late)
+
+    def _pushed(self, snapshot: Snapshot, computation: Computation, stage: StageTarget | None) -> Staged:
+        """PostgreSQL computes all of it in one statement, which is one read."""
+        # In Spark the columns go by position: their own names may differ in case only.
+        names = tuple(f"c{n}" for n in range(len(computation.columns)))
+        leaf = Leaf(computation.sql, computation.slices, (WEIGHT, KEY, *names))
+
+        def run(planner: Planner) -> Staged:
+            meter = Meter(self._spark)
+            rows = meter.read(replace(snapshot, planner=planner), leaf)
+            try:
+                return self._staged(meter, with_row_id(rows, names), computation, stage)
+            except PgTrickleError:
+                self._empty(stage)
+                raise
+
+        return patiently(computation.patience_ms, run)
+
+    def _staged(self, meter: Meter, rows: DataFrame, computation: Computation, stage: StageTarget | None) -> Staged:
+        if stage is None:
+            arrow = _named(meter.run(lambda: collect(rows)), computation.columns)
+            return Staged(arrow.num_rows, arrow, None, meter.rows, meter.reads, meter.jobs)
+        copied = meter.run(lambda: self._copy(rows, stage))
+        return Staged(copied, None, (stage.schema, stage.table), meter.rows, meter.reads, meter.jobs)
+
+    def _empty(self, stage: StageTarget | None) -> None:
+        """Forget what a computation that failed had staged already."""
+        if stage is not None:
+            with self._database.connect(autocommit=True, application_name="pgtrickle stage") as conn:
+                conn.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(stage.schema, stage.table)))
+
+    def _end_readers(self, snapshot_id: str) -> None:
+        with suppress(PgTrickleError, psycopg.Error), self._database.connect(autocommit=True) as conn:
+            conn.execute(
+                "SELECT pg_catalog.pg_terminate_backend(pid, 2000) FROM pg_catalog.pg_stat_activity"
+                " WHERE application_name = %s AND datname = pg_catalog.current_database()"
+                " AND pg_catalog.pg_has_role(usename, 'MEMBER')",
+                [reader(snapshot_id)],
+            )
+
+    def _copy(self, rows: DataFrame, stage: StageTarget) -> int:
+        columns = (WEIGHT, ROW_ID, *stage.columns)
+        return copy_from_executors(rows, portable_dsn(self._database.jdbc), stage.schema, stage.table, columns)
+
+
+def _interrupt_behind(error: BaseException | None) -> BaseException | None:
+    """The interrupt itself, where one was on its way: what PySpark tidies up behind it fails, and hides it."""
+    while isinstance(error, Exception):
+        error = error.__cause__ or error.__context__
+    return None if isinstance(error, GeneratorExit) else error
+
+
+def _named(arrow: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Under the columns' own names, without Spark's notes on each field."""
+    types = [pa.int32(), pa.int64(), *(pa.string() for _ in columns)]
+    schema = pa.schema(list(zip([WEIGHT, ROW_ID, *columns], types, strict=True)))
+    return pa.Table.from_arrays(arrow.columns, schema=schema)

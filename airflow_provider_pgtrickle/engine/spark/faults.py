@@ -1,0 +1,127 @@
+"""Spark's and PostgreSQL's failures during a computation, as errors of the product."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from airflow_provider_pgtrickle.engine.catalog.faults import ROW_SECURITY
+from airflow_provider_pgtrickle.engine.errors import (
+    ConnectionFault,
+    EnvironmentFault,
+    PermissionFault,
+    PgTrickleError,
+    RefreshError,
+    TransientFault,
+    ValueFault,
+)
+
+_Remedy = str | None
+_MORE_MEMORY = "raise spark_driver_memory, or spark.driver.memory where Spark is started by you."
+#: Told by the text: what an executor raised reaches the driver as text only, the same through Connect.
+_KNOWN: tuple[tuple[re.Pattern[str], type[PgTrickleError], str, _Remedy], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), kind, message, remedy)
+    for pattern, kind, message, remedy in (
+        (
+            r"ClassNotFoundException: org\.postgresql\.Driver|No suitable driver",
+            EnvironmentFault,
+            "Spark does not have the PostgreSQL JDBC driver",
+            "Start it with --jars and the driver's jar.",
+        ),
+        (
+            r"No module named '(?:psycopg|pyarrow)",
+            EnvironmentFault,
+            "Spark's executors lack psycopg or pyarrow",
+            "Install psycopg[binary] and pyarrow in the Python that they run.",
+        ),
+        (
+            r"PYTHON_VERSION_MISMATCH|Constructor .* does not exist",
+            EnvironmentFault,
+            "The driver and the executors run different Pythons or PySparks",
+            "Run one version of both everywhere.",
+        ),
+        (
+            r"ExecutorLost|executor .* exited|worker lost|FetchFailed|StatusCode\.UNAVAILABLE|INVALID_HANDLE"
+            r"|SparkContext was shut down|stopped SparkContext",
+            TransientFault,
+            "Spark lost an executor or its server during the computation",
+            None,
+        ),
+        (
+            r"Py4JNetworkError|builtins\.Connection\w*Error",
+            TransientFault,
+            "Spark's driver has ended, or was ended, during the computation",
+            f"Where its log tells of an OutOfMemoryError, {_MORE_MEMORY}",
+        ),
+        (
+            r"OutOfMemoryError|Not enough memory to build and broadcast",
+            RefreshError,
+            "Spark ran out of memory",
+            f"Give it more: {_MORE_MEMORY}",
+        ),
+        (r"password authentication failed", ConnectionFault, "PostgreSQL refuses the credentials", None),
+        (r"row-level security", PermissionFault, "", ROW_SECURITY),
+        (r"permission denied", PermissionFault, "", None),
+        (
+            r"invalid snapshot identifier|snapshot \S+ does not exist",
+            TransientFault,
+            "The refresh's snapshot is gone: the transaction that held it open has ended",
+            None,
+        ),
+        (r"No space left on device", TransientFault, "The disk is full, so nothing could be staged", "Free space."),
+        (
+            r"Connection to \S+ refused|connection attempt failed|connection refused|too many clients"
+            r"|terminating connection|server closed the connection|FAILED_JDBC\.CONNECTION"
+            r"|database system is (?:starting|shutting)",
+            ConnectionFault,
+            "PostgreSQL could not be reached from Spark",
+            None,
+        ),
+        (r"deadlock detected|could not serialize|lock timeout", TransientFault, "", None),
+    )
+)
+_OF_A_VALUE = re.compile(
+    r"DIVIDE_BY_ZERO|ARITHMETIC_OVERFLOW|CAST_INVALID_INPUT|CAST_OVERFLOW|NUMERIC_VALUE_OUT_OF_RANGE"
+)
+_SERVER_MESSAGE = re.compile(r"(?:PSQLException: |psycopg\.errors\.\w+: )(?:ERROR: |FATAL: )?(?P<message>[^\n]+)")
+
+
+@contextmanager
+def translating() -> Iterator[None]:
+    """Let a failure inside leave as an error of the product, the original as its cause."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, psycopg.Error, ConnectionError) as exc:
+        raise translated(exc) from exc
+
+
+def translated(exc: BaseException) -> PgTrickleError:
+    """One sentence for `exc`: the server's own where it has one."""
+    text = "\n".join(f"{type(one).__module__}.{type(one).__name__}: {one}" for one in _chain(exc))
+    found = _SERVER_MESSAGE.search(text)
+    said = found["message"].strip() if found else ""
+    for pattern, kind, message, remedy in _KNOWN:
+        if pattern.search(text):
+            return kind(message or said or _first_line(exc), remedy=remedy)
+    if said:
+        return ValueFault(f"PostgreSQL reports: {said}")
+    kind = ValueFault if _OF_A_VALUE.search(text) else RefreshError
+    return kind(f"Spark reports: {_first_line(exc)}")
+
+
+def _chain(exc: BaseException | None) -> Iterator[BaseException]:
+    """`exc` and what it came from; a classic session keeps the JVM's own chain apart from Python's."""
+    while exc is not None:
+        yield exc
+        exc = getattr(exc, "_cause", None) or exc.__cause__
+
+
+def _first_line(exc: BaseException) -> str:
+    lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
+    return lines[0] if lines else type(exc).__name__

@@ -1,0 +1,113 @@
+"""A leaf of a plan: rows that PostgreSQL computes and Spark reads, all at one exported snapshot.
+
+A classic session reads through JDBC, a Connect client as `copied` says.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from airflow_provider_pgtrickle.engine.catalog.database import JdbcTarget, pinning
+from airflow_provider_pgtrickle.engine.catalog.search_path import PATH
+from airflow_provider_pgtrickle.engine.spark.copied import read_copied
+from airflow_provider_pgtrickle.engine.spark.faults import translating
+from airflow_provider_pgtrickle.engine.spark.placeholders import escape_placeholders
+from airflow_provider_pgtrickle.engine.spark.session import is_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: More than this hardly speeds a read up, and wide rows make the executor's memory the limit.
+_FETCH_ROWS = 4000
+
+#: Of a JDBC session from its first statement on. Spark asks for a read's columns on a session of its own, to which it
+#: doesn't send `sessionInitStatement`, and planning that question runs functions of constants.
+_STARTUP = f"-c search_path={PATH.replace(' ', '')} -c default_transaction_read_only=on"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What every reader of a refresh sees: `pg_export_snapshot()` of a transaction that is still open."""
+
+    jdbc: JdbcTarget
+    snapshot_id: str
+    planner: tuple[tuple[str, str], ...] = ()
+    """Planner settings of its readers."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    sql: str
+    """Yields integers and texts; other types are cast to text in it, so that PostgreSQL is the one to write them."""
+    slices: tuple[str, ...] = ()
+    """Queries whose bag union is the leaf, read by one task each; none: the leaf is read by one."""
+    columns: tuple[str, ...] = ()
+    """Names the columns get by position, for queries whose own names Spark would confuse ("A" and "a")."""
+
+
+def read(spark: SparkSession, snapshot: Snapshot, leaf: Leaf) -> DataFrame:
+    """The leaf's rows. Nothing is pushed into its SQL: what is to run in PostgreSQL stands there already."""
+    queries = leaf.slices or (leaf.sql,)
+    if is_connect(spark):
+        enter = session_init(snapshot)
+        return read_copied(spark, portable_dsn(snapshot.jdbc), enter, queries, leaf.columns)
+    frames = [_partition(spark, snapshot, text, leaf.columns) for text in queries]
+    return functools.reduce(lambda left, right: left.unionAll(right), frames)
+
+
+def portable_dsn(jdbc: JdbcTarget) -> str:
+    """libpq's form of the same target: complete, because executors lack our environment and password file."""
+    parameters = {name: value for name, value in jdbc.properties.items() if name != "driver"}
+    return make_conninfo(jdbc.url.removeprefix("jdbc:"), **parameters)
+
+
+def reader(snapshot_id: str) -> str:
+    """What the sessions of a refresh's readers call themselves."""
+    return f"pgtrickle reader {snapshot_id}"
+
+
+def session_init(snapshot: Snapshot) -> str:
+    """The statements with which a reader enters the snapshot.
+
+    They run in the transaction that the read goes on in: with a fetch size set, Spark turns auto-commit off first.
+    """
+    settings = {
+        **snapshot.jdbc.session,
+        **dict(snapshot.planner),
+        "application_name": reader(snapshot.snapshot_id),
+    }
+    statements = [
+        sql.SQL("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"),
+        sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot.snapshot_id)),
+        pinning(settings, local=True),
+    ]
+    return sql.SQL("; ").join(statements).as_string(None)
+
+
+def _partition(spark: SparkSession, snapshot: Snapshot, text: str, columns: Sequence[str]) -> DataFrame:
+    options = {
+        **snapshot.jdbc.properties,
+        "url": snapshot.jdbc.url,
+        "driver": "org.postgresql.Driver",
+        "options": _STARTUP,
+        "query": _named(escape_placeholders(text), columns),
+        "sessionInitStatement": session_init(snapshot),
+        "fetchsize": str(_FETCH_ROWS),
+        "pushDownPredicate": "false",
+    }
+    # It connects here already, to learn the columns.
+    with translating():
+        return spark.read.format("jdbc").options(**options).load()
+
+
+def _named(text: str, columns: Sequence[str]) -> str:
+    if not columns:
+        return text
+    names = sql.SQL(", ").join(map(sql.Identifier, columns)).as_string(None)
+    return f"SELECT * FROM (\n{text}\n) AS leaf({names})"

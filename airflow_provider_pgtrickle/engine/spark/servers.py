@@ -1,0 +1,212 @@
+"""Spark servers of one's own on loopback, from PySpark's distribution: for trying out, tests and benchmarks.
+
+Each process has its own process group, is known by its pid, and goes with the object that started it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from airflow_provider_pgtrickle.engine.errors import EnvironmentFault
+from airflow_provider_pgtrickle.engine.settings import Settings
+from airflow_provider_pgtrickle.engine.spark.footprint import AT_START, ON_SESSION
+from airflow_provider_pgtrickle.engine.spark.jars import jdbc_jar
+
+LOOPBACK = "127.0.0.1"
+#: Whoever waits for an answer of a server that lacks memory learns at once that there will be none.
+_END_WHEN_EXHAUSTED = "-XX:+ExitOnOutOfMemoryError"
+_START_SECONDS = 120
+_STOP_SECONDS = 10
+_DAEMON = "256m"
+_MASTER_READY = re.compile(r"Starting Spark master at (?P<url>spark://\S+)")
+_WORKER_READY = re.compile(r"Successfully registered with master")
+_CONNECT_READY = re.compile(r"Spark Connect server started at: .*?:(?P<port>\d+)")
+
+
+class SparkProcess:
+    """One JVM; `start` returns once it has said in its log that it is ready."""
+
+    def __init__(self, command: Sequence[str], ready: re.Pattern[str], log: Path, env: Mapping[str, str]) -> None:
+        self._command, self._ready, self.log, self._env = list(command), ready, log, dict(env)
+        self._process: subprocess.Popen[str] | None = None
+        self._said = threading.Event()
+        self.match: re.Match[str] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> Self:
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self._process = subprocess.Popen(
+            self._command,
+            env=self._env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        threading.Thread(target=self._follow, daemon=True).start()
+        if not self._said.wait(_START_SECONDS) or self.match is None:
+            self.kill()
+            raise EnvironmentFault("A Spark server did not start", remedy=f"Its log is {self.log}.")
+        return self
+
+    def stop(self) -> None:
+        self._signal(signal.SIGTERM)
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_STOP_SECONDS)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the whole group at once: a worker and the executors it launched."""
+        self._signal(signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait()
+
+    def _signal(self, number: int) -> None:
+        if self._process is not None:
+            # Nothing to signal: all of the group is gone.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+
+    def _follow(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        with self.log.open("w") as log:
+            for line in self._process.stdout:
+                log.write(line)
+                log.flush()
+                if self.match is None and (found := self._ready.search(line)):
+                    self.match = found
+                    self._said.set()
+        # Its end is also an answer to whoever waits for it to be ready.
+        self._said.set()
+
+
+class _Servers:
+    """Starts on entry, ends on exit whatever happened in between."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._started: list[SparkProcess] = []
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        for process in reversed(self._started):
+            process.stop()
+        self._started.clear()
+
+    def _start(self) -> None:
+        raise NotImplementedError
+
+    def _run(self, name: str, command: Sequence[str], ready: re.Pattern[str], memory: str) -> SparkProcess:
+        process = SparkProcess(command, ready, self.folder / f"{name}.log", _environment(self.folder, memory))
+        self._started.append(process)
+        return process.start()
+
+
+class StandaloneCluster(_Servers):
+    """A master and workers of one core each; `url` is what `--master` wants."""
+
+    def __init__(self, folder: Path, *, workers: int = 2, executor_memory: str = "768m") -> None:
+        super().__init__(folder)
+        self._count, self._memory = workers, executor_memory
+        self.url = ""
+        self.workers: list[SparkProcess] = []
+
+    def _start(self) -> None:
+        address = ["--host", LOOPBACK, "--port", "0", "--webui-port", "0"]
+        command = [str(spark_home() / "bin" / "spark-class")]
+        master = self._run(
+            "master", [*command, "org.apache.spark.deploy.master.Master", *address], _MASTER_READY, _DAEMON
+        )
+        assert master.match is not None
+        self.url = master.match["url"]
+        for n in range(self._count):
+            size = ["--cores", "1", "--memory", self._memory, "--work-dir", str(self.folder / f"work-{n}")]
+            worker = [*command, "org.apache.spark.deploy.worker.Worker", *address, *size, self.url]
+            self.workers.append(self._run(f"worker-{n}", worker, _WORKER_READY, _DAEMON))
+
+
+class ConnectServer(_Servers):
+    """A warm Spark Connect server; `url` is what `SPARK_REMOTE` wants."""
+
+    def __init__(
+        self, folder: Path, settings: Settings, *, master: str = "local[2]", conf: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(folder)
+        self._settings, self._master, self._conf = settings, master, dict(conf or {})
+        self.url = ""
+
+    @property
+    def pid(self) -> int:
+        return self._started[0].pid
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        self._started[0].kill()
+
+    def _start(self) -> None:
+        conf = {
+            "spark.connect.grpc.binding.address": LOOPBACK,
+            "spark.connect.grpc.binding.port": "0",
+            "spark.driver.bindAddress": LOOPBACK,
+            "spark.driver.extraJavaOptions": _END_WHEN_EXHAUSTED,
+            "spark.driver.host": LOOPBACK,
+            "spark.ui.enabled": "false",
+        }
+        conf |= ON_SESSION | AT_START | self._conf
+        command = [str(spark_home() / "bin" / "spark-submit"), "--master", self._master]
+        for key, value in conf.items():
+            command += ["--conf", f"{key}={value}"]
+        command += ["--jars", str(jdbc_jar(self._settings)), "--name", "pgtrickle-connect"]
+        command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+        server = self._run("connect", command, _CONNECT_READY, self._settings.spark_driver_memory)
+        assert server.match is not None
+        self.url = f"sc://{LOOPBACK}:{server.match['port']}"
+
+
+def spark_home() -> Path:
+    """The distribution inside PySpark, whatever `SPARK_HOME` says: its version is the client's."""
+    import pyspark
+
+    return Path(pyspark.__file__).parent
+
+
+def _environment(folder: Path, memory: str) -> dict[str, str]:
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_", "_PYSPARK"))}
+    return env | {
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_LOCAL_IP": LOOPBACK,
+        # Counts for a Connect server too: spark-submit takes it for a daemon.
+        "SPARK_DAEMON_MEMORY": memory,
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
+        "PYSPARK_PYTHON": sys.executable,
+    }
