@@ -1,15 +1,26 @@
-"""One connected part as an Airflow DAG: `plan`, then its units, level by level."""
+"""One connected component as an Airflow DAG: `plan`, then its units, level by level."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, AssetAlias, BaseOperator, TaskGroup, TriggerRule
+from airflow.sdk import (
+    DAG,
+    AssetAlias,
+    BaseOperator,
+    CronTriggerTimetable,
+    DeltaTriggerTimetable,
+    MultipleCronTriggerTimetable,
+    TaskGroup,
+    TriggerRule,
+)
+from airflow.sdk.bases.timetable import BaseTimetable
 
+from airflow_provider_pgtrickle.engine.schedule import Cron, Effective, Every
 from airflow_provider_pgtrickle.factory import documentation
-from airflow_provider_pgtrickle.factory.parts import Part
-from airflow_provider_pgtrickle.factory.timetable import timetable
+from airflow_provider_pgtrickle.factory.components import Component
 from airflow_provider_pgtrickle.operators.plan import StreamTablePlanOperator
 from airflow_provider_pgtrickle.operators.refresh import StreamTableRefreshOperator
 from airflow_provider_pgtrickle.operators.refresh_graph import StreamTableGraphRefreshOperator
@@ -25,21 +36,24 @@ if TYPE_CHECKING:
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 #: A hyphen can't occur in a table's task id.
 _VERIFY = "verify-contents"
+#: Periods in seconds that divide the day and that a cron expression can say.
+_DIVISORS = tuple(60 * m for m in (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440))
 _DEFAULT_ARGS: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=30)}
 
 
-def build(graph: StreamTableGraph, part: Part) -> DAG:
+def build(graph: StreamTableGraph, component: Component) -> DAG:
     """The DAG. Everything in it is sorted: the same declarations give the same bytes."""
+    count = len(component.tables)
     options: dict[str, Any] = {
-        "schedule": timetable(part.schedules.values()),
+        "schedule": _timetable(component.schedules.values()),
         "start_date": _START,
-        "doc_md": documentation.of_part(part),
-        "description": f"Keeps {len(part.tables)} stream table{'s' if len(part.tables) > 1 else ''} up to date",
-        **_deadline(graph, part),
+        "doc_md": documentation.of_component(component),
+        "description": f"Keeps {count} stream table{'s' if count > 1 else ''} up to date",
+        **_deadline(graph, component),
         **graph.dag_args,
     }
     dag = DAG(
-        part.dag_id,
+        component.dag_id,
         # Two runs at once would only wait for each other's locks, and a missed tick has nothing to catch up.
         max_active_runs=1,
         catchup=False,
@@ -50,35 +64,80 @@ def build(graph: StreamTableGraph, part: Part) -> DAG:
     plan = StreamTablePlanOperator(
         task_id="plan",
         dag=dag,
-        tables=part.tables,
-        units=part.units,
-        schedules=dict(part.schedules),
+        tables=component.tables,
+        units=component.units,
+        schedules=dict(component.schedules),
         skips=graph.granularity == "unit",
-        verifies=_VERIFY if _verified(part) else None,
+        verifies=_VERIFY if _verified(component) else None,
         postgres_conn_id=graph.postgres_conn_id,
         doc_md="Creates or replaces what is declared, then skips what is not due or has no change.",
     )
     if graph.granularity == "graph":
-        _one_task_for_all(graph, part, dag, plan)
+        _one_task_for_all(graph, component, dag, plan)
     else:
-        _one_task_each(graph, part, dag, plan)
-    if _verified(part):
-        _verify(graph, part, dag, plan)
+        _one_task_each(graph, component, dag, plan)
+    if _verified(component):
+        _verify(graph, component, dag, plan)
     return dag
 
 
-def _deadline(graph: StreamTableGraph, part: Part) -> dict[str, Any]:
+def _timetable(schedules: Iterable[Effective]) -> BaseTimetable:
+    """How often the DAG ticks, aligned to the clock, in UTC: at its shortest duration and at each cron expression."""
+    found = set(schedules)
+    crons = sorted(s.expression for s in found if isinstance(s, Cron))
+    durations = [s.seconds for s in found if isinstance(s, Every)]
+    if durations:
+        smallest = Every(min(durations))
+        if smallest.cron is None and (not crons or smallest.seconds < 60):
+            return DeltaTriggerTimetable(timedelta(seconds=smallest.seconds))
+        crons = sorted({_clock_aligned(smallest), *crons})
+    if len(crons) == 1:
+        return CronTriggerTimetable(crons[0], timezone="UTC")
+    return MultipleCronTriggerTimetable(*crons, timezone="UTC")
+
+
+def _clock_aligned(every: Every) -> str:
+    """The duration, or the next shorter one that divides the day, as a cron expression."""
+    fitting = every if every.cron else Every(max(period for period in _DIVISORS if period <= every.seconds))
+    assert fitting.cron is not None
+    return fitting.cron
+
+
+def _deadline(graph: StreamTableGraph, component: Component) -> dict[str, Any]:
+    """An alert `stale_data` for the tables that nobody reads, where a run isn't done in time.
+
+    The triggerer sends it, whatever holds the run up. The time counts from the queueing, because a run by hand or by
+    an asset has no logical date.
+    """
     if graph.deadline is None:
         return {}
-    from airflow_provider_pgtrickle.factory.deadline import deadline_alert
+    from airflow.sdk.definitions.callback import AsyncCallback
+    from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
-    return {"deadline": deadline_alert(part, graph.deadline, graph.postgres_conn_id)}
+    from airflow_provider_pgtrickle.engine.refresh.alerts import Event
+
+    ends = [name for name in component.schedules if not component.graph.downstream(name)]
+    alert = DeadlineAlert(
+        DeadlineReference.DAGRUN_QUEUED_AT,
+        graph.deadline,
+        # The notifier is named by its path, so that parsing a DAG file doesn't import it.
+        AsyncCallback(
+            "airflow_provider_pgtrickle.notifications.AlertNotifier",
+            {
+                "event": str(Event.STALE_DATA),
+                "stream_table": ", ".join(ends),
+                "text": f"{{{{ dag_run.dag_id }}}} {{{{ dag_run.dag_run_id }}}} was not done within {graph.deadline}",
+                "postgres_conn_id": graph.postgres_conn_id,
+            },
+        ),
+    )
+    return {"deadline": alert}
 
 
-def _one_task_each(graph: StreamTableGraph, part: Part, dag: DAG, plan: BaseOperator) -> None:
+def _one_task_each(graph: StreamTableGraph, component: Component, dag: DAG, plan: BaseOperator) -> None:
     tasks: dict[str, BaseOperator] = {}
-    groups = _groups(part, dag)
-    for unit in part.units:
+    groups = _groups(component, dag)
+    for unit in component.units:
         tasks[unit.task_id] = StreamTableRefreshOperator(
             tables=[table.name for table in unit.tables],
             assets={str(table.qualified): table.asset for table in unit.tables},
@@ -87,22 +146,22 @@ def _one_task_each(graph: StreamTableGraph, part: Part, dag: DAG, plan: BaseOper
             postgres_conn_id=graph.postgres_conn_id,
             # A skipped table upstream is up to date; only a failed one stops what reads it.
             trigger_rule=TriggerRule.NONE_FAILED,
-            **_common(part, unit, dag, groups[unit.level]),
+            **_common(component, unit, dag, groups[unit.level]),
             **_pool(graph),
         )
-    _wire(part, tasks, plan)
+    _wire(component, tasks, plan)
 
 
-def _one_task_for_all(graph: StreamTableGraph, part: Part, dag: DAG, plan: BaseOperator) -> None:
+def _one_task_for_all(graph: StreamTableGraph, component: Component, dag: DAG, plan: BaseOperator) -> None:
     refresh = StreamTableGraphRefreshOperator(
         task_id="refresh",
         dag=dag,
-        units=part.units,
-        schedules=part.schedules,
+        units=component.units,
+        schedules=component.schedules,
         postgres_conn_id=graph.postgres_conn_id,
         spark_conn_id=graph.spark_conn_id,
         spark_args=graph.spark_args,
-        assets={str(table.qualified): table.asset for table in part.tables},
+        assets={str(table.qualified): table.asset for table in component.tables},
         # It is mapped over.
         do_xcom_push=True,
         doc_md="Refreshes all that is due in one Spark session; the tasks after it show each table's state.",
@@ -113,29 +172,29 @@ def _one_task_for_all(graph: StreamTableGraph, part: Part, dag: DAG, plan: BaseO
         task_id="outcomes",
         dag=dag,
         postgres_conn_id=graph.postgres_conn_id,
-        outlets=[AssetAlias(f"pgtrickle {graph.postgres_conn_id} {part.dag_id}")],
+        outlets=[AssetAlias(f"pgtrickle {graph.postgres_conn_id} {component.dag_id}")],
         map_index_template="{{ task.title }}",
         doc_md="Updates the assets of what changed, and fails by name for what failed or reads what did.",
     ).expand_kwargs(refresh.output)
-    groups = _groups(part, dag)
+    groups = _groups(component, dag)
     tasks: dict[str, BaseOperator] = {}
-    for unit in part.units:
+    for unit in component.units:
         tasks[unit.task_id] = StreamTableStateOperator(
             # All at once when the refresh is done: the edges between tables are there to be seen.
             trigger_rule=TriggerRule.ONE_SUCCESS,
-            **_common(part, unit, dag, groups[unit.level]),
+            **_common(component, unit, dag, groups[unit.level]),
         )
-    _wire(part, tasks, refresh)
-    refresh.set_downstream([tasks[unit.task_id] for unit in part.units if unit.upstream])
+    _wire(component, tasks, refresh)
+    refresh.set_downstream([tasks[unit.task_id] for unit in component.units if unit.upstream])
 
 
-def _verified(part: Part) -> list[StreamTable]:
-    return [table for table in part.tables if table.verify_every]
+def _verified(component: Component) -> list[StreamTable]:
+    return [table for table in component.tables if table.verify_every]
 
 
-def _verify(graph: StreamTableGraph, part: Part, dag: DAG, plan: BaseOperator) -> None:
+def _verify(graph: StreamTableGraph, component: Component, dag: DAG, plan: BaseOperator) -> None:
     """One task for all tables that ask for it, after their refreshes; `plan` skips it until one is due."""
-    tables = {str(table.qualified): table for table in _verified(part)}
+    tables = {str(table.qualified): table for table in _verified(component)}
     task = StreamTableVerifyOperator(
         task_id=_VERIFY,
         dag=dag,
@@ -146,16 +205,16 @@ def _verify(graph: StreamTableGraph, part: Part, dag: DAG, plan: BaseOperator) -
         doc_md="Holds contents against their queries, where `verify_every` has passed; fails where one differs.",
         **_pool(graph),
     )
-    after = [unit.task_id for unit in part.units if tables.keys() & set(unit.names)]
+    after = [unit.task_id for unit in component.units if tables.keys() & set(unit.names)]
     task.set_upstream([plan, *map(dag.get_task, after if graph.granularity == "unit" else ["refresh"])])
 
 
-def _common(part: Part, unit: Unit, dag: DAG, group: TaskGroup | None) -> dict[str, Any]:
+def _common(component: Component, unit: Unit, dag: DAG, group: TaskGroup | None) -> dict[str, Any]:
     return {
         "task_id": unit.task_id,
         "dag": dag,
         "task_group": group,
-        "doc_md": documentation.of_unit(part, unit),
+        "doc_md": documentation.of_unit(component, unit),
     }
 
 
@@ -163,16 +222,16 @@ def _pool(graph: StreamTableGraph) -> dict[str, Any]:
     return {"pool": graph.pool} if graph.pool else {}
 
 
-def _groups(part: Part, dag: DAG) -> dict[int, TaskGroup | None]:
+def _groups(component: Component, dag: DAG) -> dict[int, TaskGroup | None]:
     """One group for each level; none where there is but one. A hyphen can't occur in a table's task id."""
-    levels = sorted({unit.level for unit in part.units})
+    levels = sorted({unit.level for unit in component.units})
     if len(levels) == 1:
         return {levels[0]: None}
     return {level: TaskGroup(f"level-{level}", dag=dag, prefix_group_id=False) for level in levels}
 
 
-def _wire(part: Part, tasks: dict[str, BaseOperator], first: BaseOperator) -> None:
-    for unit in part.units:
+def _wire(component: Component, tasks: dict[str, BaseOperator], first: BaseOperator) -> None:
+    for unit in component.units:
         task = tasks[unit.task_id]
         if unit.upstream:
             task.set_upstream([tasks[upstream] for upstream in unit.upstream])

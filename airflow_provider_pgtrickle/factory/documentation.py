@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from airflow_provider_pgtrickle.factory.parts import Part
+from airflow_provider_pgtrickle.factory.components import Component
 from airflow_provider_pgtrickle.operators.unit import Unit
 from airflow_provider_pgtrickle.stream_table import StreamTable
 
 _SHORT = "public."
 
 
-def of_part(part: Part) -> str:
-    """Markdown of the whole part: a tree for each table that nobody reads."""
-    leaves = [name for name in part.schedules if not part.graph.downstream(name)]
-    trees = "\n".join(_tree(part, leaf) for leaf in leaves)
+def of_component(component: Component) -> str:
+    """Markdown of the whole component: a tree for each table that nobody reads."""
+    leaves = [name for name in component.schedules if not component.graph.downstream(name)]
+    trees = "\n".join(_tree(component, leaf) for leaf in leaves)
     rows = "\n".join(
-        f"| `{_short(str(table.qualified))}` | {part.schedules[str(table.qualified)]} | {table.refresh_mode} "
+        f"| `{_short(str(table.qualified))}` | {component.schedules[str(table.qualified)]} | {table.refresh_mode} "
         f"| {_one_line(table.description)} |"
-        for table in part.tables
+        for table in component.tables
     )
     return (
         f"### Stream tables\n\n| table | schedule | mode | |\n| --- | --- | --- | --- |\n{rows}\n\n"
@@ -24,18 +24,18 @@ def of_part(part: Part) -> str:
     )
 
 
-def of_unit(part: Part, unit: Unit) -> str:
+def of_unit(component: Component, unit: Unit) -> str:
     """Markdown of one task: each table's tree and SQL."""
-    return "\n".join(_of_table(part, table) for table in unit.tables)
+    return "\n".join(_of_table(component, table) for table in unit.tables)
 
 
-def _of_table(part: Part, table: StreamTable) -> str:
+def _of_table(component: Component, table: StreamTable) -> str:
     name = str(table.qualified)
     head = f"### {_short(name)}\n\n"
     text = f"{table.description.strip()}\n\n" if table.description else ""
     return (
-        f"{head}{text}Schedule {part.schedules[name]}, mode {table.refresh_mode}.\n\n"
-        f"```\n{_tree(part, name)}\n```\n\n{_fenced(table.query)}\n"
+        f"{head}{text}Schedule {component.schedules[name]}, mode {table.refresh_mode}.\n\n"
+        f"```\n{_tree(component, name)}\n```\n\n{_fenced(table.query)}\n"
     )
 
 
@@ -47,14 +47,14 @@ def _fenced(sql: str) -> str:
     return f"{fence}sql\n{sql.strip()}\n{fence}"
 
 
-def _tree(part: Part, name: str) -> str:
+def _tree(component: Component, name: str) -> str:
     """Indented, each subtree once: a deep diamond would repeat itself without end."""
     lines: list[str] = []
     shown: set[str] = set()
     pending = [(0, name)]
     while pending:
         depth, current = pending.pop()
-        node = part.graph.nodes.get(current)
+        node = component.graph.nodes.get(current)
         again = current in shown and node is not None
         lines.append(f"{'  ' * depth}{_short(current)}{'' if node else ' (base table)'}{' …' if again else ''}")
         if node is not None and not again:

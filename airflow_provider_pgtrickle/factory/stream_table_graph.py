@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.factory import folder
-from airflow_provider_pgtrickle.factory.parts import Part, parts
+from airflow_provider_pgtrickle.factory.components import Component, components
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID, StreamTable, default_database_uri
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ Granularity = Literal["unit", "graph"]
 
 
 class StreamTableGraph:
-    """Stream tables that live in one PostgreSQL database, turned into one DAG for each connected part.
+    """Stream tables that live in one PostgreSQL database, turned into one DAG for each connected component.
 
-    :param name: the DAG's id, or the prefix of the parts' ids
+    :param name: the DAG's id, or the prefix of the components' ids
     :param tables: the declarations, in any order
     :param postgres_conn_id: a connection of type `pgtrickle` or `postgres`
     :param spark_conn_id: of type `spark` (spark-submit) or `spark_connect` (a warm session in the task's process)
@@ -75,7 +75,7 @@ class StreamTableGraph:
         self.deadline = deadline
         self.database_uri = (database_uri or default_database_uri(postgres_conn_id)).rstrip("/")
         # Now, not in register(): a circle or a bad schedule belongs to the line that declares the graph.
-        _ = self.parts
+        _ = self.components
         for table in self.tables:
             table.settle(self.database_uri)
 
@@ -89,13 +89,13 @@ class StreamTableGraph:
         return cls(name, folder.stream_tables(root), *args, **kwargs)
 
     @cached_property
-    def parts(self) -> list[Part]:
-        """The connected parts, each of which becomes a DAG."""
-        return parts(self.name, self.tables, Settings.load().min_schedule_seconds)
+    def components(self) -> list[Component]:
+        """The connected components, each of which becomes a DAG."""
+        return components(self.name, self.tables, Settings.load().min_schedule_seconds)
 
     @property
     def graph(self) -> Graph:
-        return self.parts[0].graph
+        return self.components[0].graph
 
     def dags(self) -> list[DAG]:
         """The DAGs. A worker that runs one task of one DAG builds that DAG only."""
@@ -104,7 +104,7 @@ class StreamTableGraph:
         from airflow_provider_pgtrickle.factory.dag import build
 
         wanted = get_parsing_context().dag_id
-        return [build(self, part) for part in self.parts if wanted in (None, part.dag_id)]
+        return [build(self, component) for component in self.components if wanted in (None, component.dag_id)]
 
     def register(self, namespace: MutableMapping[str, Any]) -> list[DAG]:
         """Put the DAGs where Airflow finds them: `graph.register(globals())`.

@@ -225,5 +225,5 @@ def test_five_hundred_tables_are_built_without_a_connection(monkeypatch: pytest.
     made = StreamTableGraph("shop", many(500)).dags()
     print(f"\n500 tables parsed into {len(made)} DAGs in {time.perf_counter() - started:.2f} s")
     assert sum(len(dag.tasks) for dag in made) == 50 + sum(
-        len(part.units) for part in StreamTableGraph("shop", many(500)).parts
+        len(component.units) for component in StreamTableGraph("shop", many(500)).components
     )
