@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
-from airflow_provider_pgtrickle.operators.database import hook_of
-from airflow_provider_pgtrickle.operators.faults import as_airflow
+from airflow_provider_pgtrickle.operators.database import as_airflow, hook_of
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_pgtrickle.backends.request import Backend, RefreshRequest
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.operators import outcome
-from airflow_provider_pgtrickle.operators.confirm import confirm
 from airflow_provider_pgtrickle.operators.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_pgtrickle.engine.catalog.database import Database
     from airflow_provider_pgtrickle.engine.names import QualifiedName
+    from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
     from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 
 _log = logging.getLogger(__name__)
@@ -58,9 +59,11 @@ class FencedRun:
             RefreshRequest(tuple(map(tuple, units)), self._turn, self._dsn, force_full, self._initiator, self._settings)
         )
 
-    def confirm(self, tables: Sequence[QualifiedName]) -> bool:
+    def refresh_without_spark(self, tables: Sequence[QualifiedName]) -> bool:
         """Whether the unit was brought to this instant without Spark."""
-        done = confirm(self.database, tables, self.settings, run_token=self._turn, initiated_by=self._initiator)
+        done = refresh_without_spark(
+            self.database, tables, self.settings, run_token=self._turn, initiated_by=self._initiator
+        )
         return done is not None
 
     def outcomes(self, tables: Sequence[str] | None = None) -> dict[str, Outcome]:
@@ -84,3 +87,29 @@ class FencedRun:
             _log.warning("The lease could not be taken away: %s", error)
         if self._backend is not None:
             self._backend.kill()
+
+
+def refresh_without_spark(
+    database: Database, tables: Sequence[QualifiedName], settings: Settings, *, run_token: str, initiated_by: str
+) -> dict[str, RefreshResult] | None:
+    """The results, or None where Spark is needed: a view or a source was altered, or a change has just come in."""
+    from airflow_provider_pgtrickle.engine.refresh.executor import NoExecutor
+    from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
+
+    try:
+        return refresh_unit(
+            database,
+            tables,
+            executor=_refuse,
+            settings=settings,
+            run_token=run_token,
+            initiated_by=initiated_by,
+        )
+    except NoExecutor:
+        return None
+
+
+def _refuse() -> NoReturn:
+    from airflow_provider_pgtrickle.engine.refresh.executor import NoExecutor
+
+    raise NoExecutor("Something has to be computed", remedy="The Spark task that follows does it.")

@@ -11,9 +11,8 @@ from airflow.sdk.exceptions import DownstreamTasksSkipped
 
 from airflow_provider_pgtrickle.engine.schedule import Effective
 from airflow_provider_pgtrickle.operators import outcome, readiness
-from airflow_provider_pgtrickle.operators.confirm import confirm
-from airflow_provider_pgtrickle.operators.database import hook_of
-from airflow_provider_pgtrickle.operators.faults import as_airflow
+from airflow_provider_pgtrickle.operators.database import as_airflow, hook_of
+from airflow_provider_pgtrickle.operators.fenced_run import refresh_without_spark
 from airflow_provider_pgtrickle.operators.unit import Unit
 from airflow_provider_pgtrickle.operators.verify import due
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID, StreamTable
@@ -105,7 +104,7 @@ class StreamTablePlanOperator(BaseOperator):
         needs_spark = [
             unit.task_id
             for unit in idle
-            if confirm(
+            if refresh_without_spark(
                 client.database,
                 [table.qualified for table in unit.tables],
                 client.settings,

@@ -12,8 +12,7 @@ from airflow_provider_pgtrickle.engine.errors import PgTrickleError, RefreshErro
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.links import AssetLink, ExplainLink, RefreshHistoryLink
 from airflow_provider_pgtrickle.operators import outcome, readiness
-from airflow_provider_pgtrickle.operators.database import hook_of
-from airflow_provider_pgtrickle.operators.faults import as_airflow
+from airflow_provider_pgtrickle.operators.database import as_airflow, hook_of
 from airflow_provider_pgtrickle.operators.fenced_run import FencedRun
 from airflow_provider_pgtrickle.operators.outcome import Outcome
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
@@ -77,7 +76,7 @@ class StreamTableRefreshOperator(BaseOperator):
             run = self._run = FencedRun(hook_of(self.postgres_conn_id), context)
             has_work = self.force_full or self._has_work(run)
             run.end_earlier_rounds(context)
-            if has_work or not run.confirm([QualifiedName.parse(table) for table in self.tables]):
+            if has_work or not run.refresh_without_spark([QualifiedName.parse(table) for table in self.tables]):
                 self._refresh(run)
             self._outcomes = run.outcomes(self.stream_tables)
         return self._report(context)

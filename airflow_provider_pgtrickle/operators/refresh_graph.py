@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +11,11 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.bases.skipmixin import XCOM_SKIPMIXIN_KEY, XCOM_SKIPMIXIN_SKIPPED
 
 from airflow_provider_pgtrickle.engine.errors import SURROUNDINGS, PgTrickleError
-from airflow_provider_pgtrickle.operators import edges
-from airflow_provider_pgtrickle.operators.database import hook_of
-from airflow_provider_pgtrickle.operators.faults import as_airflow
+from airflow_provider_pgtrickle.operators.database import as_airflow, hook_of
 from airflow_provider_pgtrickle.operators.fenced_run import FencedRun
 from airflow_provider_pgtrickle.operators.plan import MOST_NAMES, due_units
 from airflow_provider_pgtrickle.operators.readiness import NO_CHANGE
+from airflow_provider_pgtrickle.operators.unit import Unit
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_pgtrickle.engine.schedule import Effective
     from airflow_provider_pgtrickle.operators.outcome import Outcome
+    from airflow_provider_pgtrickle.operators.readiness import TableState
     from airflow_provider_pgtrickle.operators.unit import Unit
 
 #: Airflow registers a task's asset events in the one request that ends it, which has five seconds.
@@ -67,10 +68,10 @@ class StreamTableGraphRefreshOperator(BaseOperator):
         with as_airflow():
             run = self._run = FencedRun(hook_of(self.postgres_conn_id), context)
             states, verdict = due_units(run.database, self.units, self.schedules, context)
-            reads = edges.upstream(self.units, states)
+            reads = _upstream(self.units, states)
             due = [
                 unit
-                for unit in edges.upstream_first(self.units, reads)
+                for unit in _upstream_first(self.units, reads)
                 if verdict.skip.get(unit.task_id, NO_CHANGE) == NO_CHANGE
             ]
             run.end_earlier_rounds(context)
@@ -134,7 +135,7 @@ class StreamTableGraphRefreshOperator(BaseOperator):
                 wanted[unit.task_id] = unit
             else:
                 try:
-                    if not run.confirm([table.qualified for table in unit.tables]):
+                    if not run.refresh_without_spark([table.qualified for table in unit.tables]):
                         wanted[unit.task_id] = unit
                 except SURROUNDINGS:
                     raise
@@ -182,3 +183,29 @@ def _failed(told: Mapping[str, Outcome], units: Iterable[Unit], reads: Mapping[s
 
 def _left_out(unit: Unit, failed: Iterable[str]) -> str:
     return f"{unit.task_id} was not refreshed: it reads {', '.join(sorted(failed))}, which failed"
+
+
+def _upstream(units: Sequence[Unit], states: Mapping[str, TableState]) -> dict[str, set[str]]:
+    """By task id: the units that each one reads, by its declaration or, through a view, by PostgreSQL's catalog."""
+    home = {name: unit.task_id for unit in units for name in unit.names}
+    found = {}
+    for unit in units:
+        read = {source for name in unit.names if name in states for source in states[name].stream_tables}
+        found[unit.task_id] = {*unit.upstream, *(home[source] for source in read if source in home)} - {unit.task_id}
+    return found
+
+
+def _upstream_first(units: Sequence[Unit], reads: Mapping[str, set[str]]) -> list[Unit]:
+    """The units, each after those it reads. Where views close a circle of units the declared order stays."""
+    position = {unit.task_id: number for number, unit in enumerate(units)}
+    order: list[Unit] = []
+    sorter = TopologicalSorter({unit.task_id: reads[unit.task_id] for unit in units})
+    try:
+        sorter.prepare()
+    except CycleError:
+        return list(units)
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready(), key=position.__getitem__)
+        order.extend(units[position[task_id]] for task_id in ready)
+        sorter.done(*ready)
+    return order

@@ -12,8 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_provider_pgtrickle.engine import schedule
 from airflow_provider_pgtrickle.engine.errors import UsageError
-from airflow_provider_pgtrickle.operators.database import hook_of
-from airflow_provider_pgtrickle.operators.faults import as_airflow
+from airflow_provider_pgtrickle.operators.database import as_airflow, hook_of
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
