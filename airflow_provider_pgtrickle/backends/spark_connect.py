@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
+import time
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
-from airflow_provider_pgtrickle.backends.progress import LoggedProgress
 from airflow_provider_pgtrickle.backends.request import RefreshRequest
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.errors import ConnectionFault
@@ -18,6 +20,8 @@ from airflow_provider_pgtrickle.engine.refresh.sequence import refresh_units
 from airflow_provider_pgtrickle.engine.settings import Settings
 
 if TYPE_CHECKING:
+    from pyspark.sql.connect.shell.progress import StageInfo
+
     from airflow_provider_pgtrickle.engine.refresh.executor import Executor
 
 _PORT = 15002
@@ -93,3 +97,31 @@ class SparkConnectBackend:
             with contextlib.suppress(Exception):
                 self._session.stop()
             self._session = None
+
+
+_log = logging.getLogger(__name__)
+
+#: A small refresh is over before its first line is due.
+_EVERY_SECONDS = 5.0
+
+
+class LoggedProgress:
+    """A session's progress handler. The server reports twice a second or so; a log wants less."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._operation: str | None = None
+        self._due = 0.0
+
+    def __call__(
+        self, stages: Iterable[StageInfo] | None, inflight_tasks: int, operation_id: str | None, done: bool
+    ) -> None:
+        now = self._clock()
+        if operation_id != self._operation:
+            self._operation, self._due = operation_id, now + _EVERY_SECONDS
+        if done or now < self._due:
+            return
+        self._due = now + _EVERY_SECONDS
+        known = list(stages or ())
+        ended, all_tasks = sum(s.num_completed_tasks for s in known), sum(s.num_tasks for s in known)
+        _log.info("Spark: %d of %d tasks done, %d running", ended, all_tasks, inflight_tasks)

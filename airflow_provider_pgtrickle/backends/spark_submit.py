@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_provider_pgtrickle.backends.package import compute_zip
 from airflow_provider_pgtrickle.backends.request import RefreshRequest
 from airflow_provider_pgtrickle.engine.errors import EnvironmentFault, PgTrickleError, TransientFault, UsageError
 from airflow_provider_pgtrickle.engine.settings import Settings
-from airflow_provider_pgtrickle.engine.spark.footprint import AT_START
+from airflow_provider_pgtrickle.engine.spark.heap_settings import AT_START
 from airflow_provider_pgtrickle.engine.spark.jars import jdbc_jar
-from airflow_provider_pgtrickle.engine.spark.package import application
+from airflow_provider_pgtrickle.engine.spark.package import application, zip_package
 
 _APPLICATION = "refresh.py"
 _QUIET = "log4j2.properties"
@@ -135,3 +137,18 @@ def _python(master: str) -> dict[str, str]:
 
 def _joined(*parts: str | None) -> str:
     return ",".join(part for part in parts if part)
+
+
+@cache
+def compute_zip() -> Path:
+    """The compute package, named by its content: concurrent tasks share one, and none is stale."""
+    folder = Path(tempfile.gettempdir()) / f"pgtrickle-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise EnvironmentFault(f"{folder} belongs to somebody else", remedy="Remove it, or set TMPDIR.")
+    descriptor, name = tempfile.mkstemp(dir=folder, suffix=".zip")
+    os.close(descriptor)
+    draft = zip_package(Path(name))
+    # The same bytes wherever they are built, so whoever comes last replaces a file by itself.
+    target = folder / f"pgtrickle-{hashlib.sha256(draft.read_bytes()).hexdigest()[:16]}.zip"
+    return draft.replace(target)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from airflow_provider_pgtrickle.engine.dvm import LeafPlan, SparkPlan
-from airflow_provider_pgtrickle.engine.spark.footprint import ON_SESSION
+from airflow_provider_pgtrickle.engine.spark.heap_settings import ON_SESSION
 from airflow_provider_pgtrickle.engine.spark.leaf import Leaf, Snapshot
 from airflow_provider_pgtrickle.engine.spark.meter import Meter
 

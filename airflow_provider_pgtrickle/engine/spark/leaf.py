@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.tokens import TokenType
 
 from airflow_provider_pgtrickle.engine.catalog.database import JdbcTarget, pinning
 from airflow_provider_pgtrickle.engine.catalog.search_path import PATH
-from airflow_provider_pgtrickle.engine.spark.copied import read_copied
 from airflow_provider_pgtrickle.engine.spark.faults import translating
-from airflow_provider_pgtrickle.engine.spark.placeholders import escape_placeholders
+from airflow_provider_pgtrickle.engine.spark.read_by_copy import read_copied
 from airflow_provider_pgtrickle.engine.spark.session import is_connect
 
 if TYPE_CHECKING:
@@ -111,3 +112,37 @@ def _named(text: str, columns: Sequence[str]) -> str:
         return text
     names = sql.SQL(", ").join(map(sql.Identifier, columns)).as_string(None)
     return f"SELECT * FROM (\n{text}\n) AS leaf({names})"
+
+
+#: In these a question mark is data, and the driver knows it.
+_QUOTED = frozenset(
+    {
+        TokenType.STRING,
+        TokenType.BYTE_STRING,
+        TokenType.BIT_STRING,
+        TokenType.HEX_STRING,
+        TokenType.HEREDOC_STRING,
+        TokenType.NATIONAL_STRING,
+        TokenType.RAW_STRING,
+        TokenType.UNICODE_STRING,
+        TokenType.IDENTIFIER,
+    }
+)
+
+
+def escape_placeholders(sql: str) -> str:
+    """Double each question mark that belongs to an operator; the driver takes a single one for a parameter.
+
+    >>> escape_placeholders("SELECT a ? 'why?', b ?| c FROM \\"t?\\"")
+    'SELECT a ?? \\'why?\\', b ??| c FROM "t?"'
+    """
+    if "?" not in sql:
+        return sql
+    parts, done = [], 0
+    for token in Postgres().tokenize(sql):
+        if token.token_type in _QUOTED:
+            continue
+        # Comments lie between the tokens, where nothing is changed.
+        parts += [sql[done : token.start], sql[token.start : token.end + 1].replace("?", "??")]
+        done = token.end + 1
+    return "".join([*parts, sql[done:]])

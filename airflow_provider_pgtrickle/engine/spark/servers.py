@@ -19,7 +19,7 @@ from typing import Self
 
 from airflow_provider_pgtrickle.engine.errors import EnvironmentFault
 from airflow_provider_pgtrickle.engine.settings import Settings
-from airflow_provider_pgtrickle.engine.spark.footprint import AT_START, ON_SESSION
+from airflow_provider_pgtrickle.engine.spark.heap_settings import AT_START, ON_SESSION
 from airflow_provider_pgtrickle.engine.spark.jars import jdbc_jar
 
 LOOPBACK = "127.0.0.1"

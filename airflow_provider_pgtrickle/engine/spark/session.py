@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from airflow_provider_pgtrickle.engine.errors import ConnectionFault, EnvironmentFault
 from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.engine.spark import jvm
-from airflow_provider_pgtrickle.engine.spark.footprint import AT_START, ON_SESSION
+from airflow_provider_pgtrickle.engine.spark.heap_settings import AT_START, ON_SESSION
 from airflow_provider_pgtrickle.engine.spark.jars import jdbc_jar
 from airflow_provider_pgtrickle.engine.spark.package import application
 from airflow_provider_pgtrickle.engine.spark.versions import check_versions

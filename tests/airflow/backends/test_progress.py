@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from airflow_provider_pgtrickle.backends.progress import LoggedProgress
+from airflow_provider_pgtrickle.backends.spark_connect import LoggedProgress
 
 
 @dataclass

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_pgtrickle.backends.package import compute_zip
 from airflow_provider_pgtrickle.backends.request import RefreshRequest
-from airflow_provider_pgtrickle.backends.spark_submit import SparkSubmitBackend
+from airflow_provider_pgtrickle.backends.spark_submit import SparkSubmitBackend, compute_zip
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.spark.package import application
 

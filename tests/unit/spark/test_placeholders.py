@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.engine.spark.placeholders import escape_placeholders
+from airflow_provider_pgtrickle.engine.spark.leaf import escape_placeholders
 
 
 @pytest.mark.parametrize("operator", ["?", "?|", "?&", "@?", "?-", "?#", "?||"])
