@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from airflow_provider_pgtrickle.demo import database
+from airflow_provider_pgtrickle.demo import shop
 from airflow_provider_pgtrickle.demo.airflow_home import AirflowHome
 from airflow_provider_pgtrickle.demo.once import say
 from airflow_provider_pgtrickle.demo.processes import Processes
@@ -23,9 +23,9 @@ def up(folder: Path) -> None:
     """Start what isn't running, and say where to look."""
     folder.mkdir(parents=True, exist_ok=True)
     processes = Processes(folder / "processes.json")
-    place = folder / "live.json"
-    if place.exists() and "api-server" in processes.running():
-        _announce(place)
+    state_file = folder / "live.json"
+    if state_file.exists() and "api-server" in processes.running():
+        _announce(state_file)
         return
     down(folder)
     postgres = Path(tempfile.mkdtemp(prefix="pgtrickle-demo-"))
@@ -34,31 +34,31 @@ def up(folder: Path) -> None:
         "airflow": str(folder / "airflow-live"),
         "url": free_url(),
     }
-    place.touch(mode=0o600)
-    place.write_text(json.dumps(state))
+    state_file.touch(mode=0o600)
+    state_file.write_text(json.dumps(state))
     try:
         _start(state, processes)
     except BaseException:
         say("that failed; stopping what was started")
         down(folder)
         raise
-    _announce(place)
+    _announce(state_file)
 
 
 def down(folder: Path) -> None:
     """Stop what `up` recorded, and nothing else."""
     Processes(folder / "processes.json").stop()
-    place = folder / "live.json"
-    if place.exists():
-        state = json.loads(place.read_text())
-        database.server_in(Path(state["postgres"])).remove()
-        place.unlink()
+    state_file = folder / "live.json"
+    if state_file.exists():
+        state = json.loads(state_file.read_text())
+        shop.server_in(Path(state["postgres"])).remove()
+        state_file.unlink()
 
 
 def _start(state: dict[str, str], processes: Processes) -> None:
     say("starting an embedded PostgreSQL and loading the shop")
-    server = database.server_in(Path(state["postgres"])).start()
-    dsn = database.create_shop(server)
+    server = shop.server_in(Path(state["postgres"])).start()
+    dsn = shop.create_shop(server)
     home = AirflowHome(Path(state["airflow"]), dsn)
     say("preparing Airflow")
     home.prepare()
@@ -74,8 +74,8 @@ def _start(state: dict[str, str], processes: Processes) -> None:
         raise EnvironmentFault("The demo's writer ended at once", remedy=f"Its log is {home.folder}/writer.log.")
 
 
-def _announce(place: Path) -> None:
-    state = json.loads(place.read_text())
+def _announce(state_file: Path) -> None:
+    state = json.loads(state_file.read_text())
     passwords = Path(state["airflow"]) / "simple_auth_manager_passwords.json.generated"
     [(user, password)] = json.loads(passwords.read_text()).items()
     print(f"\nAirflow:  {state['url']}\nlogin:    {user}\npassword: {password}\n\n`make down` stops it.", flush=True)

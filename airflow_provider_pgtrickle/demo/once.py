@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from airflow_provider_pgtrickle.demo import database, report, shop
+from airflow_provider_pgtrickle.demo import report, shop
 from airflow_provider_pgtrickle.demo.airflow_home import AirflowHome
 
 
@@ -16,11 +16,11 @@ def run(folder: Path) -> bool:
     shutil.rmtree(home_folder, ignore_errors=True)
     # Not below `folder`: under root the server is another user, who may not enter the clone.
     with tempfile.TemporaryDirectory(prefix="pgtrickle-demo-", ignore_cleanup_errors=True) as scratch:
-        server = database.server_in(Path(scratch))
+        server = shop.server_in(Path(scratch))
         try:
             say("starting an embedded PostgreSQL and loading the shop")
             server.start()
-            dsn = database.create_shop(server)
+            dsn = shop.create_shop(server)
             home = AirflowHome(home_folder, dsn)
             say("preparing Airflow")
             home.prepare()

@@ -1,11 +1,16 @@
-"""The shop's rows: the first ones, a batch of changes, and a trickle of single ones."""
+"""The demo's shop: its embedded server and database, its first rows, and the changes that follow."""
 
 from __future__ import annotations
 
 import random
+import secrets
 from importlib.resources import files
+from pathlib import Path
 
 import psycopg
+from psycopg import sql
+
+from airflow_provider_pgtrickle.embedded import PostgresServer
 
 #: What happens in a live shop, one at a time.
 _EVENTS = (
@@ -43,3 +48,23 @@ def _run(dsn: str, script: str) -> None:
     text = files(__package__).joinpath(script).read_text()
     with psycopg.connect(dsn) as conn:
         conn.execute(text.encode())
+
+
+_NAME = "shop"
+
+
+def server_in(folder: Path) -> PostgresServer:
+    """The demo's PostgreSQL, with its files in `folder`; not started yet."""
+    return PostgresServer(folder, options={"shared_buffers": "128MB", "max_wal_size": "512MB"})
+
+
+def create_shop(server: PostgresServer) -> str:
+    """Make an ordinary role, a database that it owns, and the shop's rows there; the URL to reach them as that role."""
+    password = secrets.token_urlsafe(12)
+    with psycopg.connect(server.dsn(), autocommit=True) as conn:
+        role = sql.Identifier(_NAME)
+        conn.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(role, password))
+        conn.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(role, role))
+    dsn = server.dsn(_NAME, user=_NAME, password=password)
+    load(dsn)
+    return dsn
