@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -20,15 +22,19 @@ from airflow_provider_pgtrickle.engine.catalog.probe import Probe
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
 from airflow_provider_pgtrickle.engine.declare import dependencies
-from airflow_provider_pgtrickle.engine.declare.alter import alter, revert
+from airflow_provider_pgtrickle.engine.declare.alter import alter, difference, revert
 from airflow_provider_pgtrickle.engine.declare.create import create
 from airflow_provider_pgtrickle.engine.declare.definition import analysed
 from airflow_provider_pgtrickle.engine.declare.drop import drop
-from airflow_provider_pgtrickle.engine.declare.notices import announce
 from airflow_provider_pgtrickle.engine.declare.options import Options
-from airflow_provider_pgtrickle.engine.declare.replace import difference
 from airflow_provider_pgtrickle.engine.dvm.budget import deep
-from airflow_provider_pgtrickle.engine.errors import PgTrickleError, TransientFault, UnknownStreamTable, UsageError
+from airflow_provider_pgtrickle.engine.errors import (
+    PgTrickleError,
+    PgTrickleWarning,
+    TransientFault,
+    UnknownStreamTable,
+    UsageError,
+)
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh import history
 from airflow_provider_pgtrickle.engine.refresh import verify as verification
@@ -105,7 +111,7 @@ class PgTrickle:
             created = create(conn, self.settings, self._name(conn, name), query, checked)
         if initialize:
             self._populate(created.stream_table)
-        announce(created.notices)
+        _announce(created.notices)
         return self._record(created.stream_table.qualified)
 
     def create_stream_table_if_not_exists(self, name: str, query: str, **options: Any) -> StreamTable:
@@ -284,7 +290,7 @@ class PgTrickle:
                 result = self._refresh([name], force_full=True, initiated_by="alter")[str(name)]
             if result.action == "SKIP":
                 notices += (f"{name} keeps its old content until its next refresh ({result.fallback_reason})",)
-        announce(notices)
+        _announce(notices)
         return self._record(name)
 
     def _populate(self, table: StreamTable) -> None:
@@ -410,3 +416,20 @@ class PgTrickle:
     def _rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
         with self._transaction() as conn, conn.cursor(row_factory=dict_row) as cursor:
             return cursor.execute(statement, values or None).fetchall()
+
+
+_PACKAGE = __name__.partition(".")[0] + "."
+
+
+def _announce(notices: Iterable[str]) -> None:
+    """Warn of each notice. Called after the commit: a warning turned into an error must undo nothing."""
+    for notice in notices:
+        warnings.warn(notice, PgTrickleWarning, stacklevel=_level_of_the_caller())
+
+
+def _level_of_the_caller() -> int:
+    """How far up the first frame outside this package is: the line that a warning is about."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level

@@ -3,7 +3,6 @@
 `commands()` is the whole interface; `airflow pgtrickle …` is made from the same list.
 """
 
-from airflow_provider_pgtrickle.cli.entry import main
-from airflow_provider_pgtrickle.cli.registry import commands
+from airflow_provider_pgtrickle.cli.entry import commands, main
 
 __all__ = ["commands", "main"]

@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from airflow_provider_pgtrickle.cli import output
+from airflow_provider_pgtrickle.cli import catalog, declare, gates, health, observe, output, query, refresh, verify
 from airflow_provider_pgtrickle.cli.command import Command
-from airflow_provider_pgtrickle.cli.registry import commands
-from airflow_provider_pgtrickle.engine.errors import PgTrickleError, UsageError, redact
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, PgTrickleWarning, UsageError, redact
 from airflow_provider_pgtrickle.engine.spark import jvm
 
 OK, FAILED, USAGE = 0, 1, 2
@@ -135,8 +134,15 @@ def _first_line(error: Exception) -> str:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    from airflow_provider_pgtrickle.engine.declare.notices import PgTrickleWarning
-
     # Warnings of the libraries underneath mean nothing to whoever typed the command.
     if issubclass(category, PgTrickleWarning):
         print(f"pgtrickle: warning: {redact(str(message))}", file=sys.stderr)
+
+
+#: In the order the help shows them. A new command is one line in its group's file.
+_GROUPS = (catalog, declare, refresh, verify, observe, query, health, gates)
+
+
+def commands() -> tuple[Command, ...]:
+    """The commands of all groups."""
+    return tuple(command for group in _GROUPS for command in group.COMMANDS)

@@ -50,6 +50,10 @@ def unencodable(text: str) -> str | None:
     return None
 
 
+class PgTrickleWarning(UserWarning):
+    """What a declaration does besides what it was asked for, and its author should know."""
+
+
 class PgTrickleError(Exception):
     """The root. `stream_table`, `place` and `remedy` are None where they don't apply."""
 

@@ -12,7 +12,7 @@ SOME, FEW = 60, 10
 FIRST = int(os.environ.get("PGTRICKLE_ATTACK_FIRST", "1000000"))
 SOAK = int(os.environ.get("PGTRICKLE_ATTACKS", "10000"))
 
-pytestmark = pytest.mark.filterwarnings("ignore::airflow_provider_pgtrickle.engine.declare.notices.PgTrickleWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::airflow_provider_pgtrickle.engine.errors.PgTrickleWarning")
 
 
 def harmless(tally: Tally) -> None:

@@ -14,7 +14,7 @@ from tests import servers
 from tests.attack.actors import client
 from tests.attack.attack import differing
 
-pytestmark = pytest.mark.filterwarnings("ignore::airflow_provider_pgtrickle.engine.declare.notices.PgTrickleWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::airflow_provider_pgtrickle.engine.errors.PgTrickleWarning")
 
 _TREES = """
 CREATE TABLE p (id int, part int) PARTITION BY LIST (part);

@@ -8,7 +8,7 @@ from tests.attack.attack import Worlds, play
 from tests.attack.moves import History, Refresh, Resume, Say
 from tests.attack.worlds import WORLDS
 
-pytestmark = pytest.mark.filterwarnings("ignore::airflow_provider_pgtrickle.engine.declare.notices.PgTrickleWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::airflow_provider_pgtrickle.engine.errors.PgTrickleWarning")
 
 
 def said(*statements: str) -> History:

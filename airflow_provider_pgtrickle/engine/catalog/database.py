@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, LiteralString
 from urllib.parse import quote
 
 import psycopg
@@ -199,3 +199,10 @@ def server_default_schema(conn: Connection) -> str:
             "The connection's search_path names no schema that exists", remedy="Qualify the name: schema.table."
         )
     return schemas[0]
+
+
+def scalar(conn: Connection, statement: LiteralString, parameters: Sequence[Any] = ()) -> Any:
+    """The first column of the first row of a statement that always returns one."""
+    row = conn.execute(statement, parameters).fetchone()
+    assert row is not None
+    return row[0]

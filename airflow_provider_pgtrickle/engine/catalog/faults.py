@@ -13,10 +13,12 @@ from airflow_provider_pgtrickle.engine.errors import (
     EnvironmentFault,
     PermissionFault,
     PgTrickleError,
+    QueryError,
     RefreshError,
     TransientFault,
     UsageError,
 )
+from airflow_provider_pgtrickle.engine.names import QualifiedName
 
 #: What to do where a policy would hide rows from a refresh.
 ROW_SECURITY = (
@@ -142,3 +144,15 @@ def refused_connection(error: psycopg.Error, target: str) -> ConnectionFault:
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+@contextmanager
+def about(name: QualifiedName) -> Iterator[None]:
+    """Errors raised inside name the stream table, where they don't name one already; psycopg's become ours."""
+    try:
+        with translating(str(name), otherwise=QueryError):
+            yield
+    except PgTrickleError as error:
+        if error.stream_table is None:
+            error.stream_table = str(name)
+        raise

@@ -1,7 +1,8 @@
-"""Advisory locks by which sessions know of each other's refreshes.
+"""Locks that keep refreshes and declarations apart.
 
-Anybody who may connect can take them. They only spare work, for the commit checks lease and frontier by itself; so a
-holder that has no right to refresh is overlooked, and told of.
+Refreshes take advisory locks, which anybody who may connect can take. These locks only save work, because the commit
+checks the lease and the frontier by itself; so a holder without the right to refresh is ignored, with a warning.
+Declarations take a lock on a table of the catalog.
 """
 
 from __future__ import annotations
@@ -79,3 +80,33 @@ def try_lock_for_transaction(conn: Connection, pgt_id: int) -> bool:
         "SELECT pg_catalog.pg_try_advisory_xact_lock(%s, (%s::bigint %% 2147483647)::int)", [LOCK_SPACE, pgt_id]
     ).fetchone()
     return bool(row and row[0]) or not refreshed_elsewhere(conn, [pgt_id])
+
+
+def lock_declarations(conn: Connection) -> None:
+    """One declaration at a time: two that each look fine could close a circle together.
+
+    Held until the transaction ends, which no refresh is part of. A lock of the catalog's own, because an advisory one
+    is anybody's to take; of a table that declarations neither read nor write.
+    """
+    conn.execute("LOCK TABLE pgtrickle.pgt_migrations IN SHARE UPDATE EXCLUSIVE MODE")
+
+
+def lock_rows(conn: Connection, ids: Iterable[int]) -> None:
+    """Hold stream tables' rows, as a refresh does before it writes; taken first, so that neither waits in a circle."""
+    conn.execute(
+        "SELECT FROM pgtrickle.pgt_stream_tables WHERE pgt_id = ANY(%s) ORDER BY pgt_id FOR UPDATE", (sorted(ids),)
+    )
+
+
+def wait_for_refreshes(conn: Connection, ids: Iterable[int]) -> None:
+    """Wait until nobody refreshes these, and let nobody begin.
+
+    Whoever takes a table away would wait for its readers anyway, and new readers of a running refresh, on other
+    sessions, would wait behind that: a circle which PostgreSQL can't see.
+    """
+    for pgt_id in sorted(ids):
+        if try_lock_for_transaction(conn, pgt_id):
+            continue
+        conn.execute(
+            "SELECT pg_catalog.pg_advisory_xact_lock(%s, (%s::bigint %% 2147483647)::int)", (LOCK_SPACE, pgt_id)
+        )

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import psycopg
 
 from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.database import scalar
+from airflow_provider_pgtrickle.engine.catalog.faults import about
+from airflow_provider_pgtrickle.engine.catalog.locks import lock_declarations, lock_rows
+from airflow_provider_pgtrickle.engine.catalog.probe import probe
 from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
 from airflow_provider_pgtrickle.engine.declare import capturing, columns, dependencies, parts, table
 from airflow_provider_pgtrickle.engine.declare.definition import Definition, define
-from airflow_provider_pgtrickle.engine.declare.lock import lock_declarations, lock_rows
-from airflow_provider_pgtrickle.engine.declare.options import APPEND_ONLY, check
-from airflow_provider_pgtrickle.engine.declare.scalar import scalar
-from airflow_provider_pgtrickle.engine.declare.subject import about
+from airflow_provider_pgtrickle.engine.declare.options import APPEND_ONLY, Options, check
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.settings import Settings
@@ -152,3 +153,21 @@ def _status(conn: psycopg.Connection, before: StreamTable, wanted: str) -> dict[
         "consecutive_errors": 0,
         "last_error": None,
     }
+
+
+def difference(conn: psycopg.Connection, there: StreamTable, query: str, options: Options) -> dict[str, Any]:
+    """The changes that `alter` has to make; empty when the declaration says what is there.
+
+    Queries are compared as PostgreSQL understands them, so white space, comments and the spelling of
+    names make no difference, and a `*` that means other columns by now does.
+    """
+    with about(there.qualified):
+        stored = {
+            name: there.requested_cdc_mode if name == "cdc_mode" else getattr(there, name) for name in asdict(options)
+        }
+        changes = {name: value for name, value in asdict(options).items() if value != stored[name]}
+        if "partition_by" in changes:
+            raise UsageError("partition_by can't be altered", remedy="Drop the stream table and create it again.")
+        if probe(conn, query, own_path(conn)).canonical != there.defining_query:
+            changes["query"] = query
+        return changes

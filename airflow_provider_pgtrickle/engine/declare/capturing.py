@@ -9,8 +9,8 @@ import psycopg
 from airflow_provider_pgtrickle.engine.capture.st_buffer import drop_st_buffer, ensure_st_buffer
 from airflow_provider_pgtrickle.engine.capture.tracking import track, untrack
 from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.locks import lock_rows
 from airflow_provider_pgtrickle.engine.catalog.records import Dependency
-from airflow_provider_pgtrickle.engine.declare.lock import lock_rows
 from airflow_provider_pgtrickle.engine.dvm import View
 from airflow_provider_pgtrickle.engine.errors import QueryError
 

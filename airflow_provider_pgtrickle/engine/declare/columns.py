@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import sql
 
+from airflow_provider_pgtrickle.engine.catalog.database import scalar
 from airflow_provider_pgtrickle.engine.catalog.records import StorageColumn
 from airflow_provider_pgtrickle.engine.catalog.search_path import pin
-from airflow_provider_pgtrickle.engine.declare.scalar import scalar
 from airflow_provider_pgtrickle.engine.dvm import View
 
 _DESCRIBE = """

@@ -8,15 +8,15 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.database import scalar
+from airflow_provider_pgtrickle.engine.catalog.faults import about
+from airflow_provider_pgtrickle.engine.catalog.locks import lock_declarations
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
 from airflow_provider_pgtrickle.engine.declare import dependencies, parts, replica_identity, table
 from airflow_provider_pgtrickle.engine.declare.definition import define
 from airflow_provider_pgtrickle.engine.declare.existence import establish
-from airflow_provider_pgtrickle.engine.declare.lock import lock_declarations
 from airflow_provider_pgtrickle.engine.declare.options import Options
-from airflow_provider_pgtrickle.engine.declare.scalar import scalar
-from airflow_provider_pgtrickle.engine.declare.subject import about
 from airflow_provider_pgtrickle.engine.errors import StreamTableExists, UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.settings import Settings

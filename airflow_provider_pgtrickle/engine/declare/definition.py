@@ -21,11 +21,12 @@ from airflow_provider_pgtrickle.engine.catalog.probe import (
 )
 from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StorageColumn
 from airflow_provider_pgtrickle.engine.catalog.search_path import PATH, pin, read_only
-from airflow_provider_pgtrickle.engine.declare import columns, dependencies, modes
+from airflow_provider_pgtrickle.engine.declare import columns, dependencies
 from airflow_provider_pgtrickle.engine.declare.columns import Column
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window
 from airflow_provider_pgtrickle.engine.dvm.buffers import buffer_column
 from airflow_provider_pgtrickle.engine.dvm.types import base_type
+from airflow_provider_pgtrickle.engine.errors import NotDifferentiable
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ def define(
     accepts the code of others behind it, a refresh goes by what was `accepted`.
     """
     probed, view = analysed(conn, query, path, accepted)
-    refusal, notices = modes.judge(refresh_mode, view)
+    refusal, notices = _judged(refresh_mode, view)
     return Definition(
         probe=probed,
         view=view,
@@ -204,3 +205,19 @@ def define(
         notices=notices + foreign.notices(probed.foreign),
         path=path or PATH,
     )
+
+
+def _judged(refresh_mode: str, view: dvm.View) -> tuple[str | None, tuple[str, ...]]:
+    """Why the query can't be kept by differences (None where it can), and what its author should know."""
+    refusal = view.refusal
+    if refusal is None:
+        return None, ()
+    if refresh_mode == "DIFFERENTIAL":
+        raise NotDifferentiable(
+            refusal.message,
+            reason=refusal.reason,
+            place=refusal.place,
+            remedy=f"Use refresh_mode AUTO or FULL. {refusal.remedy}",
+        )
+    notices = (f"Every refresh will run FULL: {refusal.message}",) if refresh_mode == "AUTO" else ()
+    return refusal.message, notices

@@ -5,12 +5,12 @@ from __future__ import annotations
 import psycopg
 
 from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.faults import about
+from airflow_provider_pgtrickle.engine.catalog.locks import lock_declarations, lock_rows, wait_for_refreshes
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare import dependencies
 from airflow_provider_pgtrickle.engine.declare.existence import erase
-from airflow_provider_pgtrickle.engine.declare.lock import lock_declarations, lock_rows, wait_for_refreshes
 from airflow_provider_pgtrickle.engine.declare.parts import erase_unread, refuse_part
-from airflow_provider_pgtrickle.engine.declare.subject import about
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.settings import Settings

@@ -6,11 +6,11 @@ import psycopg
 
 from airflow_provider_pgtrickle.engine.capture.st_buffer import drop_st_buffer, ensure_st_buffer
 from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.faults import about
 from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
 from airflow_provider_pgtrickle.engine.declare import capturing, dependencies, identity_index, parts, table
 from airflow_provider_pgtrickle.engine.declare.definition import Definition, define
-from airflow_provider_pgtrickle.engine.declare.subject import about
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError, QueryError
 from airflow_provider_pgtrickle.engine.settings import Settings
 

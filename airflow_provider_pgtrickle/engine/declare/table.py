@@ -11,10 +11,10 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.engine.capture.guard import guard
+from airflow_provider_pgtrickle.engine.catalog.database import scalar
 from airflow_provider_pgtrickle.engine.declare import columns, identity_index, lookup_index, row_id_index
 from airflow_provider_pgtrickle.engine.declare.columns import Column
 from airflow_provider_pgtrickle.engine.declare.options import partition_key
-from airflow_provider_pgtrickle.engine.declare.scalar import scalar
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName

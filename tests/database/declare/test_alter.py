@@ -11,10 +11,10 @@ import pytest
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.declare.alter import alter
-from airflow_provider_pgtrickle.engine.declare.notices import PgTrickleWarning
 from airflow_provider_pgtrickle.engine.errors import (
     CycleDetected,
     NotDifferentiable,
+    PgTrickleWarning,
     RefreshError,
     SyntaxFault,
     UsageError,

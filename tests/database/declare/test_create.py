@@ -9,11 +9,11 @@ import pytest
 
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.catalog import records
-from airflow_provider_pgtrickle.engine.declare.notices import PgTrickleWarning
 from airflow_provider_pgtrickle.engine.errors import (
     NotDifferentiable,
     PermissionFault,
     PgTrickleError,
+    PgTrickleWarning,
     RefreshError,
     StreamTableExists,
     SyntaxFault,

@@ -7,7 +7,7 @@ import pytest
 
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.catalog.database import Database
-from airflow_provider_pgtrickle.engine.declare.notices import PgTrickleWarning
+from airflow_provider_pgtrickle.engine.errors import PgTrickleWarning
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from tests.database.declare.conftest import NO_TRACES, SHOP, TOTALS, difference, traces
 
