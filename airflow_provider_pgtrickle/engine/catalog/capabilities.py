@@ -27,7 +27,7 @@ class Capabilities:
     returning_old_new: bool
     """RETURNING old.*, new.* (18)."""
     equal_keys_kept_apart: bool
-    """Keys of GROUPING SETS that are equal are told apart (18)."""
+    """GROUPING SETS tells equal keys apart (18)."""
     virtual_columns: bool
     """Generated columns that are computed when read (18)."""
 

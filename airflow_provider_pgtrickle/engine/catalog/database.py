@@ -32,8 +32,8 @@ __all__ = [
     "translating",
 ]
 
-#: What makes a name mean the same in every session, and a value's text, wherever it is read or written, and what suits
-#: the algebra's statements. JDBC sessions set the same.
+#: With these settings names and the texts of values mean the same in every session, and the planner suits the algebra's
+#: statements. JDBC sessions set the same.
 PINNED = MappingProxyType(
     {
         "search_path": PATH,
@@ -49,9 +49,9 @@ PINNED = MappingProxyType(
         "quote_all_identifiers": "off",
         "idle_in_transaction_session_timeout": "0",
         "idle_session_timeout": "0",
-        # A policy that hides rows from the refreshing role is an error, and not a smaller content.
+        # Where a policy would hide rows from the refreshing role, PostgreSQL fails instead of leaving them out.
         "row_security": "off",
-        # Statements made by the algebra nest: the planner is to see through all of them, and not to compile them.
+        # The algebra's statements are deeply nested: the planner should flatten them, and not compile them.
         "from_collapse_limit": "16",
         "join_collapse_limit": "16",
         "jit": "off",
@@ -122,15 +122,15 @@ class Database:
 
     @property
     def _session(self) -> dict[str, str]:
-        # A reader that waits behind a queued ALTER TABLE, which waits for the coordinator, which waits for the reader,
-        # is a circle that PostgreSQL does not see.
+        # A reader may wait behind a queued ALTER TABLE, which waits for the coordinator, which waits for the reader.
+        # PostgreSQL doesn't see this deadlock, so the wait needs a limit.
         return {**PINNED, "lock_timeout": f"{self.settings.lock_timeout_seconds}s"}
 
     def _refreshing(self) -> Connection:
         return self.connect(autocommit=True, application_name="pgtrickle refresh")
 
     def session(self) -> AbstractContextManager[Connection]:
-        """A session in autocommit for a refresh: the last one's, where that is still there."""
+        """A session in autocommit for a refresh. The session of the last refresh is reused if it is still open."""
         return self._warm.lent(self._refreshing)
 
     def close(self) -> None:
@@ -160,7 +160,7 @@ class Database:
 
     @cached_property
     def jdbc(self) -> JdbcTarget:
-        """Taken from a live session: it knows what defaults, environment and password file resolved to."""
+        """It is read from a live session, which knows what defaults, environment and password file resolved to."""
         with self.connect() as conn:
             info = conn.info
             host, port, dbname, user, password = info.host, info.port, info.dbname, info.user, info.password
@@ -180,9 +180,9 @@ class Database:
 
 
 def pinning(settings: Mapping[str, str], *, local: bool) -> sql.Composed:
-    """The one statement that gives a session its settings; `local`: to the end of the transaction.
+    """The one statement that gives a session its settings; with `local` they last until the transaction ends.
 
-    It runs while names still mean what the connection's path says, so it names none but in full.
+    It runs while names are still looked up along the connection's own path, so it qualifies every name.
     """
     calls = [
         sql.SQL("pg_catalog.set_config({}, {}, {})").format(sql.Literal(name), sql.Literal(value), sql.Literal(local))
@@ -192,7 +192,7 @@ def pinning(settings: Mapping[str, str], *, local: bool) -> sql.Composed:
 
 
 def server_default_schema(conn: Connection) -> str:
-    """The schema in which an unqualified new table would land, had the session the path of its connection."""
+    """The schema in which a new table without a schema would land under the connection's own search_path."""
     schemas = own_schemas(conn)
     if not schemas:
         raise UsageError(

@@ -26,20 +26,21 @@ ROW_SECURITY = (
     " or as a role with BYPASSRLS, and put policies for readers on the stream table."
 )
 
-#: In what PostgreSQL says of a schema or a relation that is not there: ours.
+#: Finds our own schema or relation in PostgreSQL's message about one that doesn't exist.
 _CATALOG = re.compile(r'"pgtrickle(\.pgt_\w+)?"')
 
 #: SQLSTATEs after which the same thing may succeed; whole classes by their first two characters.
 _TRANSIENT = {"40001", "40P01", "55P03", "55006", "57P01", "57P02", "57P03", "57P05", "25P03"}
 _TRANSIENT_CLASSES = {"08", "53"}
 
-#: Tables, functions, columns, types and schemas that a function's body names, and the session's search_path has not.
+#: SQLSTATEs of unknown tables, functions, columns, types and schemas. A function whose body relies on a search_path
+#: raises them in our sessions.
 _UNKNOWN_NAMES = {"42P01", "42883", "42703", "42704", "3F000"}
 _FUNCTION = re.compile(r'(?:SQL|PL/\w+) function "?([^"\s(]+)')
 
 
 def not_installed() -> UsageError:
-    """What to do where there is no catalog."""
+    """The error for a database without our catalog."""
     return UsageError(
         "The pgtrickle catalog is not installed in this database",
         remedy="Run `pgtrickle install`, install() in Python, or the task `plan` of a DAG.",
@@ -148,7 +149,7 @@ def _sentence(text: str) -> str:
 
 @contextmanager
 def about(name: QualifiedName) -> Iterator[None]:
-    """Errors raised inside name the stream table, where they don't name one already; psycopg's become ours."""
+    """In the block psycopg's errors become ours, and an error that names no stream table names this one."""
     try:
         with translating(str(name), otherwise=QueryError):
             yield

@@ -1,9 +1,9 @@
 """Notice that something behind a query changed: columns, types, keys, bodies of views and functions, RLS, partitions,
 labels of enums, versions of collations.
 
-A fingerprint is text that names the objects it was taken of, each with a digest, so it can be taken again of the same
-objects without the query, and a difference can be told by name. Only columns that the query names count; a query that
-says `*` is about all of them.
+A fingerprint is a text that lists the objects behind a query, each with a digest. So it can be taken again without the
+query, and a difference can be reported with the object's name. Only columns that the query names count; with `*` all of
+them do.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from psycopg import Connection
 from airflow_provider_pgtrickle.engine.catalog.functions import CALLED
 from airflow_provider_pgtrickle.engine.catalog.probed import Probe
 
-# A column's number and the transaction that last altered it tell of what leaves name and type alone, yet changes every
-# row without a trigger: dropped and added again, or rewritten by ALTER COLUMN … TYPE … USING.
+# A column that is dropped and added again, or rewritten by ALTER COLUMN … TYPE … USING, may keep its name and type, and
+# no trigger fires for its changed values. Its number or the transaction that last altered it shows that.
 _TABLES = """
     WITH wanted AS (
         SELECT place, (value ->> 0)::oid AS relid, value -> 1 AS columns
@@ -65,7 +65,7 @@ _VIEWS = """
     WHERE r.ev_class = ANY(%(oids)s::oid[]) AND r.rulename = '_RETURN'
 """
 
-# Of a function all that it calls counts, too.
+# A function's digest covers the functions that it calls, too.
 _FUNCTIONS = f"""
     WITH RECURSIVE {CALLED}
     SELECT c.root::bigint, md5(string_agg(concat_ws('|', p.oid, n.nspname, p.proname, p.prolang, p.provolatile,
@@ -83,7 +83,7 @@ _FUNCTIONS = f"""
     GROUP BY c.root
 """  # noqa: S608 - two constants
 
-# A type is also what it is made of: elements, fields, the type below a domain.
+# A type's digest covers what it is made of, too: elements, fields, the type below a domain.
 _TYPES = """
     WITH RECURSIVE used(root, oid) AS (
         SELECT t, t FROM unnest(%(oids)s::oid[]) AS t
@@ -112,7 +112,7 @@ _TYPES = """
     GROUP BY u.root
 """
 
-# 100 is the database's own collation.
+# Oid 100 is the database's own collation.
 _COLLATIONS = """
     SELECT c.oid::bigint, md5(concat_ws('|', n.nspname, c.collname,
         CASE WHEN c.oid = 100
@@ -125,8 +125,8 @@ _COLLATIONS = """
     WHERE c.oid = ANY(%(oids)s::oid[])
 """
 
-# The transaction that wrote each row of the catalog behind some tables, views and types, and all functions of users.
-# TRUNCATE and ALTER TABLE that rewrites leave another file.
+# The transactions that wrote the catalog rows of some tables, views and types and of all users' functions; and the
+# tables' files, which TRUNCATE and a rewriting ALTER TABLE replace.
 _MOMENT = """
     WITH RECURSIVE tree(oid) AS (
         SELECT r::oid FROM unnest(%(tables)s::oid[]) AS r
@@ -173,7 +173,7 @@ _NAMED = {
 
 
 def fingerprint(conn: Connection, *probes: Probe) -> str:
-    """The present state of everything behind queries just probed."""
+    """The fingerprint of everything behind queries that were just probed."""
     tables: dict[str, list[str] | None] = {}
     for probe in probes:
         for source in probe.sources:
@@ -190,12 +190,12 @@ def fingerprint(conn: Connection, *probes: Probe) -> str:
 
 
 def again(conn: Connection, stored: str) -> str:
-    """The fingerprint of the same objects, now."""
+    """The present fingerprint of the objects that `stored` lists."""
     return all_again(conn, [stored])[0]
 
 
 def all_again(conn: Connection, stored: Sequence[str]) -> list[str]:
-    """The same of many fingerprints, in as many questions as of one."""
+    """The same for many fingerprints, with as many statements as for one."""
     wanted = []
     for before in map(json.loads, stored):
         tables = {relid: table["columns"] for relid, table in before["tables"].items()}
@@ -204,10 +204,10 @@ def all_again(conn: Connection, stored: Sequence[str]) -> list[str]:
 
 
 def moment(conn: Connection, fingerprints: Iterable[str], tables: Iterable[int]) -> str:
-    """A value that stays the same as long as nobody changes what these fingerprints, and these tables, are of.
+    """A value that stays the same as long as nobody changes these tables or the objects of these fingerprints.
 
-    A snapshot from before TRUNCATE, or before ALTER TABLE rewrote a table, sees it empty, and functions are called as
-    they are and not as they were. So what was read is right only if the moment is the same before and after.
+    A snapshot doesn't protect against DDL: it sees a table that is truncated or rewritten later as empty, and functions
+    run as they are now. So what was read counts only if the moment is the same before and after reading.
     """
     taken = [json.loads(stored) for stored in fingerprints]
     of = {kind: sorted({int(oid) for one in taken for oid in one.get(kind, ())}) for kind in ("tables", *_DIGESTS)}

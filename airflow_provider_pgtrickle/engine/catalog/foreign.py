@@ -1,7 +1,8 @@
-"""Functions and views of others behind a query: code that somebody else may change, and that runs as who refreshes.
+"""Functions and views of others behind a query: code that they may change, and that runs with the refreshing role's
+rights.
 
-Whose code it is decides who could gain by it: the role's own, a superuser's, and that of a role that may act as this
-one, all have its rights already. Every other owner's is accepted as it is when the query is declared, and no further.
+The role itself, superusers and roles that may act as it have these rights anyway. The code of every other owner is
+accepted as it is when the query is declared; a change has to be accepted again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from psycopg import Connection
 from airflow_provider_pgtrickle.engine.catalog.functions import CALLED
 from airflow_provider_pgtrickle.engine.errors import PermissionFault
 
-# A function can do whatever those do that it calls.
+# A function can do whatever the functions that it calls can do.
 _FOREIGN = f"""
     WITH RECURSIVE {CALLED}
     SELECT DISTINCT p.oid::bigint, 'the function ' || p.oid::regprocedure::text, pg_catalog.pg_get_userbyid(p.proowner),
@@ -38,17 +39,17 @@ class ForeignCode:
     """`the function f(integer)` or `the view v`, qualified."""
     owner: str
     digest: str
-    """Of what it does; another one where it was replaced."""
+    """Of its definition, so it differs when the code was replaced."""
 
 
 def foreign_code(conn: Connection, functions: Iterable[int], views: Iterable[int]) -> tuple[ForeignCode, ...]:
-    """What of these is neither the session's role's own nor that of somebody who has its rights."""
+    """Those functions and views whose owner is neither the session's role nor somebody who has its rights anyway."""
     oids = {"oids": list(functions), "views": list(views)}
     return tuple(ForeignCode(*row) for row in conn.execute(_FOREIGN, oids)) if any(oids.values()) else ()
 
 
 def refuse_unaccepted(found: Iterable[ForeignCode], accepted: Mapping[str, str] | None) -> None:
-    """Before any of it runs. What no declaration has recorded (None) is accepted as it is."""
+    """Raise an error for code that was not accepted, before any of it runs. `accepted` is None if none was recorded."""
     if accepted is None:
         return
     for code in found:
@@ -61,7 +62,7 @@ def refuse_unaccepted(found: Iterable[ForeignCode], accepted: Mapping[str, str] 
 
 
 def notices(found: Iterable[ForeignCode]) -> tuple[str, ...]:
-    """What the author of a declaration should know of it."""
+    """What a declaration's author should know about this code."""
     return tuple(
         f"{code.name[:1].upper()}{code.name[1:]} of role {code.owner} runs with the rights of who refreshes;"
         " when that role changes it, refreshes stop until it is accepted again"

@@ -1,8 +1,8 @@
 """What is behind users' functions: the functions that they call, and whether any of these may read a table.
 
-PostgreSQL records what a body written as BEGIN ATOMIC depends on. Of a body that is text it knows nothing, so the text
-is searched for names: one that occurs and means something else costs a refresh in full, one that is overlooked would
-cost a right answer.
+PostgreSQL records what a body written as BEGIN ATOMIC depends on, but nothing about a body that is text. So the text is
+searched for names. A name that matches by accident costs a FULL refresh; an overlooked one would make the answer
+wrong.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ CALLED = r"""
     )
 """
 
-# A body in C is its author's word; one that builds its statements as it runs may read whatever it likes.
+# A function in C is trusted to be what its label says. A body that builds its statements at run time may read any
+# table.
 _READERS = f"""
     WITH RECURSIVE {CALLED}
     SELECT DISTINCT c.root::bigint

@@ -1,4 +1,4 @@
-"""Indexes that deltas want on their sources."""
+"""Indexes by which a query's delta would look rows up, and that its sources lack."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WHERE i.indrelid = %s AND i.indisvalid AND i.indpred IS NULL
 def missing(
     conn: psycopg.Connection[Any], sources: Mapping[str, Source], wanted: Iterable[tuple[str, tuple[str, ...]]]
 ) -> list[str]:
-    """CREATE INDEX for each lookup that no index of its source begins with."""
+    """A CREATE INDEX statement for each lookup whose columns no index of the source begins with."""
     statements = []
     for key, columns in sorted(wanted):
         source = sources[key]

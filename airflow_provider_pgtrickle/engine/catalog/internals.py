@@ -24,7 +24,7 @@ _VISIBLE = """
 """
 
 
-#: In characters. For what is longer the worse is assumed, which costs a rebuild when a source gets a column.
+#: In characters. A longer text counts as open-ended, which costs a rebuild when a source gets a column.
 _LONGEST_PARSED = 200_000
 
 #: A star other than that of count(*), or NATURAL.
@@ -37,7 +37,7 @@ def visible_only(conn: Connection, query: str, path: str | None = None) -> str:
     SELECT * FROM totals NATURAL JOIN names
         →  SELECT * FROM (SELECT id, total FROM totals) AS totals NATURAL JOIN names
 
-    Only the names of the tables are touched, where they stand. What can't be parsed is left as it is.
+    Only the tables' names are replaced. A text that can't be parsed is left as it is.
     """
     if len(query) > _LONGEST_PARSED:
         return query
@@ -95,7 +95,7 @@ def is_open_ended(query: str) -> bool:
             return True
         tree = sqlglot.parse_one(query, dialect="postgres")
     except (SqlglotError, RecursionError):
-        # PostgreSQL understood it and sqlglot doesn't: assume the worse.
+        # PostgreSQL understood it and sqlglot doesn't, so it may be open-ended.
         return True
     if any(join.method.upper() == "NATURAL" for join in tree.find_all(exp.Join)):
         return True
@@ -109,7 +109,7 @@ def is_open_ended(query: str) -> bool:
 
 
 def _is_common_table(table: exp.Table) -> bool:
-    """Whether a WITH item of that name is in sight, or may be."""
+    """Whether the name means, or may mean, a WITH item."""
     return not table.args.get("db") and any(
         cte.alias == table.name for clause in table.root().find_all(exp.With) for cte in clause.expressions
     )

@@ -18,8 +18,8 @@ _log = logging.getLogger(__name__)
 #: First half of the key, "pgtr" in ASCII; the second is the stream table's id.
 LOCK_SPACE = int.from_bytes(b"pgtr")
 
-# A lock without a session is of a prepared transaction, which no refresh is. The lease stands for a refresh that had
-# to overlook the lock's holder.
+# A lock without a session belongs to a prepared transaction, which a refresh never is. A refresh that had to ignore the
+# lock's holder has no lock; its lease shows it.
 _HOLDERS = """
     SELECT t.id, l.pid, a.usename::text,
            coalesce(pg_catalog.has_any_column_privilege(a.usesysid, 'pgtrickle.pgt_stream_tables', 'UPDATE'), false)
@@ -47,19 +47,19 @@ class Holder:
     pid: int | None
     role: str | None
     rightful: bool
-    """It may refresh, so maybe it does."""
+    """The role may refresh the table, so this may be a refresh."""
 
     def __str__(self) -> str:
         return f"session {self.pid} of role {self.role}" if self.pid is not None else "a prepared transaction"
 
 
 def holders(conn: Connection, ids: Iterable[int]) -> list[Holder]:
-    """Who else has these tables' locks, or refreshes them without."""
+    """Other sessions that hold these tables' locks, or refresh them without the lock."""
     return [Holder(*row) for row in conn.execute(_HOLDERS, {"ids": list(ids), "space": LOCK_SPACE}).fetchall()]
 
 
 def refreshed_elsewhere(conn: Connection, ids: Iterable[int]) -> list[int]:
-    """Those of `ids`, whose locks were not to be had, that somebody may be refreshing."""
+    """Those of `ids`, whose locks this session didn't get, that another session may be refreshing."""
     wanted = list(ids)
     found = holders(conn, wanted) if wanted else []
     for holder in found:
@@ -69,13 +69,13 @@ def refreshed_elsewhere(conn: Connection, ids: Iterable[int]) -> list[int]:
                 str(holder).capitalize(),
                 holder.pgt_id,
             )
-    # Where nobody is seen any more, who held it has gone since; the next refresh will find it free.
+    # A lock without a visible holder was released just now. The table counts as busy; the next refresh gets the lock.
     seen = {holder.pgt_id for holder in found}
     return [i for i in wanted if i not in seen or any(h.rightful for h in found if h.pgt_id == i)]
 
 
 def try_lock_for_transaction(conn: Connection, pgt_id: int) -> bool:
-    """Whether nobody refreshes the stream table, nor will before the transaction ends."""
+    """Try to take the refresh lock until the transaction ends; whether nobody refreshes the stream table."""
     row = conn.execute(
         "SELECT pg_catalog.pg_try_advisory_xact_lock(%s, (%s::bigint %% 2147483647)::int)", [LOCK_SPACE, pgt_id]
     ).fetchone()
@@ -83,26 +83,29 @@ def try_lock_for_transaction(conn: Connection, pgt_id: int) -> bool:
 
 
 def lock_declarations(conn: Connection) -> None:
-    """One declaration at a time: two that each look fine could close a circle together.
+    """Let one declaration run at a time: two that each look fine could close a circle together.
 
-    Held until the transaction ends, which no refresh is part of. A lock of the catalog's own, because an advisory one
-    is anybody's to take; of a table that declarations neither read nor write.
+    The lock lasts until the transaction ends, and no refresh runs within that. It is a table lock because anybody can
+    take an advisory one, and on a table that declarations neither read nor write.
     """
     conn.execute("LOCK TABLE pgtrickle.pgt_migrations IN SHARE UPDATE EXCLUSIVE MODE")
 
 
 def lock_rows(conn: Connection, ids: Iterable[int]) -> None:
-    """Hold stream tables' rows, as a refresh does before it writes; taken first, so that neither waits in a circle."""
+    """Lock stream tables' rows in the catalog, as a refresh does before it writes.
+
+    Declarations lock these first, so that a declaration and a refresh can't wait for each other.
+    """
     conn.execute(
         "SELECT FROM pgtrickle.pgt_stream_tables WHERE pgt_id = ANY(%s) ORDER BY pgt_id FOR UPDATE", (sorted(ids),)
     )
 
 
 def wait_for_refreshes(conn: Connection, ids: Iterable[int]) -> None:
-    """Wait until nobody refreshes these, and let nobody begin.
+    """Wait until nobody refreshes these tables, and let no refresh of them begin.
 
-    Whoever takes a table away would wait for its readers anyway, and new readers of a running refresh, on other
-    sessions, would wait behind that: a circle which PostgreSQL can't see.
+    DROP TABLE would wait for a running refresh's readers anyway. But further readers of that refresh, in other
+    sessions, would wait behind the DROP: a deadlock that PostgreSQL can't see.
     """
     for pgt_id in sorted(ids):
         if try_lock_for_transaction(conn, pgt_id):

@@ -1,7 +1,7 @@
 """Bring the catalog to this version.
 
-Tables change by migrations: numbered SQL files, each once, each whole or not at all. Views and functions stand in
-`objects` as they are now, and are all created or replaced when one of them is another than the catalog has.
+Tables change by migrations: numbered SQL files, each applied once, in one transaction. Views and functions stand in
+`objects` as they are now; when one of them differs from the database's, all are replaced.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def migrations() -> list[Migration]:
 
 
 def install(conn: Connection, steps: list[Migration] | None = None) -> list[str]:
-    """Apply what is missing; the names of what was applied. Safe to call at any time, by several at once."""
+    """Apply the missing migrations and return their names. Several processes may call it at once."""
     Capabilities.of(conn)
     applied = []
     with translating():
-        # Asked first, so that a role without CREATE on the database can call it on an installed one.
+        # This is checked first, so that a role without CREATE on the database can call it where a catalog is.
         if not is_installed(conn):
             _refuse_encoding(conn)
             _bootstrap(conn)
@@ -75,7 +75,7 @@ def install(conn: Connection, steps: list[Migration] | None = None) -> list[str]
 
 
 def _refuse_encoding(conn: Connection) -> None:
-    """Names, values and messages are UTF-8 to Python and Spark; what an encoding lacks fails when first written."""
+    """Refuse any encoding but UTF-8: a character that it lacks would fail only when it is first written."""
     encoding = conn.info.parameter_status("server_encoding")
     if encoding not in ("UTF8", "SQL_ASCII"):
         raise EnvironmentFault(
@@ -84,7 +84,7 @@ def _refuse_encoding(conn: Connection) -> None:
 
 
 def _replace_objects(conn: Connection) -> bool:
-    """Have the views and functions of this version; whether they were not there."""
+    """Create or replace the views and functions of this version; whether that was necessary."""
     folder = resources.files(__package__).joinpath("objects")
     text = "\n".join(e.read_text(encoding="utf-8") for e in sorted(folder.iterdir(), key=lambda e: e.name))
     digest = hashlib.sha256(text.encode()).hexdigest()
@@ -95,7 +95,7 @@ def _replace_objects(conn: Connection) -> bool:
         _lock(conn)
         if conn.execute(current).fetchone() == (digest,):
             return False
-        # What is written without a schema is bound here, and must be what came with the server.
+        # Names without a schema are resolved now, and must mean what came with the server.
         pin(conn)
         conn.execute(text)
         conn.execute(
@@ -112,7 +112,7 @@ def is_installed(conn: Connection) -> bool:
 
 
 def require(conn: Connection) -> None:
-    """Say what to do where there is no catalog."""
+    """Raise an error that says what to do if there is no catalog."""
     if not is_installed(conn):
         raise not_installed()
 
@@ -126,7 +126,7 @@ def version(conn: Connection) -> int:
 
 
 def _bootstrap(conn: Connection) -> None:
-    """The schema and the one table that others lock; of two who make them at once, one finds them made."""
+    """Create the schema and the table that installers lock. Two installers at once are fine."""
     for _ in range(2):
         try:
             with conn.transaction():
@@ -138,7 +138,7 @@ def _bootstrap(conn: Connection) -> None:
 
 
 def _lock(conn: Connection) -> None:
-    """One installer at a time, and no declaration meanwhile; an advisory lock would be anybody's to take."""
+    """Let one installer run at a time and no declaration meanwhile. Anybody could take an advisory lock."""
     conn.execute("LOCK TABLE pgtrickle.pgt_migrations IN SHARE UPDATE EXCLUSIVE MODE")
 
 

@@ -29,19 +29,19 @@ from airflow_provider_pgtrickle.engine.names import RESERVED_PREFIX
 
 __all__ = ["OutputColumn", "Probe", "are_one_query", "fingerprint", "planning_within", "probe"]
 
-#: A query that takes longer to be planned would take as long at each refresh.
+#: A query that takes longer to plan would do so at each refresh.
 PLANNING_SECONDS = 10
 
 
 @contextmanager
 def planning_within(conn: Connection, seconds: int = PLANNING_SECONDS) -> Iterator[None]:
-    """EXPLAIN inside it is cancelled after some seconds, in a savepoint of the caller's transaction."""
+    """In the block, a savepoint of the caller's transaction, an EXPLAIN is cancelled after some seconds."""
     with conn.transaction(force_rollback=True):
         conn.execute("SELECT pg_catalog.set_config('statement_timeout', %s, true)", [f"{seconds}s"])
         yield
 
 
-#: The operators of a view's parse tree that didn't come with the server, in its order.
+#: Operators in a view's parse tree that didn't come with the server, in the tree's order.
 _OPERATORS = r"""
     SELECT ARRAY(SELECT o[1]
                  FROM pg_catalog.regexp_matches(r.ev_action::text, ':opnos? (\d+|\(o [ \d]+\))', 'g') AS m,
@@ -50,7 +50,7 @@ _OPERATORS = r"""
     FROM pg_catalog.pg_rewrite r WHERE r.ev_class = %s
 """
 
-#: Types by whose own equality these views group, sort or tell rows apart, where our sessions don't find it.
+#: Types by which these views group, sort or tell rows apart, and whose equality operator our sessions don't find.
 _EQUALITIES = r"""
     SELECT DISTINCT pg_catalog.format_type(o.oprleft, NULL)
     FROM pg_catalog.pg_rewrite r
@@ -61,10 +61,11 @@ _EQUALITIES = r"""
 
 
 def probe(conn: Connection, query: str, path: str | None = None, accepted: Mapping[str, str] | None = None) -> Probe:
-    """What `query` means, its names looked up along `path`, or the session's. Nothing it does to the database remains.
+    """What `query` means, with its names looked up along `path` or the session's own.
 
-    Refused where code of others behind it is not what was `accepted`. Until then nothing in it is run, nor planned: a
-    plan runs functions of constants.
+    Nothing of this stays in the database. The query is refused if code of others behind it is not what was `accepted`.
+    Before that check the query is not even
+    planned, because planning calls functions of constants.
     """
     check_text(query)
     with conn.transaction(force_rollback=True):
@@ -113,19 +114,20 @@ def probe(conn: Connection, query: str, path: str | None = None, accepted: Mappi
 
 
 def _opened(conn: Connection, query: str, path: str | None) -> int:
-    """A view of a query with stars: of stream tables they mean the visible columns, where that can be said."""
+    """Create a view of a query in which a star over a stream table means its visible columns; the view's oid."""
     visible = internals.visible_only(conn, query, path)
     if visible != query:
         try:
             with conn.transaction():
                 return _create_view(conn, visible, path)
         except PgTrickleError:
-            pass  # public.totals.id, for one, names no derived table; the text as it is says more of what is wrong
+            # The rewritten text may be wrong where the author's is not: public.totals.id can't name a derived table.
+            pass
     return _create_view(conn, query, path)
 
 
 def are_one_query(conn: Connection, text: str, written: str) -> bool:
-    """Whether PostgreSQL prints the same of both: whatever is written otherwise it reads alike."""
+    """Whether PostgreSQL prints both texts the same, which means that it reads them as one query."""
     printed = []
     for query in (text, written):
         try:
@@ -138,8 +140,11 @@ def are_one_query(conn: Connection, text: str, written: str) -> bool:
 
 
 def _refuse_unprinted(conn: Connection, view: int, canonical: str) -> None:
-    """The text is what is kept, and NULLIF, USING, CASE x WHEN and IS DISTINCT FROM are printed without the operator
-    that they compare with: read again, they would compare with another one."""
+    """Refuse NULLIF, USING, CASE x WHEN and IS DISTINCT FROM with an operator of their own.
+
+    PostgreSQL prints them without the operator. The catalog keeps the printed text, and read again it would compare
+    with another operator.
+    """
     before = conn.execute(_OPERATORS, [view]).fetchone()
     if before is None or not before[0]:
         return
@@ -243,9 +248,9 @@ def _check_rights(
     relation = conn.execute("SELECT %s::oid::regclass::text", [view]).fetchone()
     assert relation is not None
     try:
-        # Opening the query checks the rest: rights on views and functions. No row is computed.
+        # EXPLAIN checks the other rights, on views and functions. It computes no row.
         with planning_within(conn), read_only(conn):
-            # As the server has it; more relations planned at once are for the statements of the algebra.
+            # These are the server's defaults. Our sessions' higher limits are meant for the algebra's statements.
             conn.execute("SET LOCAL join_collapse_limit = 8; SET LOCAL from_collapse_limit = 8")
             conn.execute(sql.SQL("EXPLAIN SELECT * FROM ") + sql.SQL(relation[0]))
     except psycopg.errors.QueryCanceled as error:

@@ -34,13 +34,13 @@ class Probe:
     function_oids: tuple[int, ...]
     """Oids of the user-defined functions that the query and its views call."""
     types: frozenset[int]
-    """Oids of the user-defined types of what they handle."""
+    """Oids of the user-defined types of the values that they handle."""
     collations: frozenset[int]
     """Oids of the collations that they compare by."""
     foreign: tuple[ForeignCode, ...]
-    """Functions and views behind the query that are somebody else's."""
+    """Functions and views behind the query that somebody else owns."""
     odd_equalities: tuple[str, ...]
-    """Types by whose own equality it groups or sorts, where that isn't of pg_catalog."""
+    """Types by which it groups or sorts, and whose equality operator isn't in pg_catalog."""
     open_ended: bool
     """The text speaks of columns without naming them (`*`, NATURAL JOIN), so new columns change its meaning."""
 
@@ -51,7 +51,7 @@ class Probe:
 
     @property
     def foreign_code(self) -> dict[str, str]:
-        """As the catalog keeps it."""
+        """The foreign code as the catalog keeps it."""
         return {str(code.oid): code.digest for code in self.foreign}
 
     @property

@@ -33,7 +33,8 @@ class StreamTable:
     name: str
     original_query: str
     search_path: str | None
-    """Of the connection that declared it, by which names in `original_query` are meant; None of an older version's."""
+    """Along which names in `original_query` are looked up; None if an older version declared the table.
+    """
     defining_query: str
     schedule: str | None
     refresh_mode: str
@@ -57,7 +58,7 @@ class StreamTable:
     is_gated: bool
     gated_reason: str | None
     is_hidden: bool
-    """It keeps a part of another one, `part_of`, and is nobody's to name."""
+    """It is a part of the stream table `part_of`, and users can't declare, alter or drop it."""
     part_of: int | None
     split_query: str | None
     """The canonical text over its parts, where it has any."""
@@ -72,7 +73,7 @@ class StreamTable:
     refusal: str | None
     declared_by: str
     foreign_code: dict[str, str] | None
-    """Functions and views of others behind the query, as accepted: digests by oid. None where none was recorded."""
+    """Digests by oid of the accepted functions and views of others behind the query; None if none was recorded."""
     steady: bool
     """Its content depends on its sources alone, and not on the clock, the session or chance."""
 
@@ -87,7 +88,7 @@ class StreamTable:
 
     @property
     def maintained_query(self) -> str:
-        """What a refresh computes: the defining query, or what says the same over its parts."""
+        """The query that a refresh computes: the defining one, or the one over its parts that means the same."""
         return self.split_query or self.defining_query
 
     @property
@@ -147,8 +148,8 @@ class RefreshRecord:
     error_message: str | None
 
 
-#: Columns of `pgt_stream_tables` that a refresh writes, and who only refreshes may write. Every other one becomes SQL,
-#: or says which SQL is trusted, and is the owner's alone.
+#: Columns of `pgt_stream_tables` that a refresh writes. A role that may only refresh can write no others, because the
+#: others become SQL or say which SQL is trusted.
 STATE = (
     "status",
     "is_populated",
@@ -200,7 +201,7 @@ def by_ids(conn: Connection, ids: Iterable[int]) -> dict[int, StreamTable]:
 
 
 def with_parts(conn: Connection, ids: Iterable[int]) -> list[int]:
-    """These, and the hidden ones that they are computed from."""
+    """The ids of these stream tables and of the parts that they are computed from."""
     rows = conn.execute(
         "WITH RECURSIVE unit (pgt_id) AS (SELECT unnest(%s::bigint[]) UNION"
         " SELECT h.pgt_id FROM unit JOIN pgtrickle.pgt_dependencies d USING (pgt_id)"
@@ -212,7 +213,7 @@ def with_parts(conn: Connection, ids: Iterable[int]) -> list[int]:
 
 
 def parts(conn: Connection, pgt_id: int) -> list[StreamTable]:
-    """The hidden ones that were made for a stream table, each after those it reads."""
+    """The parts of a stream table, each after the parts that it reads."""
     return _select(conn, sql.SQL("WHERE part_of = %s ORDER BY pgt_id"), [pgt_id])
 
 
@@ -242,7 +243,7 @@ def update(conn: Connection, pgt_id: int, **columns: Any) -> None:
 
 
 def delete(conn: Connection, pgt_id: int) -> None:
-    """Forget a stream table and what it reads. Its history stays until its age is up."""
+    """Forget a stream table and what it reads. Its history stays until it is `refresh_history_days` old."""
     conn.execute("DELETE FROM pgtrickle.pgt_stream_tables WHERE pgt_id = %s", [pgt_id])
 
 
@@ -274,7 +275,7 @@ def history(conn: Connection, pgt_id: int, n: int = 20) -> list[RefreshRecord]:
 
 
 def history_of_run(conn: Connection, run_token: str) -> list[RefreshRecord]:
-    """What one run did, in its order."""
+    """The refreshes of one run, in order."""
     statement = sql.SQL("SELECT {} FROM {} WHERE run_token = %s ORDER BY refresh_id")
     return _records(conn, statement.format(_HISTORY_COLUMNS, _HISTORY), [run_token])
 

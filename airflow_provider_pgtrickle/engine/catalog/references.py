@@ -31,9 +31,9 @@ _DEPENDENCIES = """
     GROUP BY r.ev_class, d.refobjid, c.relkind, n.nspname, c.relname
 """
 
-# Dependencies leave out what came with the server, and don't tell `count(*)` from a reference to a whole row.
-# The stored parse tree does: its relations, those read without their children (ONLY), its functions, and variables
-# with attribute number 0. It is searched here: PostgreSQL takes seconds to search that of a long query.
+# pg_depend leaves out what came with the server, and doesn't tell `count(*)` from a reference to a whole row. The
+# stored parse tree shows both: relations, those read without their children (ONLY), functions, and variables with
+# attribute number 0. Python searches it, because PostgreSQL takes seconds for that of a long query.
 _PARSE_TREES = """
     SELECT r.ev_class::bigint, r.ev_action::text FROM pg_catalog.pg_rewrite r WHERE r.ev_class = ANY(%s)
 """
@@ -65,7 +65,7 @@ _QUOTED = """
           FROM pg_catalog.set_config('quote_all_identifiers', 'on', true) OFFSET 0) AS printed
 """
 
-# PostgreSQL calls every aggregate immutable: it is what its functions are.
+# PostgreSQL labels every aggregate immutable, so the labels of its functions count.
 _FUNCTIONS = """
     SELECT p.oid::bigint, lower(p.proname), greatest(p.provolatile::text, parts.worst), p.prokind = 'a', p.proretset
     FROM pg_catalog.pg_proc p
@@ -81,7 +81,7 @@ _FUNCTIONS = """
 # PostgreSQL prints CYCLE … TO 'x'::text DEFAULT 'y'::text, and reads constants there only as text 'x'.
 _CYCLE_MARKS = re.compile(r"(TO|DEFAULT) ('(?:[^']|'')*')::([^'()]+?(?:\(\d+\))?)(?= DEFAULT | USING )")
 
-# current_date, current_user and their like are no functions to the parse tree.
+# In the parse tree current_date, current_user and the like are not functions.
 SESSION = "current_timestamp or the like"
 
 #: Functions that PostgreSQL calls STABLE because a setting shapes their answer. Every session of ours has the same
@@ -113,11 +113,11 @@ class References:
     columns: Mapping[int, frozenset[str] | None]
     """By relid of each relation that is no view: the columns named, None for all of them."""
     own_columns: Mapping[int, frozenset[str]]
-    """Those that the view followed from names itself, and not through another one."""
+    """The columns that the starting view names itself, and not through another view."""
     views: Mapping[int, tuple[tuple[str, str], str, tuple[str, ...]]]
-    """By oid: (schema, name), canonical text, column names. The view followed from is not among them."""
+    """By oid: (schema, name), canonical text, column names. The starting view is not among them."""
     functions: Mapping[str, str]
-    """Worst volatility called under each name; that of STEADY is immutable."""
+    """By function name: the worst volatility called under it. Functions in STEADY count as immutable."""
     aggregates: frozenset[str]
     """Names under which an aggregate is called."""
     set_returning: frozenset[str]
@@ -174,12 +174,12 @@ def follow(conn: Connection, view: int) -> References:
 
 
 def _without_internals(text: str) -> str:
-    """A view made as SELECT * of a stream table has its internal columns, which nobody is to read."""
+    """The text without the internal columns that a view made as SELECT * of a stream table has."""
     return pruned(text) if RESERVED_PREFIX in text else text
 
 
 def definition(conn: Connection, view: int, *, quoted: bool = False) -> str:
-    """A view's text as PostgreSQL prints it; with every name in quotes, a word without them is grammar."""
+    """A view's text as PostgreSQL prints it; `quoted`: with every name in quotes, so that other words are grammar."""
     row = conn.execute(_QUOTED if quoted else "SELECT pg_catalog.pg_get_viewdef(%s::oid)", [view]).fetchone()
     assert row is not None
     return _CYCLE_MARKS.sub(r"\1 \3 \2", str(row[0]).strip().removesuffix(";"))
@@ -226,7 +226,7 @@ def _parse_trees(
 
 
 def _refuse_lost_keys(conn: Connection, view: int) -> None:
-    """GROUPING SETS (1, 2) over two equal expressions is printed as two times the first."""
+    """Refuse GROUPING SETS (1, 2) over two equal expressions: PostgreSQL prints the first one twice."""
     with conn.transaction(force_rollback=True):
         conn.execute("CREATE VIEW pgtrickle.__pgt_reread AS " + definition(conn, view))
         before, after = (conn.execute(_KEYS, [str(name)]).fetchone() for name in (view, "pgtrickle.__pgt_reread"))
@@ -238,7 +238,7 @@ def _refuse_lost_keys(conn: Connection, view: int) -> None:
 
 
 def _refuse_only(conn: Connection, relid: int) -> None:
-    """A table's buffer holds its children's changes too, and doesn't tell them apart."""
+    """Refuse ONLY: a table's buffer holds its children's changes too, and doesn't tell them apart."""
     row = conn.execute(
         "SELECT relnamespace::regnamespace::text || '.' || relname FROM pg_catalog.pg_class WHERE oid = %s", [relid]
     ).fetchone()

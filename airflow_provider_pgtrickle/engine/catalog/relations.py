@@ -19,14 +19,14 @@ _RELATIONS = """
     SELECT c.oid::bigint AS relid, n.nspname AS schema, c.relname AS name, c.relkind AS relkind,
            s.pgt_id, s.storage,
            c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid) AS has_children,
-           size.estimated_rows, size.has_foreign_parts, size.has_unlogged_parts
+           size.estimated_rows, size.has_foreign_members, size.has_unlogged_members
     FROM pg_catalog.pg_class c
     CROSS JOIN LATERAL (
         WITH RECURSIVE tree(oid) AS (
             SELECT c.oid UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid)
         SELECT CASE WHEN min(m.reltuples) < 0 THEN -1 ELSE coalesce(sum(m.reltuples), -1) END::float8 AS estimated_rows,
-               bool_or(m.relkind = 'f') AS has_foreign_parts,
-               bool_or(m.relpersistence = 'u') AS has_unlogged_parts
+               bool_or(m.relkind = 'f') AS has_foreign_members,
+               bool_or(m.relpersistence = 'u') AS has_unlogged_members
         FROM tree t JOIN pg_catalog.pg_class m ON m.oid = t.oid
         WHERE m.relkind <> 'p') AS size
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -44,7 +44,8 @@ _COLUMNS = """
     ORDER BY a.attrelid, a.attnum
 """
 
-# Only keys that hold for every committed state: valid, whole, of plain NOT NULL columns. A deferrable one does.
+# Only keys that hold in every committed state count: valid, not partial, over plain NOT NULL columns. A deferrable key
+# does.
 _KEYS = """
     SELECT i.indrelid::bigint AS relid, i.indisprimary AS is_primary,
            array_agg(a.attname::text ORDER BY k.place) AS columns
@@ -108,11 +109,11 @@ def _source(
 
 
 def _kind(row: dict[str, Any]) -> str:
-    """A table is captured whole or not at all: a part whose rows change unseen decides for it."""
-    if row["has_foreign_parts"]:
+    """A table is captured whole or not at all, so one partition or child whose changes can't be captured decides."""
+    if row["has_foreign_members"]:
         return "FOREIGN_TABLE"
-    # A crash of the server empties it, and no trigger tells.
-    return "UNLOGGED_TABLE" if row["has_unlogged_parts"] else _KINDS[row["relkind"]]
+    # A crash of the server empties an unlogged table, and no trigger fires.
+    return "UNLOGGED_TABLE" if row["has_unlogged_members"] else _KINDS[row["relkind"]]
 
 
 def _by_relation(rows: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from psycopg import Connection, sql
 
-#: Of every session. The temporary schema is named because what isn't named comes first, with its tables and types.
+#: The path of every session. The temporary schema is named last because PostgreSQL would otherwise look there first.
 PATH = "pg_catalog, pg_temp"
 
 _SET = "SELECT pg_catalog.set_config('search_path', %s, true)"
@@ -20,7 +20,7 @@ _SET = "SELECT pg_catalog.set_config('search_path', %s, true)"
 
 def own_schemas(conn: Connection) -> list[str]:
     """The schemas of the path that the role, the database or the connection string gives the session."""
-    # In a transaction, if need be one of its own, that is rolled back.
+    # The rollback takes the setting back, in a transaction of the caller's too.
     with conn.transaction(force_rollback=True):
         conn.execute("SET LOCAL search_path TO DEFAULT")
         row = conn.execute("SELECT pg_catalog.current_schemas(false)::pg_catalog.text[]").fetchone()
@@ -28,7 +28,7 @@ def own_schemas(conn: Connection) -> list[str]:
 
 
 def own_path(conn: Connection) -> str:
-    """The same as a setting, to be kept: `"$user"` is the role it is now."""
+    """The same path as a setting that can be stored, with the role's name for `"$user"`."""
     names = [*map(sql.Identifier, own_schemas(conn)), sql.SQL("pg_temp")]
     return sql.SQL(", ").join(names).as_string(conn)
 
@@ -39,19 +39,19 @@ def reading_under(conn: Connection, path: str | None) -> Iterator[None]:
     if path is not None:
         conn.execute(_SET, [path])
     yield
-    # An error needs no way back: it ends the transaction, and the setting with it.
+    # After an error nothing is to be restored: it ends the transaction, and the setting with it.
     if path is not None:
         pin(conn)
 
 
 @contextmanager
 def read_only(conn: Connection) -> Iterator[None]:
-    """A block of a transaction in which functions of others may run, and can write nothing."""
+    """In the block functions of others may run, but can't write anything."""
     with conn.transaction():
         conn.execute("SET TRANSACTION READ ONLY")
         yield
 
 
 def pin(conn: Connection) -> None:
-    """Ours, to the end of the transaction."""
+    """Set our path until the transaction ends."""
     conn.execute(_SET, [PATH])

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from psycopg import Connection
 
-# A domain, array or composite can be compared when everything inside it can. A leaf can when it, or a type
-# it is binary-coercible to (varchar → text), has a default operator class. An equality of its own outside pg_catalog
-# is none: the algebra writes `=`, which our sessions look up there alone, and find citext's to be that of text.
+# A domain, array or composite can be compared when everything inside it can. Any other type can when it, or a type it
+# is binary-coercible to (varchar → text), has a default operator class. An equality operator outside pg_catalog doesn't
+# count: the algebra writes `=`, which our sessions look up in pg_catalog alone, and for citext they would find that of
+# text.
 _COMPARABLE = """
     WITH RECURSIVE part(root, typid) AS (
         SELECT t, t FROM unnest(%s::oid[]) AS t

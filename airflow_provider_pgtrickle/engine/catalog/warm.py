@@ -1,7 +1,7 @@
 """One session kept open between refreshes.
 
 Connecting costs more than a refresh that finds nothing to do: the server starts a process, checks a password and reads
-its catalogs. So the last session is kept, clean, for whoever of the same process comes next.
+its catalogs. So the last session is cleaned and kept for the next refresh of the same process.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from psycopg import Connection
 #: What a refresh may leave in its session, besides what ends with its transaction.
 _CLEAN = "RESET synchronous_commit; DISCARD TEMP; SELECT pg_catalog.pg_advisory_unlock_all()"
 
-#: Kept no longer than firewalls and poolers bear, nor than a role's changed settings should go unseen.
+#: Firewalls and poolers may cut a session that is idle for longer, and it would miss changed settings of its role.
 _IDLE_SECONDS = 60.0
 
 
 class WarmSession:
-    """Lends a session in autocommit; several at a time are several sessions, of which one is kept."""
+    """Lends sessions in autocommit. Several may be lent at a time; one of them is kept."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,12 +34,12 @@ class WarmSession:
 
     @contextmanager
     def lent(self, connect: Callable[[], Connection]) -> Iterator[Connection]:
-        """A session that is clean before and after, whatever happens between; a new one where none is kept."""
+        """Lend the kept session, or a new one, and clean it afterwards, whatever the block did with it."""
         conn = self._take() or connect()
         try:
             yield conn
         finally:
-            # Locks are given up by saying so: of a disconnection the server learns later than the next refresh comes.
+            # Locks are released explicitly: the server may notice a disconnection only after the next refresh began.
             if not (_cleaned(conn) and self._keep(conn)):
                 conn.close()
 
@@ -81,7 +81,7 @@ def _cleaned(conn: Connection) -> bool:
 
 
 def _is_alive(conn: Connection) -> bool:
-    """Whether the server has neither closed the session nor anything to say in it: an idle one is silent."""
+    """Whether the session is still open. The server sends nothing to an idle session unless it ends it."""
     if conn.closed or conn.broken:
         return False
     readable, _, _ = select.select([conn.fileno()], [], [], 0)
