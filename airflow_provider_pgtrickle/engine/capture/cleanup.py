@@ -1,4 +1,4 @@
-"""Remove what every consumer has consumed, and staging tables that nobody will read."""
+"""Remove changes that every reader has consumed, and staging tables that nobody will read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_provider_pgtrickle.engine.capture.layout import CHANGES
 from airflow_provider_pgtrickle.engine.catalog.faults import translating
 from airflow_provider_pgtrickle.engine.catalog.locks import try_lock_for_transaction
 
-# A consumer without a frontier for the source has consumed nothing yet.
+# A reader without a frontier for the source has consumed nothing yet.
 _CONSUMERS = """
     SELECT coalesce('changes_pgt_' || d.source_pgt_id, t.buffer),
            array_agg(DISTINCT s.frontier #>> ARRAY['sources',
@@ -24,7 +24,7 @@ _CONSUMERS = """
     GROUP BY 1 ORDER BY 1
 """
 
-# Executors' stages carry the id of their table. Its refresh holds the advisory lock of that id while it runs.
+# A staging table's name holds the id of its stream table, whose refresh holds the advisory lock of that id.
 _STAGES = r"""
     SELECT n.nspname, c.relname, (regexp_match(c.relname, 'stage_(\d+)_'))[1]::bigint
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -36,9 +36,9 @@ _STAGES = r"""
 
 
 def clean_buffers(conn: Connection, only: Collection[str] | None = None) -> dict[str, int]:
-    """Delete what is visible in the frontiers of all consumers; rows deleted per buffer, of all or of `only` some.
+    """Delete changes that the frontiers of all readers see, from all buffers or `only` some; the number per buffer.
 
-    Snapshots are not ordered, so a row goes when *each* frontier sees it, whichever is the oldest.
+    Snapshots have no order, so there is no oldest frontier: a row is deleted when *each* of them sees it.
     """
     deleted = {}
     with translating():
@@ -50,7 +50,7 @@ def clean_buffers(conn: Connection, only: Collection[str] | None = None) -> dict
 
 
 def _delete_seen(conn: Connection, buffer: str, snapshots: Iterable[str]) -> int:
-    # The bound on xid is what the index can use; it holds for whatever any of the snapshots sees.
+    # The bound on xid is for the index. It holds for every row that one of the snapshots sees.
     statement = sql.SQL("""
         DELETE FROM {} AS b
         WHERE b.xid < (SELECT min(pg_snapshot_xmax(s)) FROM unnest(%(snapshots)s::pg_snapshot[]) AS s)

@@ -1,6 +1,6 @@
 """Keep everybody but refreshes from writing a stream table.
 
-ALTER TABLE can't be refused without an event trigger, which takes a superuser; the fingerprint notices it.
+Only an event trigger could refuse ALTER TABLE, and that needs a superuser; the fingerprint notices it instead.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from psycopg import Connection, sql
 from airflow_provider_pgtrickle.engine.catalog.faults import translating
 
 TRIGGER = "pgtrickle_guard"
-#: Of a partitioned table: PostgreSQL gives it to each partition, those that users add later too.
+#: The trigger on a partitioned table. PostgreSQL copies it to each partition, to those that users add later too.
 ROW_TRIGGER = "pgtrickle_guard_rows"
 
-# Statements that name a partition fire only the partition's triggers.
+# A statement that names a partition fires only the partition's own statement triggers.
 _MEMBERS = """
     WITH RECURSIVE tree(oid) AS (
         SELECT %s::oid UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid

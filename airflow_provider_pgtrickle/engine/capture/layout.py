@@ -23,10 +23,11 @@ class CapturedColumn:
     type_oid: int
     """The column's own type."""
     buffer_type: str
-    """Quoted; a domain's base type (its checks are not for buffers, where NULL means absent), without a length."""
+    """Quoted, without a length; of a domain the base type, whose checks don't refuse the NULL of an absent value.
+    """
     collation: str | None
     expression: str | None
-    """Of a virtual generated column, which no trigger gets to see computed."""
+    """The expression of a virtual generated column, whose value triggers don't see."""
 
     @property
     def new(self) -> str:
@@ -44,11 +45,11 @@ class Member:
     relid: int
     name: QualifiedName
     gets_row_trigger: bool
-    """Row triggers of a partitioned table reach its partitions by themselves."""
+    """False for a partition whose row trigger PostgreSQL copies from its partitioned table."""
     routes: bool
-    """It is the partitioned table, which finds a partition for each row inserted."""
-    may_have_parts: bool
-    """A partition that is no partitioned table itself has none and gets none."""
+    """It is the captured table, and partitioned: it finds a partition for each row inserted."""
+    may_have_members: bool
+    """False for a partition that is not itself partitioned: it can have neither partitions nor children."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,10 @@ class Layout:
     columns: tuple[CapturedColumn, ...]
     key: tuple[str, ...]
     pairing: tuple[str, ...]
-    """The key, where the rows of one statement can be paired by it: `=` compares it and it is checked at once."""
+    """The key, if old and new rows of one statement can be paired by it: `=` compares it, it isn't deferrable.
+    """
     row_wise: bool
-    """Rows can also be reached through a relation that isn't a member, whose statements tell nothing here."""
+    """Statements may reach the rows through a relation that isn't a member, and then fire no statement trigger here."""
 
     @property
     def buffer(self) -> QualifiedName:
@@ -118,7 +120,7 @@ _COLUMNS = """
     ORDER BY a.attnum
 """
 
-# The capturing function compares under `search_path = pg_catalog`: an operator from elsewhere isn't found there.
+# The capturing function compares under `search_path = pg_catalog`, and finds no operator of another schema.
 _PAIRS_BY_KEY = """
     SELECT i.indimmediate AND bool_and(o.oprname = '=' AND o.oprnamespace = 'pg_catalog'::regnamespace)
     FROM pg_catalog.pg_index i
@@ -149,8 +151,8 @@ def layout(conn: Connection, source: Source, columns: Iterable[str]) -> Layout:
         relid=fresh.relid,
         name=QualifiedName(fresh.schema, fresh.name),
         members=tuple(
-            Member(relid, QualifiedName(schema, name), own, routes, may_have_parts)
-            for relid, schema, name, own, _, routes, may_have_parts in members
+            Member(relid, QualifiedName(schema, name), own, routes, may_have_members)
+            for relid, schema, name, own, _, routes, may_have_members in members
         ),
         columns=captured,
         key=fresh.primary_key,
@@ -166,5 +168,5 @@ def captured_columns(conn: Connection, relid: int, names: Iterable[str]) -> tupl
 
 
 def lock_members(conn: Connection, relation: QualifiedName, mode: str = "SHARE ROW EXCLUSIVE") -> None:
-    """Wait for running writers of the table and all its parts, and keep new ones out until the transaction ends."""
+    """Wait for writers of the table and all its members, and keep new ones out until the transaction ends."""
     conn.execute(sql.SQL("LOCK TABLE {} IN {} MODE").format(relation.sql, sql.SQL(mode)))

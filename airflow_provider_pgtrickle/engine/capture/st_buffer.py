@@ -1,4 +1,4 @@
-"""The change buffer of a stream table: the refresh writes it, for the stream tables that read this one."""
+"""The change buffer of a stream table: its refreshes write there for the stream tables that read it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def st_buffer_name(pgt_id: int) -> QualifiedName:
 
 
 def ensure_st_buffer(conn: Connection, st: StreamTable) -> QualifiedName:
-    """A buffer that fits the stream table's visible columns. One that fits is kept with its rows."""
+    """Make sure of a buffer that fits the stream table's visible columns; one that fits keeps its rows."""
     if st.relid is None:
         raise RefreshError("It has no table yet, so nothing can follow its changes", stream_table=str(st.qualified))
     buffer = st_buffer_name(st.id)
@@ -36,7 +36,7 @@ def ensure_st_buffer(conn: Connection, st: StreamTable) -> QualifiedName:
         fits = {name: kind for name, kind in present.items() if name not in _OWN} == wanted
         if present and fits and is_logged(conn, buffer):
             return buffer
-        # Rows of another shape mean nothing to consumers: they will find the schema changed and start afresh.
+        # The readers are rebuilt because the columns changed, so nobody reads these rows any more.
         drop_st_buffer(conn, st.id)
         create_buffer(conn, buffer)
         additions: list[sql.Composable] = [sql.SQL("ADD COLUMN pk_hash bigint NOT NULL")]

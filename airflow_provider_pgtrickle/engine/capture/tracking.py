@@ -20,23 +20,23 @@ __all__ = ["buffer_column", "track", "untrack"]
 
 
 def track(conn: Connection, source: Source, columns: Iterable[str], pgt_id: int) -> QualifiedName:
-    """Have changes of `columns` of `source` captured for the stream table `pgt_id`; the buffer's name.
+    """Capture changes of `columns` of `source` for the stream table `pgt_id`; the buffer's name.
 
-    Called again it widens the buffer, and mends what a change of the table's schema or partitions broke, or what
-    somebody did to its triggers: then a new epoch begins, by which every reader knows that changes may be missing. Rows
-    that were captured before keep NULL in columns that are new: their consumer starts from a FULL refresh anyway.
+    A later call widens the buffer. It also mends the capture after a change of the table's schema or partitions or of
+    its triggers, and then begins a new epoch, which tells every reader that changes may be missing. Rows captured
+    earlier hold NULL in new columns; the reader of these columns begins with a FULL refresh anyway.
     """
     wanted = set(columns)
     mended = was_whole = False
     with translating(f"{source.schema}.{source.name}", otherwise=QueryError), conn.transaction():
         plan = layout(conn, source, wanted | _tracked_columns(conn, source.relid))
         if not _stands(conn, plan):
-            # No writer may be half-way through a statement when its triggers come into being. Looked at again
-            # behind the lock: another session may have been faster.
+            # No statement may be running when the triggers are created. The state is read again under the lock, because
+            # another session may have been faster.
             lock_members(conn, plan.name)
             plan = layout(conn, source, wanted | _tracked_columns(conn, source.relid))
             if not _stands(conn, plan):
-                # Behind the lock nobody else changes what the digest is of.
+                # Under the lock nobody else changes what the digest covers.
                 was_whole = _is_whole(conn, plan.relid)
                 conn.execute(create_function(plan, build_buffer(conn, plan)))
                 attach(conn, plan, anew=not was_whole)
@@ -75,7 +75,7 @@ def track(conn: Connection, source: Source, columns: Iterable[str], pgt_id: int)
 
 
 def untrack(conn: Connection, relid: int, pgt_id: int) -> None:
-    """`pgt_id` needs no changes of `relid` any more. The last one takes triggers and buffer with it."""
+    """Stop capturing `relid` for `pgt_id`. With the last reader the triggers and the buffer go."""
     with translating(otherwise=QueryError), conn.transaction():
         row = conn.execute(
             """

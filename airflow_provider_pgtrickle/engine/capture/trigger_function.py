@@ -9,10 +9,10 @@ replication, which fires nothing else) it reads OLD and NEW; the statements it r
               No key: old EXCEPT ALL new as D, new EXCEPT ALL old as I, by the text of the row.
     TRUNCATE  T: what was there is unknown
 
-It never makes the user's statement fail. Where the table no longer has the columns it was made for, or has parts that
-it does not know, it writes a T, which sends every reader to a FULL refresh, and the refresh notices the new schema. A
-part that is gone again when the refresh comes has left no other trace. Without its buffer it writes nothing: whoever
-reads the buffer finds it missing.
+It never makes the user's statement fail. If the table has other columns by now, or partitions or children that the
+function doesn't know, it writes a T: every reader then runs FULL, and its refresh notices the new schema. Of a
+partition that is gone again by then, the T is the only trace. Without its buffer the function writes nothing; the
+readers find the buffer missing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SET search_path = pg_catalog, pg_temp
 {settings} AS {body}
 """
 
-# These questions are asked of every statement. PostgreSQL looks the buffer's file up in its cache, without a query.
+# Every statement pays for these checks. PostgreSQL finds the buffer's file in its cache, without a query.
 _BODY = """
 #variable_conflict use_column
 <<capture>>
@@ -43,7 +43,7 @@ BEGIN
         RETURN NULL;
     ELSIF TG_OP = 'TRUNCATE' THEN
         is_known := false;
-    {parts_known}
+    {members_known}
     ELSE
         is_known := {columns_known};
     END IF;
@@ -63,13 +63,13 @@ _COLUMNS_KNOWN = """(
             WHERE a.attrelid = TG_RELID AND NOT a.attisdropped AND (a.attname, a.atttypid) IN ({expected})
         ) = {count}"""
 
-_NO_UNKNOWN_PART = """
+_NO_UNKNOWN_MEMBER = """
         AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent IN ({parents}) AND i.inhrelid NOT IN ({members}))"""
 
-# Rows that are inserted into an ordinary table stay in it, so only other statements reach its children.
-_PARTS_KNOWN = """ELSIF TG_LEVEL = 'STATEMENT' AND {condition} THEN
-        is_known := {columns_known}{no_unknown_part};"""
-_PART_KNOWN = """ELSIF TG_LEVEL = 'ROW' AND TG_RELID NOT IN ({members}) THEN
+# An INSERT into an ordinary table reaches no children, so only the other statements check them.
+_MEMBERS_KNOWN = """ELSIF TG_LEVEL = 'STATEMENT' AND {condition} THEN
+        is_known := {columns_known}{no_unknown_member};"""
+_PARTITION_KNOWN = """ELSIF TG_LEVEL = 'ROW' AND TG_RELID NOT IN ({members}) THEN
         is_known := false;
     """
 
@@ -83,9 +83,9 @@ _EVENTS = """
         END IF;
 """
 
-# A referential action joins the rows that it changes to those of the statement that caused it. Where the key refers to
-# the table itself, or several actions meet in one row, a key occurs twice among the old or the new rows, and pairing by
-# it would multiply them.
+# PostgreSQL adds the rows that a referential action changes to those of the statement that caused it. If a foreign key
+# refers to its own table, or several actions change one row, a key occurs twice among the old or the new rows, and
+# pairing by it would multiply them.
 _UPDATE_CHECKED = """
             IF EXISTS (SELECT FROM pg_constraint f WHERE f.conrelid = TG_RELID AND f.contype = 'f'
                        AND (f.confupdtype IN ('c', 'n', 'd') OR f.confdeltype IN ('n', 'd')))
@@ -126,7 +126,7 @@ _BY_IMAGE = """
             WHERE o.__pgt_twin IS NULL OR n.__pgt_twin IS NULL
 """
 
-# What makes a row's text tell all values apart that differ.
+# With these settings different values have different texts.
 _EXACT_TEXT = (
     "SET extra_float_digits = 1 SET DateStyle = 'ISO, MDY' SET TimeZone = 'UTC' SET IntervalStyle = 'postgres'"
 )
@@ -143,7 +143,7 @@ def create_function(layout: Layout, buffer: int) -> sql.Composed:
         count=sql.Literal(len(layout.columns)),
     )
     body = sql.SQL(_BODY).format(
-        parts_known=_parts_known(layout, columns_known),
+        members_known=_members_known(layout, columns_known),
         columns_known=columns_known,
         buffer=layout.buffer.sql,
         buffer_oid=sql.Literal(buffer),
@@ -157,28 +157,28 @@ def create_function(layout: Layout, buffer: int) -> sql.Composed:
     )
 
 
-def _parts_known(layout: Layout, columns_known: sql.Composed) -> sql.Composable:
-    """Whether no row trigger fires on a partition, and no statement trigger above parts, that the layout hasn't."""
+def _members_known(layout: Layout, columns_known: sql.Composed) -> sql.Composable:
+    """SQL that checks whether the table has got partitions or children that the layout doesn't know."""
     members = _list(sql.Literal(member.relid) for member in layout.members)
-    parents = [member.relid for member in layout.members if member.may_have_parts]
+    parents = [member.relid for member in layout.members if member.may_have_members]
     if not parents:
         return sql.SQL("")
     routes = any(member.routes for member in layout.members)
     condition = (
         sql.SQL("TG_RELID IN ({})").format(_list(map(sql.Literal, parents))) if routes else sql.SQL("TG_OP <> 'INSERT'")
     )
-    by_statement = sql.SQL(_PARTS_KNOWN).format(
+    by_statement = sql.SQL(_MEMBERS_KNOWN).format(
         condition=condition,
         columns_known=columns_known,
-        no_unknown_part=sql.SQL(_NO_UNKNOWN_PART).format(parents=_list(map(sql.Literal, parents)), members=members),
+        no_unknown_member=sql.SQL(_NO_UNKNOWN_MEMBER).format(parents=_list(map(sql.Literal, parents)), members=members),
     )
-    return sql.SQL(_PART_KNOWN).format(members=members) + by_statement if routes else by_statement
+    return sql.SQL(_PARTITION_KNOWN).format(members=members) + by_statement if routes else by_statement
 
 
 def _events(layout: Layout, old: sql.SQL, new: sql.SQL, checked: bool) -> sql.Composed:
     before, after = _rows(layout, old, "o"), _rows(layout, new, "n")
     if not layout.columns:
-        # Only the number of rows matters (`count(*)` of a table without a key): an UPDATE can't change it.
+        # Only the number of rows matters (`count(*)` of a table without a key), which an UPDATE can't change.
         update: sql.Composable = sql.SQL("NULL")
     elif not layout.pairing:
         update = _by_image(layout, before, after)
@@ -251,5 +251,5 @@ def _values(layout: Layout, alias: str) -> sql.Composed:
     return _list(sql.SQL("{}.{}").format(sql.SQL(alias), sql.Identifier(c.name)) for c in layout.columns)
 
 
-def _list(parts: Iterable[sql.Composable]) -> sql.Composed:
-    return sql.SQL(", ").join(parts)
+def _list(items: Iterable[sql.Composable]) -> sql.Composed:
+    return sql.SQL(", ").join(items)

@@ -1,7 +1,7 @@
 """The triggers that capture a table.
 
-PostgreSQL fires statement triggers only on the relation a statement names, so every partition and child gets its own,
-and not at all for rows that logical replication applies, so a row trigger stands beside them for that role alone:
+PostgreSQL fires statement triggers only on the relation that a statement names, so every partition and child has its
+own. It fires none for rows that logical replication applies, so for that role a row trigger stands beside them:
 
     origin, local   statement triggers (enabled by default), each change once
     replica         row trigger (ENABLE REPLICA), each change once
@@ -23,8 +23,8 @@ _STATEMENT_EVENTS = {
     "delete": "AFTER DELETE ON {table} REFERENCING OLD TABLE AS old_rows",
 }
 
-# A MERGE that inserts into a partitioned table and then updates shows the update's trigger the inserted row once more
-# (PostgreSQL 15 to 18), unless the table has a trigger before its inserts. This one is there, and never called.
+# A MERGE that inserts into a partitioned table and then updates shows the inserted row to the update's trigger, too
+# (PostgreSQL 15 to 18), unless the table has a BEFORE INSERT trigger. So it has this one, which never runs.
 _ROUTING = "BEFORE INSERT ON {table} FOR EACH ROW WHEN (false)"
 
 _FIRING = {"O": "", "R": "REPLICA", "A": "ALWAYS"}
@@ -48,7 +48,7 @@ def attach(conn: Connection, layout: Layout, *, anew: bool) -> None:
                 sql.Identifier(trigger), sql.SQL(event).format(table=member.name.sql), layout.function.sql
             )
         )
-        # A trigger that was replaced keeps the state that somebody gave it.
+        # Replacing a trigger leaves it disabled if somebody had disabled it.
         conn.execute(
             sql.SQL("ALTER TABLE {} ENABLE {} TRIGGER {}").format(
                 member.name.sql, sql.SQL(_FIRING[firing]), sql.Identifier(trigger)
@@ -71,7 +71,7 @@ def detach(conn: Connection, relid: int) -> None:
         [relid],
     ).fetchone()
     if row is not None:
-        # The table first, then its parts, as writers lock them: no deadlock with them.
+        # Lock the table first and then its members, in the order of writers, so that there is no deadlock with them.
         conn.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(sql.Identifier(*row)))
     conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(function))
 
