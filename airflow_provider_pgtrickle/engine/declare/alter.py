@@ -41,7 +41,7 @@ class Altered:
     before: StreamTable
     dependencies_before: tuple[Dependency, ...]
     needs_refresh: bool
-    """Its query changed, and the new content is awaited: it is neither suspended nor empty so far."""
+    """Its query changed, and a refresh has to follow now: the table is active and was populated before."""
 
 
 def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, changes: Mapping[str, Any]) -> Altered:
@@ -56,7 +56,7 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         query, status = wanted.pop("query", None), wanted.pop("status", None)
         path: str | None = own_path(conn)
         if wanted.pop("accept", False) and query is None:
-            # Declared once more, as it was.
+            # The same query is declared once more.
             query, path = before.original_query, before.search_path or path
             status = status or ("ACTIVE" if before.status == "ERROR" else None)
         if "partition_by" in wanted:
@@ -73,7 +73,7 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
             notices = definition.notices
             update |= _redefine(conn, before, definition)
             if before.status == "ERROR" and status is None:
-                # Such a table waits for another definition, and this is one.
+                # A table in ERROR waits for another definition, and this is one.
                 update |= _status(conn, before, "ACTIVE")
             notices += _rebuild_notice(conn, before, definition)
         elif mode != before.refresh_mode:
@@ -91,7 +91,7 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
 
 
 def revert(conn: psycopg.Connection, altered: Altered) -> None:
-    """Take an altered query back, unless some refresh has carried it out meanwhile."""
+    """Take an altered query back, unless a refresh has carried it out meanwhile."""
     lock_declarations(conn)
     now = records.get(conn, altered.before.qualified)
     if not now.needs_reinit or now.defining_query != altered.stream_table.defining_query:
@@ -108,12 +108,12 @@ def revert(conn: psycopg.Connection, altered: Altered) -> None:
 
 
 def _redefine(conn: psycopg.Connection, before: StreamTable, definition: Definition) -> dict[str, Any]:
-    """Capture for the new query, besides what the old one reads: that goes when the new one has its content."""
+    """Start the capture for the new query. That for the old one ends when the new content is there."""
     dependencies.refuse_circle(conn, before, definition.dependencies)
     capturing.start(conn, before.id, definition.view)
     kept = [
         d
-        # Old parts are refreshed no more, and stay until then in case this is taken back.
+        # Old parts are no longer refreshed, but kept until then in case the change is taken back.
         for d in parts.without_parts(conn, records.dependencies(conn, before.id))
         if d.source_relid not in {new.source_relid for new in definition.dependencies}
     ]

@@ -1,4 +1,4 @@
-"""Capture follows the declarations: started for what a stream table reads, stopped with its last reader."""
+"""Capture of what stream tables read: started with a source's first reader, stopped with its last."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MOST_COLUMNS = 798
 
 
 def start(conn: psycopg.Connection, pgt_id: int, view: View) -> None:
-    """Triggers and buffers for everything the view reads, wide enough for it."""
-    # A refresh of an upstream table holds its row while it writes: it either had committed before this
-    # transaction creates the buffer, or will find the buffer there.
+    """Create or widen triggers and buffers for everything that the view reads."""
+    # A refresh of an upstream stream table locks its row while it writes. So it either has committed before this
+    # transaction creates the buffer, or will find the buffer.
     lock_rows(conn, [source.pgt_id for source in view.sources.values() if source.pgt_id is not None])
-    # In one order for everybody, so that two declarations can't wait for each other's locks.
+    # Everybody locks in this order, so that two declarations can't wait for each other.
     for source in sorted(view.sources.values(), key=lambda source: source.relid):
         if source.pgt_id is not None:
             ensure_st_buffer(conn, records.by_ids(conn, [source.pgt_id])[source.pgt_id])
@@ -41,9 +41,9 @@ def start(conn: psycopg.Connection, pgt_id: int, view: View) -> None:
 
 
 def stop(conn: psycopg.Connection, pgt_id: int, released: Iterable[Dependency]) -> None:
-    """Give up what a stream table no longer reads; the last reader takes triggers and buffer with it.
+    """Stop the capture of what a stream table no longer reads; with a source's last reader triggers and buffer go.
 
-    Called when the catalog no longer holds these dependencies.
+    It is called when the catalog no longer holds these dependencies.
     """
     still_read = {d.source_pgt_id for d in records.dependencies(conn, None)}
     for dependency in released:

@@ -38,7 +38,7 @@ class Column:
     """Quoted by PostgreSQL, None where it is the type's own."""
     hidden: bool = False
     not_null: bool = False
-    """Part of an identity that is never NULL, so that PostgreSQL may tell rows apart by it, in a publication too."""
+    """It belongs to an identity that is never NULL, by which a publication can tell rows apart."""
 
     @property
     def ddl(self) -> sql.Composed:
@@ -52,12 +52,12 @@ class Column:
 
     @property
     def stored(self) -> StorageColumn:
-        """As the catalog keeps it."""
+        """The column as the catalog keeps it."""
         return StorageColumn(self.name, self.type, "hidden" if self.hidden else "visible")
 
 
 def of_view(conn: psycopg.Connection, view: View) -> tuple[Column, ...]:
-    """The storage columns of a view, in order: PostgreSQL types them as a view that is rolled back again."""
+    """The storage columns of a view, in order. PostgreSQL types them as a view that is rolled back."""
     probe = sql.Identifier("pgtrickle", f"__pgt_columns_{conn.info.backend_pid}")
     with conn.transaction(force_rollback=True):
         # Types are printed with their schema, so that they mean the same under every search_path.
@@ -70,7 +70,7 @@ def of_view(conn: psycopg.Connection, view: View) -> tuple[Column, ...]:
 
 
 def of_relation(conn: psycopg.Connection, relid: int | None) -> tuple[Column, ...]:
-    """The columns a relation has now; none where it is gone."""
+    """The columns that a relation has now; none if it is gone."""
     with conn.transaction(force_rollback=True):
         # Types are printed with their schema, so that they mean the same under every search_path.
         pin(conn)

@@ -31,10 +31,9 @@ class Created:
 
 
 def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, query: str, options: Options) -> Created:
-    """Storage, catalog, triggers and buffers.
+    """Create storage, catalog rows, triggers and buffers.
 
-    They have to be committed before the first snapshot is taken: a change is then either in the snapshot
-    or in a buffer, and never in neither.
+    They have to be committed before the first snapshot is taken, so that each change is in the snapshot or in a buffer.
     """
     with about(name):
         lock_declarations(conn)

@@ -31,7 +31,7 @@ from airflow_provider_pgtrickle.engine.errors import NotDifferentiable
 
 @dataclass(frozen=True)
 class Definition:
-    """Derived from the query and the database alone, never from what is stored."""
+    """What a query means. It is derived from the query and the database alone, never from the stored table."""
 
     probe: Probe
     view: dvm.View
@@ -39,12 +39,12 @@ class Definition:
     dependencies: tuple[Dependency, ...]
     fingerprint: str
     refusal: str | None
-    """Why it can't be kept by differences, in words; None where it can."""
+    """Why it can't be maintained by differences, in words; None if it can."""
     notices: tuple[str, ...]
     path: str = PATH
-    """Along which the names in the declared text were looked up."""
+    """The search_path along which the names in the declared text were looked up."""
     whole: Probe | None = None
-    """What was declared, where `probe` and all else are of the same query over parts."""
+    """The query as declared, if `probe` and everything else are about the one over its parts."""
 
     @property
     def storage(self) -> tuple[StorageColumn, ...]:
@@ -52,7 +52,7 @@ class Definition:
         return tuple(column.stored for column in self.columns)
 
     def catalog_columns(self) -> dict[str, Any]:
-        """As `pgt_stream_tables` names them."""
+        """The values by the columns of `pgt_stream_tables`."""
         topk = self.view.topk
         return {
             **self.query_columns(),
@@ -69,7 +69,7 @@ class Definition:
         }
 
     def query_columns(self) -> dict[str, Any]:
-        """The query alone, as `pgt_stream_tables` names its forms."""
+        """The forms of the query by the columns of `pgt_stream_tables`."""
         declared = self.whole or self.probe
         return {
             "original_query": declared.original,
@@ -98,9 +98,9 @@ def _typed(stored: tuple[Column, ...], probed: Probe) -> tuple[Column, ...]:
 
 
 def _objection(conn: psycopg.Connection, view: dvm.View) -> str | None:
-    """What PostgreSQL has against the statements of the refreshes to come; None where it plans them all.
+    """PostgreSQL's objection to the statements of later refreshes; None if it plans them all.
 
-    They are planned over stand-ins of the buffers and of the table, which are rolled back.
+    They are planned over stand-ins for the buffers and the table, which are rolled back.
     """
     try:
         with conn.transaction(force_rollback=True):
@@ -152,7 +152,7 @@ def _stand_in(conn: psycopg.Connection, number: int, query: sql.Composable) -> t
 
 
 def _survives_parsing(conn: psycopg.Connection, probed: Probe) -> bool:
-    """Whether PostgreSQL reads each text, as the algebra wrote it again, for the very same query."""
+    """Whether each text, parsed and written again by the algebra, is the same query to PostgreSQL."""
     for text in (probed.text, *probed.schema.views.values()):
         written = dvm.round_trip(text)
         if written is None or not are_one_query(conn, text, written):
@@ -163,9 +163,9 @@ def _survives_parsing(conn: psycopg.Connection, probed: Probe) -> bool:
 def analysed(
     conn: psycopg.Connection, query: str, path: str | None = None, accepted: Mapping[str, str] | None = None
 ) -> tuple[Probe, dvm.View]:
-    """What PostgreSQL and the algebra make of a query, and refused for differences where the two disagree.
+    """What PostgreSQL and the algebra make of a query. Where the two disagree, the view is refused for differences.
 
-    `validate`, `explain` and every declaration come this way, so that they say the same.
+    `validate`, `explain` and every declaration call this, so that they say the same.
     """
     probed = probe(conn, query, path, accepted)
     view = dvm.analyze(probed.text, probed.schema)
@@ -188,10 +188,10 @@ def define(
     path: str | None = None,
     accepted: Mapping[str, str] | None = None,
 ) -> Definition:
-    """Ask PostgreSQL and the algebra about a query; refused with its place and the remedy where it can't be.
+    """Ask PostgreSQL and the algebra what a query means; a refusal has its place in the text and a remedy.
 
-    Names in a user's own text are looked up along `path`; a text of ours names everything in full. Who declares
-    accepts the code of others behind it, a refresh goes by what was `accepted`.
+    Names in a user's own text are looked up along `path`; our own texts qualify every name. A declaration accepts the
+    code of others behind the query, and a refresh allows only what was `accepted`.
     """
     probed, view = analysed(conn, query, path, accepted)
     refusal, notices = _judged(refresh_mode, view)
@@ -208,7 +208,10 @@ def define(
 
 
 def _judged(refresh_mode: str, view: dvm.View) -> tuple[str | None, tuple[str, ...]]:
-    """Why the query can't be kept by differences (None where it can), and what its author should know."""
+    """Why the query can't be maintained by differences (None if it can), and notices for its author.
+
+    Mode DIFFERENTIAL refuses such a query, AUTO notes that it runs FULL.
+    """
     refusal = view.refusal
     if refusal is None:
         return None, ()

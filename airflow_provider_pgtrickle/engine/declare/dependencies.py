@@ -1,4 +1,4 @@
-"""What a stream table reads, who reads it, and that nobody reads itself in the end."""
+"""What a stream table reads, what reads it, and the refusal of circles."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def graph(conn: psycopg.Connection) -> Graph:
     names = {table.id: str(table.qualified) for table in tables}
     reads: Iterable[tuple[int, int, str]] = conn.execute(_READS)
     for reader, source_id, name in reads:
-        # A stream table by its name of now; it may have been renamed or moved since.
+        # A stream table counts by its present name; it may have been renamed or moved.
         sources.setdefault(reader, set()).add(names.get(source_id) or name)
     return Graph.build(_node(table, frozenset(sources.get(table.id, ()))) for table in tables)
 
 
 def settle_schedules(conn: psycopg.Connection, settings: Settings) -> None:
-    """Write down how old each stream table may become: a declaration may change it for all that it reads."""
+    """Write down how old each stream table may become. A declaration may change that for all tables it reads."""
     schedules = graph(conn).effective_schedules(settings.min_schedule_seconds, least=0)
     conn.execute(
         "UPDATE pgtrickle.pgt_stream_tables t SET effective_schedule = make_interval(secs => s.seconds)"
@@ -64,7 +64,7 @@ def settle_schedules(conn: psycopg.Connection, settings: Settings) -> None:
 
 
 def refuse_circle(conn: psycopg.Connection, table: StreamTable, wanted: tuple[Dependency, ...]) -> None:
-    """`CycleDetected`, with its path, when the table would come to read itself."""
+    """Raise `CycleDetected` with the circle's path if the table would come to read itself."""
     name = str(table.qualified)
     sources = frozenset(f"{d.source_schema}.{d.source_name}" for d in wanted)
     if name in sources:
@@ -75,7 +75,7 @@ def refuse_circle(conn: psycopg.Connection, table: StreamTable, wanted: tuple[De
 
 
 def readers(conn: psycopg.Connection, table: StreamTable) -> tuple[StreamTable, ...]:
-    """The stream tables that read this one directly, or a part of theirs does."""
+    """The stream tables that read this one directly or through a part of theirs."""
     ids = {reader for reader, source_id, _ in conn.execute(_READS) if source_id == table.id != reader}
     return tuple(other for other in records.get_all(conn) if other.id in ids)
 

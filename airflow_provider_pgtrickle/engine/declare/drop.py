@@ -19,7 +19,7 @@ from airflow_provider_pgtrickle.engine.settings import Settings
 def drop(
     conn: psycopg.Connection, settings: Settings, name: QualifiedName, *, cascade: bool = False
 ) -> tuple[str, ...]:
-    """The names that were dropped, downstream first; refused while another stream table reads it."""
+    """Drop a stream table; the names that were dropped, readers first. Refused while another stream table reads it."""
     with about(name):
         lock_declarations(conn)
         target = records.get(conn, name)
@@ -35,7 +35,7 @@ def drop(
         ids = [stream_table.id for stream_table in doomed]
         wait_for_refreshes(conn, ids)
         lock_rows(conn, ids)
-        # What a user made on top (views, foreign keys) goes with the tables, and is named with them.
+        # With `cascade` views and foreign keys of users go with the tables, and are named with them.
         along: list[str] = []
         for stream_table in doomed:
             along += erase(conn, stream_table, cascade=cascade)

@@ -1,4 +1,4 @@
-"""A stream table comes into being, and goes: its table, its catalog rows, its capture."""
+"""Make and remove a stream table or a part: its table, its catalog rows and its capture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_provider_pgtrickle.engine.names import QualifiedName
 def establish(
     conn: psycopg.Connection, name: QualifiedName, definition: Definition, options: Options, **columns: Any
 ) -> StreamTable:
-    """Everything but the rows. `columns` are further ones of the catalog."""
+    """Make everything but the rows. `columns` are further columns of the catalog."""
     relid = table.create(conn, name, definition.columns, options.partition_by)
     created = records.insert(
         conn,
@@ -37,7 +37,7 @@ def establish(
 
 
 def erase(conn: psycopg.Connection, stream_table: StreamTable, *, cascade: bool = False) -> tuple[str, ...]:
-    """With the capture that nobody else needs; what else went with the table."""
+    """Remove it, with the capture that nobody else needs; the names of what PostgreSQL dropped with the table."""
     read = records.dependencies(conn, stream_table.id)
     along = table.drop(conn, stream_table.qualified, cascade=cascade)
     drop_st_buffer(conn, stream_table.id)

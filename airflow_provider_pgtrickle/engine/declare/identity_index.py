@@ -1,7 +1,7 @@
 """The index on the columns that identify a keyed stream table's rows.
 
-A difference looks stored rows up by it, and it holds each identity to one row: what the query promises, PostgreSQL
-then checks. A table that can't have it goes without, and is checked by a query.
+A difference looks stored rows up by it. If it is unique, PostgreSQL also checks with it that each identity has one row;
+otherwise a query checks that.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import psycopg
 from airflow_provider_pgtrickle.engine.declare import marked_index
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
-#: The index's comment, which tells it from the user's own.
+#: The index's comment, which tells it from users' own.
 MARK = "pgtrickle: identity of the rows"
 
-#: As many as an index takes.
+#: PostgreSQL allows no more columns in an index.
 _MOST_COLUMNS = 32
 
 
 def ensure(conn: psycopg.Connection, table: QualifiedName, identity: Sequence[str], *, keyed: bool) -> bool:
-    """Have the index where the identity is a key that an index can hold, and no other of its kind.
+    """Make sure of the index if the identity is a key that an index can hold, and drop others of its kind.
 
-    Whether it holds each identity to one row; `UniqueViolation` where one stands twice.
+    The result is whether the index is unique; `UniqueViolation` says that an identity has two rows.
     """
     wanted = tuple(identity) if keyed and 0 < len(identity) <= _MOST_COLUMNS else ()
     there = marked_index.marked(conn, table, MARK)
@@ -40,5 +40,5 @@ def ensure(conn: psycopg.Connection, table: QualifiedName, identity: Sequence[st
 
 
 def drop(conn: psycopg.Connection, table: QualifiedName) -> bool:
-    """Give the index up; whether there was one."""
+    """Drop the index; whether there was one."""
     return marked_index.drop(conn, table, marked_index.marked(conn, table, MARK))

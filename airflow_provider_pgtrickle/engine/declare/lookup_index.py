@@ -1,4 +1,4 @@
-"""Indexes by which a recursion's change looks its stored rows up: by what its step joins."""
+"""Indexes on the columns that a recursion's step joins, by which its delta looks up stored rows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import psycopg
 from airflow_provider_pgtrickle.engine.declare import marked_index
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
-#: The indexes' comment, which tells them from the user's own.
+#: The indexes' comment, which tells them from users' own.
 MARK = "pgtrickle: rows are looked up by it"
 
 
 def ensure(conn: psycopg.Connection, table: QualifiedName, lookups: Iterable[tuple[str, ...]]) -> None:
-    """Have an index for each look-up, and no others of their kind."""
+    """Make sure of an index for each lookup, and drop others of their kind."""
     wanted = {columns for columns in lookups if columns}
     there = marked_index.marked(conn, table, MARK)
     marked_index.drop(conn, table, [index for index in there if index.columns not in wanted])
@@ -23,5 +23,5 @@ def ensure(conn: psycopg.Connection, table: QualifiedName, lookups: Iterable[tup
 
 
 def drop(conn: psycopg.Connection, table: QualifiedName) -> bool:
-    """Give the indexes up; whether there was one."""
+    """Drop the indexes; whether there was one."""
     return marked_index.drop(conn, table, marked_index.marked(conn, table, MARK))

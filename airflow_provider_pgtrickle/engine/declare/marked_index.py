@@ -1,6 +1,6 @@
-"""Indexes of ours on a stream table, told from the user's own by their comment.
+"""Indexes of ours on a stream table, which differ from users' own by their comment.
 
-They speed refreshes up, so a table that can't have one goes without.
+They only make refreshes faster, so a table that can't have one does without.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from airflow_provider_pgtrickle.engine.names import QualifiedName
 
 _INDEXES = """
 SELECT i.indexrelid::bigint, n.nspname, c.relname, i.indisunique, i.indisreplident,
-       (SELECT array_agg(a.attname::text ORDER BY k.place)
-          FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, place)
+       (SELECT array_agg(a.attname::text ORDER BY k.ordinal)
+          FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, ordinal)
           JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum),
        pg_catalog.obj_description(i.indexrelid, 'pg_class')
   FROM pg_catalog.pg_index i
@@ -45,7 +45,7 @@ def marked(conn: psycopg.Connection, table: QualifiedName, mark: str) -> list[In
 def create(
     conn: psycopg.Connection, table: QualifiedName, columns: Sequence[str], mark: str, *, unique: bool = False
 ) -> bool:
-    """Whether the table can have it. A unique one takes NULL for a value like any other."""
+    """Create an index; whether the table can have it. To a unique one NULL is a value like any other."""
     statement = "CREATE UNIQUE INDEX ON {} ({}) NULLS NOT DISTINCT" if unique else "CREATE INDEX ON {} ({})"
     try:
         with conn.transaction():
@@ -59,16 +59,16 @@ def create(
         psycopg.errors.ProgramLimitExceeded,
         psycopg.errors.FeatureNotSupported,
     ):
-        # A type without an order, a value too large for a page, a partition key that is not in it: looked up by
-        # scanning, as any table.
+        # The type has no order, a value is too large for a page, or the partition key is not in it. Refreshes then scan
+        # the table.
         return False
     return True
 
 
 def drop(conn: psycopg.Connection, table: QualifiedName, indexes: Sequence[Index]) -> bool:
-    """Whether there was one."""
+    """Drop the indexes; whether there was one."""
     if any(index.is_replica_identity for index in indexes):
-        # Without its index the table would have none at all, and refuse every update that is published.
+        # Without a replica identity PostgreSQL would refuse every update of a published table.
         conn.execute(sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(table.sql))
     dropped = [conn.execute(sql.SQL("DROP INDEX {}").format(index.name)) for index in indexes]
     return bool(dropped)

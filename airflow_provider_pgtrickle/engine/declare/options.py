@@ -28,7 +28,7 @@ class Options:
     """`5m`, a cron expression, or None: calculated from the stream tables that read this one."""
     refresh_mode: str = "AUTO"
     append_only: bool = False
-    """Kept, and without effect: a difference that only adds rows is one plain INSERT, declared or not."""
+    """Stored, but without effect: a difference that only adds rows is one plain INSERT anyway."""
     diamond_consistency: str = "atomic"
     diamond_schedule_policy: str = "fastest"
     cdc_mode: str = "auto"
@@ -36,9 +36,9 @@ class Options:
     """`RANGE (day)`, `LIST (region)`, `HASH (id)`; a column alone means RANGE. Set at creation only."""
     tier: str = "hot"
     differential_max_change_ratio: float | None = None
-    """None: the setting of that name. 0.0 never falls back to FULL."""
+    """None means the setting of that name; 0.0 never falls back to FULL."""
     verify_every: str | None = None
-    """How often its DAG holds the content against the query: `1d`, a cron expression; None: when somebody asks."""
+    """How often its DAG verifies the content: `1d` or a cron expression; None means only on request."""
 
     @classmethod
     def checked(cls, settings: Settings, given: Mapping[str, Any]) -> Options:
@@ -47,11 +47,11 @@ class Options:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What their author should know."""
+        """Notices for the author."""
         return (APPEND_ONLY,) if self.append_only else ()
 
     def catalog_columns(self) -> dict[str, Any]:
-        """As `pgt_stream_tables` names them."""
+        """The values by the columns of `pgt_stream_tables`."""
         columns = asdict(self)
         columns["requested_cdc_mode"] = columns.pop("cdc_mode")
         return columns

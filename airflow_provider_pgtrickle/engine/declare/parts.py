@@ -1,13 +1,13 @@
-"""Parts: what a query can't be kept without computing anew is kept by itself, as hidden stream tables.
+"""Parts: an inner aggregate that would otherwise be computed anew is kept as a hidden stream table.
 
     SELECT n, count(*) FROM (SELECT customer, count(*) AS n FROM orders GROUP BY customer) AS c GROUP BY n
     →   part:  SELECT customer AS k1, count(*) AS a1 FROM orders GROUP BY customer
         kept:  SELECT n, count(*) FROM (SELECT a1 AS n FROM part) AS c GROUP BY n
 
-A part belongs to one stream table, is named after it and its own query, refreshed in its unit and gone with it. Nobody
-else may read it: row-level security on the stream table would not hold for it.
-`dvm.split` says which aggregates are worth it; here it is seen whether PostgreSQL takes both halves for what the
-whole was, and whether the part follows its changes. Where not, the query stays in one piece.
+A part belongs to one stream table. It is named after that table and its own query, refreshed in the table's unit and
+dropped with it. Nobody else may read it, because row-level security on the stream table would not apply to it.
+`dvm.split` says which aggregates are worth a part. This module checks that PostgreSQL understands both halves as the
+whole query, and that the part can be maintained by differences. Otherwise the query stays whole.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from airflow_provider_pgtrickle.engine.errors import PgTrickleError, UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.settings import Settings
 
-#: How a part may be kept: its change is added to it, or its touched groups alone are computed anew.
+#: The sinks that a part may have: its delta is added to it, or only its touched groups are computed anew.
 _ADDED, _REPLACED = "merge by adding", "replace by key"
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose parts they are, or will be."""
+    """The stream table that the parts belong to."""
 
     name: QualifiedName
     refresh_mode: str
     id: int | None = None
-    """None before it is there; `belong` says it then."""
+    """None before it exists; `belong` records it afterwards."""
 
 
 def in_parts(conn: psycopg.Connection, settings: Settings, owner: Owner, whole: Definition) -> Definition:
-    """The definition over parts, which are made where they are not there; the same one where there is none to make."""
+    """The definition over parts, which are created if missing; `whole` itself if the query has no parts."""
     if not settings.keep_parts or owner.refresh_mode == "FULL" or whole.refusal is not None:
         return whole
     current = whole
@@ -60,21 +60,21 @@ def in_parts(conn: psycopg.Connection, settings: Settings, owner: Owner, whole: 
         current,
         whole=whole.probe,
         path=whole.path,
-        # Of both: `*` in what was declared may mean other columns by now, and the parts may be made anew.
+        # It covers both: `*` in the declared text may come to mean other columns, and parts may be made anew.
         fingerprint=fingerprint(conn, current.probe, whole.probe),
         notices=whole.notices,
     )
 
 
 def belong(conn: psycopg.Connection, owner: StreamTable) -> None:
-    """The parts that a stream table reads are its own."""
+    """Record the stream table as the owner of the parts that it reads."""
     for pgt_id in records.with_parts(conn, [owner.id]):
         if pgt_id != owner.id:
             records.update(conn, pgt_id, part_of=owner.id)
 
 
 def erase_unread(conn: psycopg.Connection, owner: int) -> None:
-    """Drop the parts that a stream table doesn't read, or not any more; all of one that is gone."""
+    """Drop the parts that their owner doesn't read any more, all of them if it is gone."""
     read = set(records.with_parts(conn, [owner]))
     for part in reversed(records.parts(conn, owner)):
         if part.id not in read:
@@ -82,13 +82,13 @@ def erase_unread(conn: psycopg.Connection, owner: int) -> None:
 
 
 def refuse_part(conn: psycopg.Connection, table: StreamTable) -> None:
-    """A part is declared, altered and dropped with what it is a part of."""
+    """Refuse a part: it is declared, altered and dropped with its owner."""
     if table.is_hidden:
         raise UsageError(f"It is a part of {_owner_of(conn, table)}", remedy="Change or drop that one.")
 
 
 def refuse_reading(conn: psycopg.Connection, definition: Definition) -> None:
-    """A part goes when its owner has no more use for it."""
+    """Refuse a query that reads a part, which is dropped as soon as its owner doesn't need it."""
     sources = [source.pgt_id for source in definition.probe.sources if source.pgt_id is not None]
     for source in records.by_ids(conn, sources).values():
         if source.is_hidden:
@@ -99,7 +99,7 @@ def refuse_reading(conn: psycopg.Connection, definition: Definition) -> None:
 
 
 def without_parts(conn: psycopg.Connection, dependencies: Iterable[Dependency]) -> tuple[Dependency, ...]:
-    """What of these is not a part."""
+    """Those dependencies that are not on parts."""
     found = list(dependencies)
     sources = records.by_ids(conn, [d.source_pgt_id for d in found if d.source_pgt_id is not None])
     hidden = {pgt_id for pgt_id, source in sources.items() if source.is_hidden}
@@ -116,19 +116,19 @@ def _splits(definition: Definition) -> Iterable[dvm.Split]:
 
 
 def _over(conn: psycopg.Connection, owner: Owner, current: Definition, split: dvm.Split) -> Definition | None:
-    """The definition over one more part; None, and nothing done, where that doesn't work."""
+    """The definition over one more part. If that doesn't work, None, and nothing is changed."""
     try:
         with conn.transaction():
             part = define(conn, split.part, "AUTO")
             if not _is_worth_keeping(part):
-                raise _InOnePiece
+                raise _NotSplit
             name = _name(owner.name, part)
             _make(conn, name, part, owner.id)
             rest = define(conn, split.outer(name.schema, name.name), owner.refresh_mode)
             if rest.refusal is not None or rest.probe.columns != current.probe.columns:
-                raise _InOnePiece
+                raise _NotSplit
             return rest
-    except _InOnePiece:
+    except _NotSplit:
         return None
     except PgTrickleError as error:
         if not error.permanent:
@@ -136,8 +136,8 @@ def _over(conn: psycopg.Connection, owner: Owner, current: Definition, split: dv
         return None
 
 
-class _InOnePiece(Exception):
-    """This split is none."""
+class _NotSplit(Exception):
+    """The query can't be split here."""
 
 
 def _is_worth_keeping(part: Definition) -> bool:
@@ -149,22 +149,22 @@ def _is_worth_keeping(part: Definition) -> bool:
 def _make(conn: psycopg.Connection, name: QualifiedName, part: Definition, owner: int | None) -> None:
     there = records.find(conn, name)
     if there is not None and not (there.is_hidden and there.part_of in (None, owner)):
-        # Some other one had the owner's name before, or has taken the part's.
-        raise _InOnePiece
+        # The relation belongs to an earlier table of the owner's name, or is a user's own.
+        raise _NotSplit
     if there is not None and there.relid != oid(conn, name):
-        erase(conn, there)  # Its table was dropped, or came out of a dump.
+        erase(conn, there)  # Its table was dropped, or restored from a dump.
         there = None
     if there is None:
         establish(conn, name, part, Options(), is_hidden=True)
         keep_private(conn, name)
     elif there.defining_query != part.probe.canonical or there.storage != part.storage:
-        raise _InOnePiece
+        raise _NotSplit
     elif there.foreign_code != part.probe.foreign_code:
-        # What is behind the part is behind the whole, of which it was accepted.
+        # The code behind the part is also behind the whole query, and was accepted with that.
         records.update(conn, there.id, foreign_code=part.probe.foreign_code)
 
 
 def _name(owner: QualifiedName, part: Definition) -> QualifiedName:
-    """Named by what it says and holds, so that the same part is found again, and one of other types is another."""
+    """The part's name depends on its query and columns, so the same part is found again, and another one differs."""
     digest = hashlib.sha256(repr((part.probe.canonical, part.columns)).encode()).hexdigest()[:8]
     return QualifiedName(owner.schema, fitting(f"{owner.name}__part_{digest}"))

@@ -1,6 +1,6 @@
-"""By what subscribers of a publication find a stream table's rows: without it PostgreSQL refuses to update them.
+"""The replica identity of a stream table: without one PostgreSQL refuses to update a published table.
 
-The unique index on the identity serves where no column of it can be NULL; else the whole old row goes along.
+The unique index on the identity serves if its columns can't be NULL; otherwise the whole old row is sent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from psycopg import sql
 from airflow_provider_pgtrickle.engine.declare import identity_index, marked_index
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
-# What somebody has set already stays as it is, but for what an index that went left behind.
+# A replica identity that a user has set stays. FULL, left behind by a dropped index, is replaced on the first fill.
 _UNSET = """
     WITH RECURSIVE tree(oid) AS (
         SELECT pg_catalog.to_regclass(%s)::oid
@@ -35,9 +35,9 @@ _NEVER_NULL = """
 
 
 def settle(conn: psycopg.Connection, table: QualifiedName, *, first: bool = False) -> bool:
-    """Give the table a replica identity where it has none; whether there was something to do.
+    """Give the table a replica identity if it has none; whether that was necessary.
 
-    `first`: it is being filled, so that the whole row, too, gives way to an index.
+    `first` says that it is being filled; then FULL gives way to an index, too.
     """
     unset = conn.execute(_UNSET, [table.quoted, first]).fetchall()
     for schema, name, is_partition in unset:
@@ -48,7 +48,7 @@ def settle(conn: psycopg.Connection, table: QualifiedName, *, first: bool = Fals
 
 
 def notice(conn: psycopg.Connection, table: QualifiedName, *, keyed: bool, never_null: bool) -> tuple[str, ...]:
-    """What whoever publishes tables should know of this one."""
+    """A warning for databases with publications if this table needs the whole old row."""
     published = conn.execute("SELECT EXISTS (SELECT FROM pg_catalog.pg_publication)").fetchone()
     if (keyed and never_null) or not (published and published[0]):
         return ()

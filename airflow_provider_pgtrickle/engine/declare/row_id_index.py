@@ -1,4 +1,4 @@
-"""The index on a stream table's row ids, by which a difference finds the rows it takes away or replaces."""
+"""The index on a stream table's row ids, by which a difference finds the rows to delete or replace."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SELECT n.nspname, c.relname
 
 
 def create(conn: psycopg.Connection, table: QualifiedName) -> None:
-    """Not unique: the id is a hash, and a match is confirmed on the identity columns."""
+    """Create the index. It isn't unique, because the id is a hash; a match is confirmed on the identity columns."""
     conn.execute(sql.SQL("CREATE INDEX ON {} ({})").format(table.sql, sql.Identifier(ROW_ID)))
 
 
 @contextmanager
 def built_afterwards(conn: psycopg.Connection, table: QualifiedName) -> Iterator[None]:
-    """Many rows come: the index is built over them at once, a fraction of growing it row by row."""
+    """Drop the index while many rows are inserted and build it afterwards, which costs a fraction."""
     for schema, name in conn.execute(_INDEXES, [table.quoted, ROW_ID]).fetchall():
         conn.execute(sql.SQL("DROP INDEX {}").format(sql.Identifier(schema, name)))
     yield

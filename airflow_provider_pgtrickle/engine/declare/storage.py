@@ -1,4 +1,4 @@
-"""REINITIALIZE: a stream table's definition read anew, and its table reshaped to hold it."""
+"""REINITIALIZE: read a stream table's definition anew, and reshape its table for it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from airflow_provider_pgtrickle.engine.settings import Settings
 
 
 def recapture(conn: psycopg.Connection, stream_table: StreamTable, settings: Settings) -> StreamTable:
-    """Before the snapshot, in a transaction of its own: the query as it reads now, all that it reads captured.
+    """Store what the query means now, and capture all that it reads. The table itself stays as it is.
 
-    Afterwards a change of any source is in the snapshot or in a buffer. The table is not touched.
+    This runs before the snapshot, in a transaction of its own, so that each change is in the snapshot or in a buffer.
     """
     with about(stream_table.qualified):
         definition = _define(conn, stream_table, settings)
@@ -33,9 +33,10 @@ def recapture(conn: psycopg.Connection, stream_table: StreamTable, settings: Set
 
 
 def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Settings) -> StreamTable:
-    """In the transaction that fills it: the table gets the columns of its query, the catalog says so.
+    """Give the table the columns of its query, and record them in the catalog.
 
-    Rows that are still there are the old ones; the FULL that follows replaces what differs.
+    This runs in the transaction that then fills the table: rows that are still there are the old ones, and the FULL
+    refresh replaces what differs.
     """
     with about(stream_table.qualified):
         definition = _define(conn, stream_table, settings)
@@ -44,7 +45,7 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
             table.keep_private(conn, stream_table.qualified)
         identified = (tuple(definition.view.identity), definition.view.keyed)
         if identified != (stream_table.identity, stream_table.keyed):
-            # The stored row ids mean something else now: no row of them can be kept, nor what held them apart.
+            # The stored row ids mean something else now, so neither the rows nor their identity index can stay.
             table.empty(conn, stream_table.qualified)
             identity_index.drop(conn, stream_table.qualified)
         gone = _released(conn, stream_table, definition)
@@ -53,7 +54,7 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
         records.update(
             conn,
             stream_table.id,
-            # What the author wrote stays, even where the canonical text had to serve.
+            # The author's text stays, even if the definition had to be made from the canonical text.
             **definition.catalog_columns() | _as_written(stream_table),
             relid=reshaped.relid,
             needs_reinit=False,
@@ -64,7 +65,7 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
         rebuilt = records.get(conn, stream_table.qualified)
         kept = reshaped.change is table.Change.SAME and identified == (stream_table.identity, stream_table.keyed)
         if not kept and dependencies.readers(conn, rebuilt):
-            # The buffer has the old columns, or lacks the rows that went; its readers find another and start anew.
+            # The buffer has the old columns, or lacks the deleted rows. With a new buffer its readers run FULL.
             drop_st_buffer(conn, rebuilt.id)
             ensure_st_buffer(conn, rebuilt)
         return rebuilt
@@ -79,14 +80,17 @@ def _define(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
 
 
 def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition:
-    """From the user's own text where that still means the same relations, so that a `*` is expanded anew;
-    else from the canonical one, in which every name is settled."""
+    """The declared query's definition, from the user's own text or from the canonical one.
+
+    The user's text expands a `*` anew. It is used as long as it means the same relations; in the canonical text every
+    name is qualified.
+    """
     accepted = stream_table.foreign_code
     read = [d for part in records.with_parts(conn, [stream_table.id]) for d in records.dependencies(conn, part)]
     stored = {(d.source_schema, d.source_name) for d in read}
     try:
         with conn.transaction():
-            path = stream_table.search_path or own_path(conn)  # none is kept of what an older version declared
+            path = stream_table.search_path or own_path(conn)  # an older version stored no path
             fresh = define(conn, stream_table.original_query, stream_table.refresh_mode, path, accepted)
         if {(d.source_schema, d.source_name) for d in fresh.dependencies} <= stored:
             return fresh
@@ -104,7 +108,7 @@ def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition
 
 
 def _as_written(stream_table: StreamTable) -> dict[str, str | None]:
-    """The author's own text, and how its names are meant."""
+    """The author's own text, and the path along which its names are looked up."""
     return {"original_query": stream_table.original_query, "search_path": stream_table.search_path}
 
 

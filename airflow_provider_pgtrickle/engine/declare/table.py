@@ -20,7 +20,7 @@ from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
 HASH_PARTITIONS = 4
-#: So that PostgreSQL says what goes along with a table, and each name has its schema.
+#: With these settings PostgreSQL's notices name everything that a DROP takes along, with its schema.
 _FULL_NAMES = (("search_path", "pg_catalog"), ("client_min_messages", "notice"))
 _DEFAULT_PARTITION = (
     "Rows that no other partition takes. PostgreSQL adds a partition for rows that are here only once they have left:"
@@ -29,7 +29,7 @@ _DEFAULT_PARTITION = (
 
 
 class Change(Enum):
-    """What a new definition does to the table that is there."""
+    """What a new definition does to the existing table."""
 
     SAME = "same"
     COMPATIBLE = "compatible"
@@ -51,7 +51,7 @@ class Reshaped:
 def create(
     conn: psycopg.Connection, name: QualifiedName, wanted: tuple[Column, ...], partition_by: str | None = None
 ) -> int:
-    """CREATE TABLE with the row id, its index and the guards; the oid."""
+    """Create the table with the row id, its index and the guards; the table's oid."""
     body = sql.SQL(", ").join(
         [sql.SQL("{} bigint NOT NULL").format(sql.Identifier(ROW_ID)), *(column.ddl for column in wanted)]
     )
@@ -68,7 +68,7 @@ def create(
 
 
 def drop(conn: psycopg.Connection, name: QualifiedName, *, cascade: bool = False) -> tuple[str, ...]:
-    """DROP TABLE, whether or not it is still there; what depends on it stops it, or goes too and is named."""
+    """Drop the table if it is still there. Dependents prevent that; with `cascade` they go too, and are named."""
     dependents = () if cascade else views_on(conn, name)
     if dependents:
         raise _depended_on(name, f"{', '.join(dependents)} reads it")
@@ -108,7 +108,7 @@ def _depended_on(name: QualifiedName, why: str) -> UsageError:
 
 
 def keep_private(conn: psycopg.Connection, name: QualifiedName) -> None:
-    """Take away what default privileges gave to others."""
+    """Take away the rights that default privileges gave to others."""
     _, grants = _access(conn, oid(conn, name))
     for grantee in {grantee for grantee, _, _ in grants}:
         conn.execute(
@@ -119,7 +119,7 @@ def keep_private(conn: psycopg.Connection, name: QualifiedName) -> None:
 
 
 def empty(conn: psycopg.Connection, name: QualifiedName) -> None:
-    """Delete every row; unlike TRUNCATE it leaves them to whoever reads an older snapshot."""
+    """Delete every row. Unlike TRUNCATE this leaves them visible to older snapshots."""
     conn.execute("SELECT pg_catalog.set_config('pgtrickle.refreshing', 'on', true)")
     conn.execute(sql.SQL("DELETE FROM {}").format(name.sql))
 
@@ -130,7 +130,7 @@ def exists(conn: psycopg.Connection, name: QualifiedName) -> bool:
 
 
 def compare(current: Iterable[Column], wanted: Iterable[Column]) -> Change:
-    """How far the stored columns are from the wanted ones; order does not matter."""
+    """What has to be done to make the stored columns the wanted ones; their order doesn't matter."""
     now = {c.name: c for c in current if c.name != ROW_ID}
     then = {c.name: c for c in wanted}
     shared = now.keys() & then.keys()
@@ -146,12 +146,12 @@ def compare(current: Iterable[Column], wanted: Iterable[Column]) -> Change:
 def reshape(
     conn: psycopg.Connection, name: QualifiedName, wanted: tuple[Column, ...], partition_by: str | None = None
 ) -> Reshaped:
-    """Give the table the wanted columns, keeping it where that can be; make it where it is gone."""
+    """Give the table the wanted columns. It is kept if possible, and made if it is gone."""
     relid = oid(conn, name)
     if relid is None:
         return Reshaped(Change.REBUILD, create(conn, name, wanted, partition_by))
-    for part in unlogged(conn, relid):
-        conn.execute(sql.SQL("ALTER TABLE {} SET LOGGED").format(part.sql))
+    for member in unlogged(conn, relid):
+        conn.execute(sql.SQL("ALTER TABLE {} SET LOGGED").format(member.sql))
     current = columns.of_relation(conn, relid)
     change = compare(current, wanted)
     kept = {c.name for c in wanted}
@@ -164,7 +164,7 @@ def reshape(
             if c.name not in kept and c.name != ROW_ID
         ]
         have = {c.name: c for c in current}
-        # Without their NOT NULL: the rows that are there have nothing in them yet, and are all replaced.
+        # New columns come without NOT NULL, because in the old rows, which are replaced later, they are empty.
         new = [sql.SQL("ADD COLUMN {}").format(replace(c, not_null=False).ddl) for c in wanted if c.name not in have]
         loosened = [
             sql.SQL("ALTER COLUMN {} DROP NOT NULL").format(sql.Identifier(c.name))
@@ -188,7 +188,7 @@ def reshape(
 
 
 def unlogged(conn: psycopg.Connection, relid: int | None) -> list[QualifiedName]:
-    """The table, or parts of it, that a crash of the server would empty without a word."""
+    """The table, or partitions of it, that a crash of the server would empty silently."""
     rows = conn.execute(
         "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c"
         " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
@@ -314,7 +314,7 @@ def _partition_clause(partition_by: str, wanted: tuple[Column, ...]) -> sql.Comp
 
 
 def _create_partitions(conn: psycopg.Connection, name: QualifiedName, partition_by: str) -> None:
-    """The partitions a new table starts with: a DEFAULT one, so that every row has a home; HASH knows no default."""
+    """Create a DEFAULT partition, so that every row has one. HASH allows no default and gets a fixed number."""
     if partition_key(partition_by)[0] == "HASH":
         bounds: dict[str, sql.Composable] = {
             f"p{i}": sql.SQL("FOR VALUES WITH (MODULUS {}, REMAINDER {})").format(HASH_PARTITIONS, i)
@@ -323,14 +323,14 @@ def _create_partitions(conn: psycopg.Connection, name: QualifiedName, partition_
     else:
         bounds = {"default": sql.SQL("DEFAULT")}
     for suffix, bound in bounds.items():
-        part = QualifiedName(name.schema, fitting(f"{name.name}_{suffix}"))
-        conn.execute(sql.SQL("CREATE TABLE {} PARTITION OF {} {}").format(part.sql, name.sql, bound))
+        partition = QualifiedName(name.schema, fitting(f"{name.name}_{suffix}"))
+        conn.execute(sql.SQL("CREATE TABLE {} PARTITION OF {} {}").format(partition.sql, name.sql, bound))
         if suffix == "default":
-            conn.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(part.sql, sql.Literal(_DEFAULT_PARTITION)))
+            conn.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(partition.sql, sql.Literal(_DEFAULT_PARTITION)))
 
 
 def fitting(name: str) -> str:
-    """A name of at most 63 bytes, kept apart from its like by a digest where it had to be cut."""
+    """A name of at most 63 bytes; where it had to be cut, a digest keeps it unique."""
     if len(name.encode()) <= 63:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:8]
