@@ -1,9 +1,9 @@
-"""What a task attempt does with one partition's rows: all of them into PostgreSQL, or none.
+"""A Spark task copies one partition's rows into PostgreSQL: all of them once, or none.
 
-Spark may run a partition again after a failure, after losing an executor that had finished, or beside a slow twin.
-Each attempt is one transaction that first claims the partition in the ledger. A claim waits for a twin that holds
-it; when that one commits, the partition has arrived and the claimant has nothing left to do. Attempts are alike
-because all of them read at one snapshot.
+Spark may run a partition again: after a failure, after losing an executor that had finished, or beside a slow attempt.
+Each attempt is one transaction that first claims the partition in the ledger. If another attempt holds the claim, it
+waits; when that one commits, the partition has arrived and nothing is left to do. All attempts have the same rows,
+because they read one snapshot.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from airflow_provider_pgtrickle.engine.catalog.database import PINNED, pinning
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: A host that vanishes keeps its claim until the server misses it: a minute, not the system's two hours.
+#: If a host vanishes, its claim lasts until the server notices: with these values a minute and not two hours.
 _KEEPALIVE = {"tcp_keepalives_idle": "30", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "3"}
 
 
@@ -25,8 +25,8 @@ def partition_copier(
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow`.
 
-    It names nothing of this package: executors and Connect servers need psycopg and pyarrow, not us. The DSN travels
-    inside the pickled function, which no plan text and no UI shows.
+    It uses nothing of this package, so executors and Connect servers need only psycopg and pyarrow. The DSN travels
+    inside the pickled function, which no plan and no UI shows.
     """
     settings = pinning({**PINNED, **_KEEPALIVE}, local=True).as_string(None)
 

@@ -1,4 +1,4 @@
-"""A lowered plan on Spark: its leaves as views, its parts once, one statement on top."""
+"""Runs a lowered plan on Spark: its leaves are views, shared subqueries are computed once, one statement reads them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_pgtrickle.engine.spark.meter import Meter
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: What PostgreSQL's semantics, and plans of this size, need of any session, the caller's own too.
+#: Settings that any session needs, also the caller's own, for PostgreSQL's semantics and for plans of this size.
 _CONF = ON_SESSION | {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
@@ -25,7 +25,7 @@ _CONF = ON_SESSION | {
 
 @contextmanager
 def computed(spark: SparkSession, meter: Meter, snapshot: Snapshot, plan: SparkPlan) -> Iterator[DataFrame]:
-    """`__pgt_w, __pgt_key` and the storage columns as text; the views live as long as the context."""
+    """The result with `__pgt_w`, `__pgt_key` and the storage columns as text. The views live as long as the context."""
     made: list[str] = []
     kept: list[DataFrame] = []
     with _semantics(spark):
@@ -39,14 +39,14 @@ def computed(spark: SparkSession, meter: Meter, snapshot: Snapshot, plan: SparkP
                 _typed(rows, leaf).createOrReplaceTempView(leaf.name)
                 made.append(leaf.name)
             for name, text in plan.views:
-                part = spark.sql(text).persist()
-                kept.append(part)
-                part.createOrReplaceTempView(_bare(name))
+                shared = spark.sql(text).persist()
+                kept.append(shared)
+                shared.createOrReplaceTempView(_bare(name))
                 made.append(_bare(name))
             yield spark.sql(plan.sql)
         finally:
-            for part in kept:
-                part.unpersist()
+            for persisted in kept:
+                persisted.unpersist()
             for name in made:
                 spark.catalog.dropTempView(name)
 

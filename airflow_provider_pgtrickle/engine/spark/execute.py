@@ -40,14 +40,14 @@ class SparkExecutor:
         self._database = database
 
     def compute(self, snapshot_id: str, computation: Computation, stage: StageTarget | None) -> Staged:
-        """Read, compute, add the row ids, and bring the rows to the driver, or into `stage` where that is given."""
+        """Read, compute and add the row ids; the rows come to the driver, or go into `stage` if that is given."""
         try:
             return self._compute(snapshot_id, computation, stage)
         except BaseException as error:
             interrupt = _interrupt_behind(error)
             if interrupt is None:
                 raise
-            # Whoever interrupts a refresh doesn't wait for its queries, which go on until they have something to send.
+            # A query whose reader is gone would run on until it has rows to send, so it is ended here.
             self._end_readers(snapshot_id)
             raise interrupt from None
 
@@ -59,7 +59,8 @@ class SparkExecutor:
             except PgTrickleError as error:
                 if not error.permanent or _interrupt_behind(error) is not None:
                     raise
-                # What Spark can't take (a NaN among numerics, a sum past 38 digits) PostgreSQL may.
+                # PostgreSQL may be able to compute what Spark can't, such as NaN as a numeric or a sum of over 38
+                # digits.
                 _log.warning("%s PostgreSQL computes it instead.", error)
                 self._empty(stage)
         return self._pushed(snapshot, computation, stage)
@@ -73,8 +74,8 @@ class SparkExecutor:
         return replace(staged, late=plan.late)
 
     def _pushed(self, snapshot: Snapshot, computation: Computation, stage: StageTarget | None) -> Staged:
-        """PostgreSQL computes all of it in one statement, which is one read."""
-        # In Spark the columns go by position: their own names may differ in case only.
+        """Let PostgreSQL compute all of it in one statement, which is one read for Spark."""
+        # In Spark the columns get names by position, because their own may differ in case only.
         names = tuple(f"c{n}" for n in range(len(computation.columns)))
         leaf = Leaf(computation.sql, computation.slices, (WEIGHT, KEY, *names))
 
@@ -97,7 +98,7 @@ class SparkExecutor:
         return Staged(copied, None, (stage.schema, stage.table), meter.rows, meter.reads, meter.jobs)
 
     def _empty(self, stage: StageTarget | None) -> None:
-        """Forget what a computation that failed had staged already."""
+        """Remove what a failed computation has staged."""
         if stage is not None:
             with self._database.connect(autocommit=True, application_name="pgtrickle stage") as conn:
                 conn.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(stage.schema, stage.table)))
@@ -117,14 +118,14 @@ class SparkExecutor:
 
 
 def _interrupt_behind(error: BaseException | None) -> BaseException | None:
-    """The interrupt itself, where one was on its way: what PySpark tidies up behind it fails, and hides it."""
+    """The interrupt that caused `error`, if any. PySpark's clean-up after an interrupt fails, and hides it."""
     while isinstance(error, Exception):
         error = error.__cause__ or error.__context__
     return None if isinstance(error, GeneratorExit) else error
 
 
 def _named(arrow: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Under the columns' own names, without Spark's notes on each field."""
+    """The table under the columns' own names, without Spark's metadata of each field."""
     types = [pa.int32(), pa.int64(), *(pa.string() for _ in columns)]
     schema = pa.schema(list(zip([WEIGHT, ROW_ID, *columns], types, strict=True)))
     return pa.Table.from_arrays(arrow.columns, schema=schema)

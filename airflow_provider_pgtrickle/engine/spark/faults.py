@@ -21,7 +21,7 @@ from airflow_provider_pgtrickle.engine.errors import (
 
 _Remedy = str | None
 _MORE_MEMORY = "raise spark_driver_memory, or spark.driver.memory where Spark is started by you."
-#: Told by the text: what an executor raised reaches the driver as text only, the same through Connect.
+#: Errors are told by their text, because what an executor raises reaches the driver as text only, as through Connect.
 _KNOWN: tuple[tuple[re.Pattern[str], type[PgTrickleError], str, _Remedy], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), kind, message, remedy)
     for pattern, kind, message, remedy in (
@@ -91,7 +91,7 @@ _SERVER_MESSAGE = re.compile(r"(?:PSQLException: |psycopg\.errors\.\w+: )(?:ERRO
 
 @contextmanager
 def translating() -> Iterator[None]:
-    """Let a failure inside leave as an error of the product, the original as its cause."""
+    """In the block a failure becomes an error of the product, with the original as its cause."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -102,7 +102,7 @@ def translating() -> Iterator[None]:
 
 
 def translated(exc: BaseException) -> PgTrickleError:
-    """One sentence for `exc`: the server's own where it has one."""
+    """The error of the product for `exc`, in the server's own sentence if there is one."""
     text = "\n".join(f"{type(one).__module__}.{type(one).__name__}: {one}" for one in _chain(exc))
     found = _SERVER_MESSAGE.search(text)
     said = found["message"].strip() if found else ""
@@ -116,7 +116,7 @@ def translated(exc: BaseException) -> PgTrickleError:
 
 
 def _chain(exc: BaseException | None) -> Iterator[BaseException]:
-    """`exc` and what it came from; a classic session keeps the JVM's own chain apart from Python's."""
+    """`exc` and its causes. A classic session has the JVM's chain of causes beside Python's."""
     while exc is not None:
         yield exc
         exc = getattr(exc, "_cause", None) or exc.__cause__

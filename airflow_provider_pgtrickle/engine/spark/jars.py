@@ -7,7 +7,7 @@ from pathlib import Path
 from airflow_provider_pgtrickle.engine.errors import EnvironmentFault
 from airflow_provider_pgtrickle.engine.settings import Settings
 
-#: Debian's and Fedora's packages, newest-looking name first within a folder.
+#: The folders of Debian's and Fedora's packages; within one the newest-looking name wins.
 _FOLDERS = (Path("/usr/share/java"), Path("/usr/local/share/java"), Path("/usr/share/java/postgresql-jdbc"))
 _REMEDY = (
     "Install it (Debian, Ubuntu: apt-get install libpostgresql-jdbc-java) "
@@ -16,7 +16,7 @@ _REMEDY = (
 
 
 def jdbc_jar(settings: Settings) -> Path:
-    """The driver's jar: the one that the settings name, else the system's."""
+    """The driver's jar: the one in the settings, or else the system's."""
     if settings.jdbc_jar:
         named = Path(settings.jdbc_jar).expanduser()
         if not named.is_file():

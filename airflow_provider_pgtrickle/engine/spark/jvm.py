@@ -1,4 +1,4 @@
-"""The JVM of a classic session that this process started: that it ends when it is out of memory, and what then."""
+"""The JVM of a classic session that this process started: it ends with an interrupt and when it is out of memory."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-#: With the process that launched it: a fork of that has the list, and not the JVM.
+#: Each JVM with the pid that launched it: a forked child inherits the list but not the JVM.
 _launched: list[tuple[subprocess.Popen[Any], int]] = []
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
 def launching() -> Iterator[None]:
-    """A JVM that is launched in the block ends with it where the block fails, by an interrupt too.
+    """If the block fails, also by an interrupt, a JVM that was launched in it ends.
 
-    PySpark keeps the process to itself until it answers, so it is caught where it is made. It leads a session of its
-    own, by which it and all that it started can be ended.
+    PySpark doesn't expose the process until it answers, so `Popen` is wrapped. The JVM leads a session of its own, so
+    that it can be ended with all that it started.
     """
     from pyspark import SparkContext, java_gateway
 
@@ -32,7 +32,7 @@ def launching() -> Iterator[None]:
             preexec_fn()
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
-        # No interrupt between its birth and the note of it: nobody would know of it.
+        # An interrupt between the start and the entry in the list would leave a JVM that nobody knows of.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
         try:
             options |= {"preexec_fn": prepared, "start_new_session": True}
@@ -54,14 +54,14 @@ def launching() -> Iterator[None]:
     finally:
         module.Popen = before
     if interrupted not in (None, signal.default_int_handler, signal.getsignal(signal.SIGINT)):
-        # PySpark takes Ctrl-C for itself, also from whoever has a way of their own.
+        # PySpark replaces the handler for Ctrl-C, also one that the caller has set.
         signal.signal(signal.SIGINT, interrupted)
 
 
 def end() -> bool:
-    """End the JVM that was launched here at once, and all that it started; whether there was one.
+    """End the JVM that was launched here at once, with all that it started; whether there was one.
 
-    Whoever waits for its answer learns that none will come.
+    Whoever waits for its answer then gets an error.
     """
     ours = [process for process, owner in _launched if owner == os.getpid()]
     _launched.clear()
@@ -74,10 +74,10 @@ def end() -> bool:
 
 
 def end_when_exhausted(session: SparkSession) -> None:
-    """Let the JVM end when a thread of it dies for want of memory, as Spark's executors do.
+    """Let the JVM end when one of its threads dies for lack of memory, as Spark's executors do.
 
-    Else it goes on without the thread, and whoever waits for that one's answer waits for ever: PySpark's `toArrow`
-    for its `serve-Arrow`, every job for the scheduler. Memory that Spark asks for and can do without is no such death.
+    Otherwise it goes on without the thread, and whoever waits for that thread waits for ever: PySpark's `toArrow` for
+    `serve-Arrow`, every job for the scheduler. Spark's own requests for memory that may fail don't count.
     """
     java: Any = session.sparkContext._jvm
     only_fatal = java.org.apache.spark.util.SparkUncaughtExceptionHandler(False)
@@ -85,7 +85,7 @@ def end_when_exhausted(session: SparkSession) -> None:
 
 
 def has_ended() -> bool:
-    """Whether this process had a JVM that is gone. Under spark-submit the JVM is the parent, and None of ours."""
+    """Whether this process had a JVM that is gone. Under spark-submit the JVM is the parent process and isn't ours."""
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)
@@ -93,14 +93,14 @@ def has_ended() -> bool:
 
 
 def let_go() -> None:
-    """Forget a JVM that has ended, which PySpark itself never does, so that the next session starts a new one."""
+    """Forget a JVM that has ended, so that the next session starts a new one. PySpark itself never does that."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession, SQLContext
 
     gateway: Any = SparkContext._gateway
     context: Any = SparkContext._active_spark_context
     if context is not None:
-        # There is nobody to be asked to stop; the rest of `stop` is about this process.
+        # No JVM is left that could be told to stop; the rest of `stop` is about this process.
         context._jsc = None
         context.stop()
     SparkSession._instantiatedSession = SparkSession._activeSession = None

@@ -1,6 +1,6 @@
 """A leaf of a plan: rows that PostgreSQL computes and Spark reads, all at one exported snapshot.
 
-A classic session reads through JDBC, a Connect client as `copied` says.
+A classic session reads through JDBC, a Connect client by COPY (`read_by_copy`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from airflow_provider_pgtrickle.engine.spark.session import is_connect
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: More than this hardly speeds a read up, and wide rows make the executor's memory the limit.
+#: A larger value hardly makes a read faster, and wide rows could exceed the executor's memory.
 _FETCH_ROWS = 4000
 
-#: Of a JDBC session from its first statement on. Spark asks for a read's columns on a session of its own, to which it
-#: doesn't send `sessionInitStatement`, and planning that question runs functions of constants.
+#: Options of a JDBC session from its start. Spark asks for a read's columns in a session of its own, to which it
+#: doesn't send `sessionInitStatement`, and planning that statement calls functions of constants.
 _STARTUP = f"-c search_path={PATH.replace(' ', '')} -c default_transaction_read_only=on"
 
 
@@ -45,15 +45,15 @@ class Snapshot:
 @dataclass(frozen=True)
 class Leaf:
     sql: str
-    """Yields integers and texts; other types are cast to text in it, so that PostgreSQL is the one to write them."""
+    """It returns integers and texts. Other types are cast to text in it, so that PostgreSQL writes them."""
     slices: tuple[str, ...] = ()
-    """Queries whose bag union is the leaf, read by one task each; none: the leaf is read by one."""
+    """Queries whose bag union is the leaf, each read by a task; if there are none, one task reads the leaf."""
     columns: tuple[str, ...] = ()
-    """Names the columns get by position, for queries whose own names Spark would confuse ("A" and "a")."""
+    """Names for the columns by position, for queries whose own names Spark would confuse ("A" and "a")."""
 
 
 def read(spark: SparkSession, snapshot: Snapshot, leaf: Leaf) -> DataFrame:
-    """The leaf's rows. Nothing is pushed into its SQL: what is to run in PostgreSQL stands there already."""
+    """The leaf's rows. Spark pushes nothing into its SQL, which holds already all that PostgreSQL should compute."""
     queries = leaf.slices or (leaf.sql,)
     if is_connect(spark):
         enter = session_init(snapshot)
@@ -63,20 +63,20 @@ def read(spark: SparkSession, snapshot: Snapshot, leaf: Leaf) -> DataFrame:
 
 
 def portable_dsn(jdbc: JdbcTarget) -> str:
-    """libpq's form of the same target: complete, because executors lack our environment and password file."""
+    """The same target for libpq. It is complete, because executors lack our environment and password file."""
     parameters = {name: value for name, value in jdbc.properties.items() if name != "driver"}
     return make_conninfo(jdbc.url.removeprefix("jdbc:"), **parameters)
 
 
 def reader(snapshot_id: str) -> str:
-    """What the sessions of a refresh's readers call themselves."""
+    """The application_name of the sessions that read for a refresh."""
     return f"pgtrickle reader {snapshot_id}"
 
 
 def session_init(snapshot: Snapshot) -> str:
-    """The statements with which a reader enters the snapshot.
+    """The statements by which a reading session enters the snapshot.
 
-    They run in the transaction that the read goes on in: with a fetch size set, Spark turns auto-commit off first.
+    They run in the transaction of the read: with a fetch size set, Spark turns auto-commit off first.
     """
     settings = {
         **snapshot.jdbc.session,
@@ -102,7 +102,7 @@ def _partition(spark: SparkSession, snapshot: Snapshot, text: str, columns: Sequ
         "fetchsize": str(_FETCH_ROWS),
         "pushDownPredicate": "false",
     }
-    # It connects here already, to learn the columns.
+    # Spark connects here already, to learn the columns.
     with translating():
         return spark.read.format("jdbc").options(**options).load()
 
@@ -114,7 +114,7 @@ def _named(text: str, columns: Sequence[str]) -> str:
     return f"SELECT * FROM (\n{text}\n) AS leaf({names})"
 
 
-#: In these a question mark is data, and the driver knows it.
+#: In these tokens the driver takes a question mark for data.
 _QUOTED = frozenset(
     {
         TokenType.STRING,
@@ -131,18 +131,18 @@ _QUOTED = frozenset(
 
 
 def escape_placeholders(sql: str) -> str:
-    """Double each question mark that belongs to an operator; the driver takes a single one for a parameter.
+    """Double the question marks of operators, because the JDBC driver takes a single one for a parameter.
 
     >>> escape_placeholders("SELECT a ? 'why?', b ?| c FROM \\"t?\\"")
     'SELECT a ?? \\'why?\\', b ??| c FROM "t?"'
     """
     if "?" not in sql:
         return sql
-    parts, done = [], 0
+    pieces, done = [], 0
     for token in Postgres().tokenize(sql):
         if token.token_type in _QUOTED:
             continue
-        # Comments lie between the tokens, where nothing is changed.
-        parts += [sql[done : token.start], sql[token.start : token.end + 1].replace("?", "??")]
+        # Comments stand between tokens and stay unchanged.
+        pieces += [sql[done : token.start], sql[token.start : token.end + 1].replace("?", "??")]
         done = token.end + 1
-    return "".join([*parts, sql[done:]])
+    return "".join([*pieces, sql[done:]])

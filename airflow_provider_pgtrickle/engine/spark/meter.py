@@ -1,4 +1,4 @@
-"""What a computation cost: leaves read, rows that came over, Spark jobs run."""
+"""Counts what a computation costs: leaves read, rows transferred, Spark jobs run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GROUP = "spark.jobGroup.id"
 
 
 class Meter:
-    """Counts through one computation; read a leaf and run an action only through it."""
+    """Counts for one computation, whose leaves and actions all go through it."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -28,16 +28,16 @@ class Meter:
         self._counted = 0
 
     def read(self, snapshot: Snapshot, leaf: Leaf) -> DataFrame:
-        """The leaf, its rows counted as they arrive. Rows that a lost executor made Spark read again count again."""
+        """The leaf. Its rows are counted as they arrive, even if Spark reads some again after losing an executor."""
         count, observation = _observing(self.spark)
         self.reads += max(len(leaf.slices), 1)
         self._observed.append(observation)
         return read(self.spark, snapshot, leaf).observe(observation, count)
 
     def keep(self, snapshot: Snapshot, leaf: Leaf) -> DataFrame:
-        """The leaf, read now and kept: for plans that use a leaf or a part of it more than once.
+        """The leaf, read now and cached, for plans that use a leaf or some of it more than once.
 
-        What is observed below something kept is never told, so these rows are counted by a job of their own.
+        Spark doesn't report observations below a cache, so a job of its own counts these rows.
         """
         self.reads += max(len(leaf.slices), 1)
         rows = read(self.spark, snapshot, leaf).persist()
@@ -46,13 +46,13 @@ class Meter:
 
     @property
     def rows(self) -> int:
-        """Rows that arrived; to be asked once an action over every leaf has ended."""
+        """Rows that arrived. Ask for them only after an action over every leaf has ended."""
         return self._counted + sum(map(_observed, self._observed))
 
     def run(self, action: Callable[[], T]) -> T:
-        """Run `action`, adding the jobs it started.
+        """Run `action` and add the jobs that it started.
 
-        A Connect client is told of stages, not of jobs: there each action counts as one, which it is for a plan
+        A Connect client hears of stages and not of jobs. There each action counts as one job, which is right for a plan
         without an exchange.
         """
         if is_connect(self.spark):
@@ -65,12 +65,15 @@ class Meter:
             return action()
         finally:
             context.setLocalProperty(_GROUP, outer)
-            # The tracker hears of jobs with a short delay, so one at least is assumed.
+            # The tracker hears of jobs after a short delay, so at least one is assumed.
             self.jobs += max(len(context.statusTracker().getJobIdsForGroup(group)), 1)
 
 
 def _observed(observation: Any) -> int:
-    """Of a leaf that Spark needn't read, a client is told nothing, and a classic session fails an assertion."""
+    """The observed count; 0 for a leaf that Spark didn't need.
+
+    For that a Connect client has no count, and a classic session fails an assertion.
+    """
     from py4j.protocol import Py4JJavaError
 
     try:
@@ -80,7 +83,7 @@ def _observed(observation: Any) -> int:
 
 
 def _observing(spark: SparkSession) -> tuple[Any, Any]:
-    """The count and the observation of the session's own kind: `pyspark.sql` picks one for the whole process."""
+    """The functions for the session's own kind, because `pyspark.sql` chooses one kind for the whole process."""
     kind = "pyspark.sql.connect" if is_connect(spark) else "pyspark.sql"
     functions = import_module(f"{kind}.functions")
     return functions.count(functions.lit(1)).alias("rows"), import_module(f"{kind}.observation").Observation()

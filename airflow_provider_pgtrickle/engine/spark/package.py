@@ -1,4 +1,4 @@
-"""What a cluster gets: the application, its log settings, and the engine as one zip, without what imports Airflow."""
+"""What a cluster gets: the application, its log settings, and the engine as a zip, which imports no Airflow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_provider_pgtrickle.engine.errors import EnvironmentFault
 _ENGINE = Path(__file__).parent.parent
 _PACKAGE = _ENGINE.parent
 _SUFFIXES = {".py", ".sql"}
-#: The zip of one version is the same bytes wherever and whenever it is built.
+#: With a fixed date the zip of one version has the same bytes wherever and whenever it is built.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 

@@ -1,7 +1,7 @@
-"""A leaf read by COPY from Spark's Python tasks: how a Connect client reads.
+"""Reads a leaf by COPY in Spark's Python tasks, for Connect clients.
 
-A Connect server writes the options of a read, a JDBC password among them, into its log, its UI and its event log.
-What a pickled function holds it doesn't write, so there the connection string travels inside one.
+A Connect server writes the options of a read, also a JDBC password, into its log, its UI and its event log. It doesn't
+write what a pickled function holds, so the connection string travels inside one.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-#: By type oid; every other type is to be cast to text in the leaf's SQL, where PostgreSQL writes it.
+#: Spark's types by PostgreSQL's type oid. The leaf's SQL casts every other type to text.
 _TYPES = {16: "boolean", 20: "bigint", 21: "smallint", 23: "int", 25: "string", 1043: "string"}
-#: CSV parsed at once; a row is never split, however long.
+#: How much CSV is parsed at once. A row is never split, however long it is.
 _CHUNK_BYTES = 4 << 20
 
 
 def read_copied(spark: SparkSession, dsn: str, enter: str, queries: Sequence[str], columns: Sequence[str]) -> DataFrame:
-    """The bag union of `queries`, one task each, every one in the transaction that `enter` opens."""
+    """The bag union of `queries`. Each is read by one task, in the transaction that `enter` opens."""
     names, types = _described(dsn, enter, queries[0])
     copies = [
         sql.SQL("COPY ({}\n) TO STDOUT (FORMAT csv, ENCODING 'UTF8')").format(sql.SQL(query)).as_string(None)
@@ -51,7 +51,7 @@ def _described(dsn: str, enter: str, query: str) -> tuple[list[str], list[str]]:
 def _reader(
     dsn: str, enter: str, copies: Sequence[str], types: Sequence[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Names nothing of this package, so that a server needs psycopg and pyarrow only."""
+    """The function uses nothing of this package, so that a server needs psycopg and pyarrow only."""
     limit = _CHUNK_BYTES
 
     def read_partition(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

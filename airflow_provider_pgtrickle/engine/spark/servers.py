@@ -1,6 +1,6 @@
-"""Spark servers of one's own on loopback, from PySpark's distribution: for trying out, tests and benchmarks.
+"""Private Spark servers on loopback, from PySpark's distribution, for trials, tests and benchmarks.
 
-Each process has its own process group, is known by its pid, and goes with the object that started it.
+Each process leads a process group, is known by its pid, and ends with the object that started it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from airflow_provider_pgtrickle.engine.spark.heap_settings import AT_START, ON_S
 from airflow_provider_pgtrickle.engine.spark.jars import jdbc_jar
 
 LOOPBACK = "127.0.0.1"
-#: Whoever waits for an answer of a server that lacks memory learns at once that there will be none.
+#: A server that lacks memory then ends, so that nobody waits for its answer for ever.
 _END_WHEN_EXHAUSTED = "-XX:+ExitOnOutOfMemoryError"
 _START_SECONDS = 120
 _STOP_SECONDS = 10
@@ -34,7 +34,7 @@ _CONNECT_READY = re.compile(r"Spark Connect server started at: .*?:(?P<port>\d+)
 
 
 class SparkProcess:
-    """One JVM; `start` returns once it has said in its log that it is ready."""
+    """One JVM; `start` returns as soon as its log says that it is ready."""
 
     def __init__(self, command: Sequence[str], ready: re.Pattern[str], log: Path, env: Mapping[str, str]) -> None:
         self._command, self._ready, self.log, self._env = list(command), ready, log, dict(env)
@@ -94,7 +94,7 @@ class SparkProcess:
                 if self.match is None and (found := self._ready.search(line)):
                     self.match = found
                     self._said.set()
-        # Its end is also an answer to whoever waits for it to be ready.
+        # Its end also wakes whoever waits for it to be ready.
         self._said.set()
 
 
@@ -194,7 +194,7 @@ class ConnectServer(_Servers):
 
 
 def spark_home() -> Path:
-    """The distribution inside PySpark, whatever `SPARK_HOME` says: its version is the client's."""
+    """The distribution inside PySpark, which has the client's version, whatever `SPARK_HOME` says."""
     import pyspark
 
     return Path(pyspark.__file__).parent
@@ -205,7 +205,7 @@ def _environment(folder: Path, memory: str) -> dict[str, str]:
     return env | {
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": LOOPBACK,
-        # Counts for a Connect server too: spark-submit takes it for a daemon.
+        # This counts for a Connect server too, because spark-submit treats it as a daemon.
         "SPARK_DAEMON_MEMORY": memory,
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "PYSPARK_PYTHON": sys.executable,

@@ -1,4 +1,4 @@
-"""The Spark session of a refresh: the caller's, the process' own, or a new one."""
+"""The Spark session of a refresh: the caller's, the process's own, or a new one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONNECT_RETRIES = 4
 
 
 def obtain(spark: SparkSession | None, settings: Settings) -> SparkSession:
-    """`spark` itself when given; else the session of `SPARK_REMOTE`, of spark-submit, or a new local one."""
+    """`spark` itself if given, else the session of `SPARK_REMOTE`, of spark-submit, or a new local one."""
     if spark is not None:
         return spark
     check_versions()
@@ -36,14 +36,14 @@ def obtain(spark: SparkSession | None, settings: Settings) -> SparkSession:
         return running
     if remote := os.environ.get("SPARK_REMOTE"):
         _require_reachable(remote)
-        session = _started(sql_conf(settings), f"Spark Connect at {_place(remote)}")
+        session = _started(sql_conf(settings), f"Spark Connect at {_address(remote)}")
         limit_patience(session)
         return session
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        # Under spark-submit the JVM runs already: master, jars and memory are the submitter's.
+        # Under spark-submit the JVM runs already, with the submitter's master, jars and memory.
         return _ending(_started(sql_conf(settings), "the Spark application"))
     _require_java()
-    # Workers run the interpreter that has our packages, not whatever `python3` is on the path.
+    # Python workers must run the interpreter that has our packages, not the `python3` on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if settings.spark_master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -62,7 +62,7 @@ def active() -> SparkSession | None:
 
 
 def stop(session: SparkSession) -> None:
-    """Stop a session that `obtain` started, also one whose JVM has ended already."""
+    """Stop a session that `obtain` started, even if its JVM has ended already."""
     if has_ended(session):
         jvm.let_go()
     else:
@@ -70,7 +70,7 @@ def stop(session: SparkSession) -> None:
 
 
 def kill(session: SparkSession) -> None:
-    """End a session that `obtain` started, with what it computes: nobody waits for that any more."""
+    """End a session that `obtain` started at once, with everything it computes."""
     if is_connect(session):
         with suppress(Exception):
             session.interruptAll()
@@ -83,7 +83,7 @@ def kill(session: SparkSession) -> None:
 
 
 def has_ended(session: SparkSession) -> bool:
-    """Whether a session that `obtain` started can't be used any more. A Connect server may be back any time."""
+    """Whether a session that `obtain` started has ended. A Connect session never counts so: its server may be back."""
     return not is_connect(session) and jvm.has_ended()
 
 
@@ -93,18 +93,18 @@ def is_connect(spark: SparkSession) -> bool:
 
 
 def limit_patience(session: SparkSession) -> None:
-    """Let a Connect client give a server up that is gone: after five seconds, not its own ten minutes.
+    """Let a Connect client give up a server that is gone after five seconds, and not after ten minutes.
 
-    A refresh that fails is tried again by whoever started it, and by then elsewhere.
+    Whoever started the refresh tries again, maybe elsewhere.
     """
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
-    # Waits of 0.05, 0.2, 0.8 and 3.2 seconds.
+    # The waits are 0.05, 0.2, 0.8 and 3.2 seconds.
     session.client.set_retry_policies([DefaultPolicy(max_retries=_CONNECT_RETRIES)])
 
 
 def sql_conf(settings: Settings) -> dict[str, str]:
-    """What suits small deltas and PostgreSQL's semantics; each can be set on a running session."""
+    """Settings for small deltas and PostgreSQL's semantics, which can be set on a running session."""
     return ON_SESSION | {
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.ansi.enabled": "true",
@@ -116,7 +116,7 @@ def sql_conf(settings: Settings) -> dict[str, str]:
 
 
 def local_conf(settings: Settings) -> dict[str, str]:
-    """For a session started here: nothing listens beyond loopback, no UI, the driver's jar on the class path."""
+    """Settings of a session started here: it listens on loopback only, has no UI, and finds the driver's jar."""
     conf = sql_conf(settings) | AT_START
     conf |= {
         "spark.app.name": "pgtrickle",
@@ -160,17 +160,17 @@ def _require_java() -> None:
 
 
 def _require_reachable(remote: str) -> None:
-    """Fail in seconds: the Connect client itself goes on trying for minutes."""
+    """Fail in seconds, because the Connect client itself goes on trying for minutes."""
     url = urlsplit(remote)
     try:
         socket.create_connection((url.hostname or "localhost", url.port or _CONNECT_PORT), _REACH_SECONDS).close()
     except OSError as exc:
         raise ConnectionFault(
-            f"No Spark Connect server answers at {_place(remote)}", remedy="Start it, or correct SPARK_REMOTE."
+            f"No Spark Connect server answers at {_address(remote)}", remedy="Start it, or correct SPARK_REMOTE."
         ) from exc
 
 
-def _place(remote: str) -> str:
-    """Host and port alone: the rest of a Connect URL may carry a token."""
+def _address(remote: str) -> str:
+    """Host and port alone, because the rest of a Connect URL may hold a token."""
     url = urlsplit(remote)
     return f"{url.hostname}:{url.port or _CONNECT_PORT}"

@@ -1,4 +1,4 @@
-"""From a computed DataFrame to rows that PostgreSQL can take: by the driver, or from the executors."""
+"""Takes a computed DataFrame to PostgreSQL: through the driver, or from the executors."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _NAME_BYTES = 63
 
 
 def with_row_id(df: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """The stage's columns: weight, row id from the key's canonical text, then `columns`.
+    """The stage's columns: the weight, the row id from the key's canonical text, then `columns`.
 
-    SQL texts rather than `functions`: those belong to one kind of session for the whole process.
+    They are SQL texts, because `pyspark.sql.functions` belong to one kind of session for the whole process.
     """
     quoted = [f"`{name.replace('`', '``')}`" for name in columns]
     return df.selectExpr(f"CAST({WEIGHT} AS INT) AS {WEIGHT}", f"xxhash64({KEY}) AS {ROW_ID}", *quoted)
@@ -39,7 +39,7 @@ def collect(df: DataFrame) -> pa.Table:
 
 
 def copy_from_executors(df: DataFrame, dsn: str, schema: str, table: str, columns: Sequence[str]) -> int:
-    """COPY `df` into `columns` of `schema.table`, by position, from wherever its partitions are; the number of rows.
+    """COPY `df` into `columns` of `schema.table`, by position, from the executors; the number of rows.
 
     Each partition's rows arrive exactly once, however often Spark tries or speculates: see `attempt`.
     """
@@ -50,7 +50,7 @@ def copy_from_executors(df: DataFrame, dsn: str, schema: str, table: str, column
 
 
 def staging(df: DataFrame, dsn: str, schema: str, table: str, columns: Sequence[str]) -> DataFrame:
-    """The plan that copies when it runs: one row, with the number of rows copied, a partition."""
+    """The plan that copies when it runs. It yields a row for each partition, with the number of rows copied."""
     arrived = sql.Identifier(schema, ledger_name(table))
     copier = partition_copier(
         dsn,
@@ -69,13 +69,13 @@ def ledger_name(table: str) -> str:
 
 def _copy_statement(target: sql.Composable, columns: Sequence[str]) -> sql.Composed:
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
-    # A NULL is an empty field without quotes, which is how pyarrow writes it; an empty text it quotes.
+    # pyarrow writes a NULL as an empty field without quotes, as COPY expects, and puts an empty text into quotes.
     return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv, ENCODING 'UTF8')").format(target, names)
 
 
 @contextmanager
 def ledger(dsn: str, schema: str, table: str) -> Iterator[sql.Identifier]:
-    """Where arrived partitions are recorded. Once it is gone, an attempt that comes too late fails."""
+    """The table of arrived partitions. It is dropped at the end, so that an attempt that comes too late fails."""
     arrived = sql.Identifier(schema, ledger_name(table))
     with translating(), psycopg.connect(dsn, application_name="pgtrickle") as conn:
         pin(conn)
@@ -89,8 +89,8 @@ def ledger(dsn: str, schema: str, table: str) -> Iterator[sql.Identifier]:
 def _drop(dsn: str, arrived: sql.Identifier) -> None:
     with psycopg.connect(dsn, application_name="pgtrickle") as conn:
         pin(conn)
-        # Attempts that Spark has not stopped yet must not hold up the failure's report; `pgtrickle` drops
-        # what they leave with the other orphans.
+        # An attempt that Spark hasn't stopped yet must not delay the failure's report. `pgtrickle cleanup` drops what
+        # it leaves.
         conn.execute("SET LOCAL lock_timeout = '10s'")
         try:
             conn.execute(sql.SQL("DROP TABLE {}").format(arrived))

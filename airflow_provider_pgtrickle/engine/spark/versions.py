@@ -1,4 +1,4 @@
-"""Whether the two packages that share the folder `pyspark/` agree."""
+"""Checks that the two packages that share the folder `pyspark/` have one version."""
 
 from __future__ import annotations
 
