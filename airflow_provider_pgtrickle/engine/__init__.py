@@ -1,4 +1,4 @@
-"""What maintains stream tables: it needs PostgreSQL and Spark, and knows no Airflow.
+"""The engine that maintains stream tables. It needs PostgreSQL and Spark, and knows no Airflow.
 
-Spark's drivers get this folder as a zip.
+Drivers on a Spark cluster get this folder as a zip.
 """

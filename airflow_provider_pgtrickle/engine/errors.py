@@ -1,7 +1,7 @@
 """Every error the product raises, in one small tree.
 
     PgTrickleError
-    ├── UsageError                 the caller's words are off (bad name, bad schedule, bad option)
+    ├── UsageError                 the caller gave a wrong name, schedule or option
     │   ├── UnknownStreamTable
     │   └── StreamTableExists
     ├── QueryError                 the defining query is refused, with its place and the remedy
@@ -38,7 +38,7 @@ def redact(text: str) -> str:
 
 
 def unencodable(text: str) -> str | None:
-    """The first half of a pair of surrogates that stands alone: a str may hold it, UTF-8 and no database can.
+    """A lone surrogate in `text`, which a str may hold, but neither UTF-8 nor a database can.
 
     >>> unencodable("totals"), unencodable("total\\ud800")
     (None, 'U+D800')
@@ -55,7 +55,7 @@ class PgTrickleWarning(UserWarning):
 
 
 class PgTrickleError(Exception):
-    """The root. `stream_table`, `place` and `remedy` are None where they don't apply."""
+    """The root. `place` is line and column in the query. `stream_table`, `place` and `remedy` may be None."""
 
     #: True where trying the same thing again can't help.
     permanent = True
@@ -84,7 +84,7 @@ class PgTrickleError(Exception):
 
 
 class UsageError(PgTrickleError):
-    """The caller's words are off."""
+    """The caller gave a wrong name, schedule or option."""
 
 
 class UnknownStreamTable(UsageError):
@@ -155,5 +155,5 @@ class EnvironmentFault(PgTrickleError):
     """This machine lacks something."""
 
 
-#: What is wrong with the run and not with one stream table: going on to the next one can't help.
+#: Errors of the run and not of one stream table, after which the next table would fail as well.
 SURROUNDINGS = (ConnectionFault, EnvironmentFault, LeaseLost, UsageError)

@@ -13,7 +13,7 @@ from airflow_provider_pgtrickle.engine.errors import UsageError, unencodable
 if TYPE_CHECKING:
     from psycopg import sql
 
-#: NAMEDATALEN - 1: PostgreSQL cuts longer names silently, so two of them could become one.
+#: NAMEDATALEN - 1. PostgreSQL cuts longer names silently, so two of them could become one.
 MAX_BYTES = 63
 
 #: Prefix of every column and relation of our own.
@@ -35,7 +35,7 @@ class QualifiedName:
 
     @classmethod
     def parse(cls, text: str, default_schema: str | Callable[[], str] = "public") -> QualifiedName:
-        """The name that `text` means, or a `UsageError`. A default that has to be asked for is a function.
+        """The name that `text` means, or a `UsageError`. A default that needs a query is given as a function.
 
         >>> QualifiedName.parse("Sales.Totals")
         QualifiedName(schema='sales', name='totals')
@@ -56,14 +56,14 @@ class QualifiedName:
                 f"{text!r} is not a name",
                 remedy='Write it as name, schema.name or "Schema"."Name", with no quotes inside the quotes.',
             )
-        name = _part(match["name"])
+        name = _identifier(match["name"])
         if match["schema"]:
-            return cls(_part(match["schema"]), name)
+            return cls(_identifier(match["schema"]), name)
         return cls(default_schema if isinstance(default_schema, str) else default_schema(), name)
 
     @property
     def sql(self) -> sql.Identifier:
-        # psycopg is imported late: the pure layers hold names, too.
+        # psycopg is imported late, because the pure layers hold names and know no driver.
         from psycopg import sql
 
         return sql.Identifier(self.schema, self.name)
@@ -77,19 +77,19 @@ class QualifiedName:
         return f"{self.schema}.{self.name}"
 
 
-def _part(raw: str) -> str:
-    part = raw[1:-1] if raw.startswith('"') else raw.translate(_FOLD)
-    if not part:
+def _identifier(raw: str) -> str:
+    name = raw[1:-1] if raw.startswith('"') else raw.translate(_FOLD)
+    if not name:
         raise UsageError('The name "" is empty', remedy="Give a table name.")
-    if "'" in part:
-        raise UsageError(f"The name {part!r} holds a quote", remedy="Choose a name without quotes in it.")
-    if len(part.encode()) > MAX_BYTES:
+    if "'" in name:
+        raise UsageError(f"The name {name!r} holds a quote", remedy="Choose a name without quotes in it.")
+    if len(name.encode()) > MAX_BYTES:
         raise UsageError(
-            f"The name {part!r} is longer than {MAX_BYTES} bytes",
+            f"The name {name!r} is longer than {MAX_BYTES} bytes",
             remedy="PostgreSQL would cut it: choose a shorter one.",
         )
-    if part.startswith(RESERVED_PREFIX):
+    if name.startswith(RESERVED_PREFIX):
         raise UsageError(
-            f"The name {part!r} starts with {RESERVED_PREFIX}, which is reserved", remedy="Choose another."
+            f"The name {name!r} starts with {RESERVED_PREFIX}, which is reserved", remedy="Choose another."
         )
-    return part
+    return name

@@ -27,13 +27,13 @@ _ALIASES = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
-#: Gaps of a cron expression are measured from here, so that they are the same at each parse.
+#: The gaps of a cron expression are measured from this moment, so that they are always the same.
 _REFERENCE = datetime(2024, 1, 1, tzinfo=UTC)
 _REMEDY = "Write a duration (30s, 5m, 1h30m, 1d, 1w), a 5-field cron expression, @daily, or 'calculated'."
 
 
 def canonical_period(seconds: float) -> int:
-    """The largest 48·2ⁿ that fits twice into `seconds`, so that a refresh has the other half to finish.
+    """The largest 48·2ⁿ that fits twice into `seconds`, so that half of the time is left for the refresh.
 
     >>> [canonical_period(s) for s in (60, 192, 300, 3600)]
     [48, 96, 96, 1536]
@@ -56,7 +56,7 @@ def _in_utc(moment: datetime) -> datetime:
 
 @dataclass(frozen=True)
 class Every:
-    """At most `seconds` behind. A time to come is that of a clock that was ahead, and says nothing: it is due."""
+    """The table may be `seconds` old. It is due, too, if its data timestamp is in the future: a clock was ahead."""
 
     seconds: int
 
@@ -105,12 +105,12 @@ class Cron:
 
     @property
     def seconds(self) -> int:
-        """Its shortest gap: what it is compared by with other schedules."""
+        """Its shortest gap, by which it is compared with other schedules."""
         return min(_gaps(self.expression))
 
     @property
     def longest(self) -> int:
-        """Its longest gap: nothing is late before it has passed."""
+        """Its longest gap: a younger table is not late."""
         return max(_gaps(self.expression))
 
     def is_due(self, last: datetime | None, now: datetime) -> bool:
@@ -168,7 +168,7 @@ def _cron(text: str) -> Cron | None:
         return None
     try:
         _gaps(expression)
-    except ValueError:  # well-formed, but of no real day: 30 February
+    except ValueError:  # it is well-formed but never fires: 30 February
         return None
     return Cron(expression)
 

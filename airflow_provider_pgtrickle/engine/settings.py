@@ -1,5 +1,7 @@
-"""Every setting, its default and its meaning: the one source for `[pgtrickle]` in Airflow's
-configuration, for the keyword options of `PgTrickle(...)`, and for the reference in the docs.
+"""Every setting, its default and its meaning.
+
+This is the one source for `[pgtrickle]` in Airflow's configuration, for the keyword options of `PgTrickle(...)`, and
+for the reference in the docs.
 
 A value is looked up in this order: the keyword, the environment (`PGTRICKLE_<NAME>`),
 Airflow's configuration where Airflow runs, the default.
@@ -22,7 +24,7 @@ def _setting(default: Any, description: str, choices: tuple[str, ...] = ()) -> A
 
 @dataclass(frozen=True)
 class Settings:
-    """One frozen value, passed down whole."""
+    """All settings as one frozen value, which is passed down as a whole."""
 
     min_schedule_seconds: int = _setting(60, "Shortest schedule a stream table may have, in seconds.")
     max_consecutive_errors: int = _setting(3, "Failed refreshes in a row after which a stream table is suspended.")
@@ -95,7 +97,7 @@ class Settings:
 
 
 def _from_airflow(name: str) -> str | None:
-    """Airflow's value, without importing Airflow into a process that has not."""
+    """Airflow's value, if this process has imported Airflow already."""
     import sys
 
     if "airflow.configuration" not in sys.modules:

@@ -1,5 +1,7 @@
-"""Notice that something behind a query changed: columns, types, keys, bodies of views and functions, RLS, partitions,
-labels of enums, versions of collations.
+"""Notices that something behind a query changed.
+
+That may be columns, types, keys, bodies of views and functions, row-level security, partitions, labels of enums or
+versions of collations.
 
 A fingerprint is a text that lists the objects behind a query, each with a digest. So it can be taken again without the
 query, and a difference can be reported with the object's name. Only columns that the query names count; with `*` all of

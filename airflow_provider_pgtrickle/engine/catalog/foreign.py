@@ -1,5 +1,4 @@
-"""Functions and views of others behind a query: code that they may change, and that runs with the refreshing role's
-rights.
+"""Functions and views of others behind a query: code that they may change, and that refreshes run.
 
 The role itself, superusers and roles that may act as it have these rights anyway. The code of every other owner is
 accepted as it is when the query is declared; a change has to be accepted again.

@@ -1,4 +1,4 @@
-"""The graph of stream tables as plain values: order, levels, parts, diamonds, refresh units, schedules.
+"""The graph of stream tables as plain values: order, levels, components, diamonds, refresh units, schedules.
 
 Pure (networkx only): it knows neither PostgreSQL nor Airflow.
 """

@@ -1,4 +1,4 @@
-"""What lies upstream of each table, as bit sets: intersections are one machine operation for 1,000 tables."""
+"""What lies upstream of each table, as bit sets, so that sets of 1,000 tables intersect in one operation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import compress
 
 from airflow_provider_pgtrickle.engine.graph.node import Node
 
-#: From the digits of a number to what `compress` takes for yes and no.
+#: Translates the digits of a number to what `compress` takes for yes and no.
 _DIGITS = bytes.maketrans(b"01", b"\0\1")
 
 
@@ -19,18 +19,18 @@ class Closures:
         self._names: list[str] = []
         self._masks: dict[str, int] = {}
         self._sources: dict[str, int] = {}
-        """What each table reads itself."""
+        """What each table reads directly."""
         self._readers: dict[str, int] = {}
-        """By whom each name is read itself."""
+        """Which tables read each name directly."""
         self._roots = 0
-        """What reads nothing: base tables, and tables of constants."""
+        """Names that read nothing: base tables, and tables of constants."""
 
     @classmethod
     def build(cls, nodes: Mapping[str, Node], order: Iterable[str]) -> Closures:
         return cls().updated(nodes, order)
 
     def updated(self, nodes: Mapping[str, Node], stale: Iterable[str]) -> Closures:
-        """The same, with those of `stale` (upstream first) computed anew."""
+        """A copy in which those of `stale` (upstream first) are computed anew."""
         closures = Closures()
         closures._bits, closures._names = dict(self._bits), list(self._names)
         closures._masks, closures._roots = dict(self._masks), self._roots
@@ -69,9 +69,10 @@ class Closures:
         return mask
 
     def tables_between(self, shared: int, tip: str) -> int:
-        """The tables that feed `tip` or are it, read something of `shared`, and are not of it."""
+        """`tip` and the tables that feed it, as far as they read something of `shared` and are not in it."""
         rest = self.of(tip) & ~shared
-        # Those that read nothing of it are fewer: what reads nothing at all, and what reads only such.
+        # There are fewer tables that read nothing of `shared`, so these are found: roots, and tables that read only
+        # such.
         apart, fresh = 0, rest & self._roots
         while fresh:
             apart |= fresh
@@ -85,14 +86,14 @@ class Closures:
         return rest & ~apart
 
     def read_by(self, tables: int) -> int:
-        """What the tables read themselves."""
+        """What the tables read directly."""
         mask = 0
         for name in self.names(tables):
             mask |= self._sources[name]
         return mask
 
     def names(self, mask: int) -> Iterator[str]:
-        """In the order in which they became known."""
+        """The names of a bit set, in the order in which they became known."""
         return compress(self._names, f"{mask:b}"[::-1].encode().translate(_DIGITS))
 
     def _few(self, mask: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The graph of stream tables: frozen, with each derived fact computed once and kept over a small change."""
+"""The graph of stream tables. It is immutable, computes each derived fact once, and keeps it over a small change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_provider_pgtrickle.engine.schedule import Effective
 
 
 class Graph:
-    """Made by `Graph.build`; edges run from what is read to who reads it. Every answer is deterministic."""
+    """Made by `Graph.build`. Edges run from what is read to what reads it. Every answer is deterministic."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Graph:
 
     @classmethod
     def build(cls, nodes: Iterable[Node]) -> Graph:
-        """`CycleDetected` spells out the path of a circle."""
+        """The graph of these tables; `CycleDetected` names the path of a circle."""
         by_name: dict[str, Node] = {}
         for node in nodes:
             if node.name in by_name:
@@ -71,7 +71,7 @@ class Graph:
         return graph
 
     def without(self, name: str) -> Graph:
-        """This graph after the table was dropped; whoever reads it then reads a base table of that name."""
+        """This graph without the table. What reads it then reads a base table of that name."""
         return Graph.build(node for node in self.nodes.values() if node.name != name)
 
     def order(self) -> list[str]:
@@ -83,7 +83,7 @@ class Graph:
         return list(self._levels)
 
     def components(self) -> list[tuple[str, ...]]:
-        """The connected parts, each in refresh order. Base tables connect nothing."""
+        """The connected components, each in refresh order. A shared base table doesn't connect tables."""
         return list(self._components)
 
     def diamonds(self) -> list[Diamond]:
@@ -102,16 +102,16 @@ class Graph:
         return self._sorted(nx.descendants(self._tables, self._known(name)))
 
     def parents(self, name: str) -> tuple[str, ...]:
-        """The stream tables that this one reads itself."""
+        """The stream tables that this one reads directly."""
         return self._sorted(self._tables.pred[self._known(name)])
 
     def effective_schedules(self, min_seconds: int, *, least: int | None = None) -> dict[str, Effective]:
-        """Every table's schedule, CALCULATED resolved; one shorter than `least` (the minimum) is a mistake."""
+        """Every table's schedule, CALCULATED resolved. One below `least` (by default the minimum) is refused."""
         least = min_seconds if least is None else least
         return effective_schedules(self._tables, self.nodes, self._order, min_seconds, least)
 
     def policy(self, unit: Iterable[str]) -> str:
-        """`slowest` where a diamond that closes in the unit says so: then it waits until all members are due."""
+        """`slowest` if a diamond that closes in the unit says so; then the unit waits until all members are due."""
         asked = {self.nodes[name].diamond_schedule_policy for name in unit if self._diamonds[name] is not None}
         return "slowest" if "slowest" in asked else "fastest"
 
@@ -165,7 +165,7 @@ def _edges(nodes: Mapping[str, Node]) -> nx.DiGraph:
 
 
 def _rewire(tables: nx.DiGraph, nodes: Mapping[str, Node], node: Node) -> None:
-    """Give the table its new sources, and the readers that so far took its name for a base table."""
+    """Give the table its new sources, and the readers for which its name meant a base table so far."""
     is_new = node.name not in tables
     tables.add_node(node.name)
     tables.remove_edges_from([(source, node.name) for source in tables.pred[node.name]])
@@ -176,7 +176,7 @@ def _rewire(tables: nx.DiGraph, nodes: Mapping[str, Node], node: Node) -> None:
 
 
 def _joined(groups: Iterable[int]) -> list[int]:
-    """Bit sets that overlap as one."""
+    """The bit sets, with those that overlap united."""
     joined: list[int] = []
     for group in groups:
         apart = []

@@ -1,7 +1,7 @@
 """Diamonds: a source that reaches one table through two stream tables, by paths with no table in common.
 
-A table that reads a source directly and through a stream table is none: it has one intermediate table only, and
-joining a dimension again further down a chain would otherwise tie the whole chain together.
+A table that reads a source both directly and through one stream table is no diamond. Otherwise a dimension that is
+joined again further down a chain would tie the whole chain together.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Diamond:
     branches: tuple[str, ...]
     shared: tuple[str, ...]
     bits: int = field(default=0, repr=False, compare=False)
-    """Its members as their bit set."""
+    """The members as a bit set."""
 
     @property
     def members(self) -> frozenset[str]:
-        """The tables that must show one instant. The shared sources may be older than they: all read the same."""
+        """The tables that must show one instant. The shared sources may be older, because all members read the same."""
         return frozenset(self.branches) | {self.convergence}
 
 
@@ -40,7 +40,7 @@ def diamond_at(name: str, nodes: Mapping[str, Node], closures: Closures) -> Diam
         one, other = (closures.tables_between(shared, tip) for tip in (left, right))
         if one and other:
             branches |= one | other
-            # The two paths part at the shared sources that a branch reads itself.
+            # The two paths separate at the shared sources that a branch reads directly.
             parting |= closures.read_by(one | other) & shared
     if not branches:
         return None
@@ -53,10 +53,10 @@ def diamond_at(name: str, nodes: Mapping[str, Node], closures: Closures) -> Diam
 
 
 def may_differ(node: Node, closures: Closures, moved: int) -> bool:
-    """Whether the table's diamond may be another one after the tables of `moved` got other sources, itself aside.
+    """Whether the table's diamond may have changed after other tables, those of `moved`, got other sources.
 
-    What two sources share is closed upward, so a diamond depends only on what lies above one of them and not above
-    the other: their branches are within left ⊕ right.
+    With a shared table two sources share all that lies above it. So a diamond depends only on what lies above one of
+    them and not above the other: its branches are within left ⊕ right.
     """
     masks = [closures.of(source) for source in node.sources]
     return any((left ^ right) & moved for left, right in combinations(masks, 2))

@@ -1,6 +1,6 @@
-"""What a query reads, by its text alone: all that can be known while a DAG file is parsed.
+"""What a query reads by its text alone, which is all that can be known while a DAG file is parsed.
 
-Views can't be seen through here; the `plan` task compares with what PostgreSQL knows.
+The text doesn't show what a view reads; the task `plan` compares with what PostgreSQL knows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _reads(query: str, default_schema: str) -> frozenset[tuple[str, str]]:
     statement = _parsed(query)
     found = set()
     for table in statement.find_all(exp.Table):
-        # A function in FROM is a Table node too, but has no identifier.
+        # A function in FROM is a Table node too, but without an identifier.
         if not isinstance(table.this, exp.Identifier) or _is_cte(table):
             continue
         schema = table.args.get("db")
@@ -61,7 +61,7 @@ def _place(detail: dict[str, object]) -> str | None:
 
 
 def _is_cte(table: exp.Table) -> bool:
-    """Whether the name is that of a CTE in sight: nearer ones shadow tables, but only below their definition."""
+    """Whether the name means a CTE. A CTE shadows a table, but only after its own definition."""
     if table.args.get("db"):
         return False
     name = _folded(table.this)
@@ -83,7 +83,7 @@ def _is_cte(table: exp.Table) -> bool:
 
 
 def _index(items: list[exp.Expr], wanted: exp.Expr | None) -> int:
-    """By identity: two CTEs of equal text are equal nodes."""
+    """The position of `wanted` by identity, because two CTEs of equal text are equal nodes."""
     return next(i for i, item in enumerate(items) if item is wanted)
 
 

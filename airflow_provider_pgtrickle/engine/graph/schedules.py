@@ -1,4 +1,4 @@
-"""CALCULATED schedules: a table is refreshed as often as the most impatient table that reads it."""
+"""CALCULATED schedules: a table has the shortest schedule of the tables that read it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from airflow_provider_pgtrickle.engine.schedule import Calculated, Effective, Ev
 def effective_schedules(
     tables: nx.DiGraph, nodes: Mapping[str, Node], order: Sequence[str], min_seconds: int, least: int
 ) -> dict[str, Effective]:
-    """Downstream up; where nothing downstream says anything, as often as something new can arrive from upstream.
+    """Each table's schedule: its own, else the shortest downstream, else as often as its sources change.
 
-    A graph in which nobody says anything ticks at the minimum. `least` is the shortest schedule that is no mistake.
+    If no table of a graph has a schedule, all have the minimum. A schedule below `least` is refused.
     """
     explicit = {name: _parsed(nodes[name], least) for name in order}
     resolved: dict[str, Effective] = {}

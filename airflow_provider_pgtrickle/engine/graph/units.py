@@ -9,9 +9,9 @@ from networkx.utils import UnionFind
 
 
 def units(tables: nx.DiGraph, order: Sequence[str], groups: Iterable[Iterable[str]]) -> list[tuple[str, ...]]:
-    """Groups that overlap are one unit; so are groups that would wait for each other.
+    """Unite groups that overlap or would wait for each other.
 
-    Members stand in refresh order, units in an order that depends on nothing but the graph.
+    Members stand in refresh order, units in an order that depends only on the graph.
     """
     union = UnionFind(order)
     for group in groups:
@@ -23,7 +23,7 @@ def units(tables: nx.DiGraph, order: Sequence[str], groups: Iterable[Iterable[st
     contracted = nx.DiGraph()
     contracted.add_nodes_from(leader.values())
     contracted.add_edges_from((leader[a], leader[b]) for a, b in tables.edges if leader[a] != leader[b])
-    # Contracting two overlapping-in-time groups can close a circle: then they have to move together.
+    # Groups that read each other's tables form a circle when each is contracted to one node; they become one unit.
     for circle in nx.strongly_connected_components(contracted):
         union.union(*sorted(circle))
     return _ordered(tables, order, _leaders(union, order), position)
