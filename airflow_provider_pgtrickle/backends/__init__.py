@@ -1,1 +1,1 @@
-"""The two ways in which a task runs Spark: chosen by the type of its Spark connection, fenced alike."""
+"""The two ways in which a task runs Spark, chosen by the type of its Spark connection."""

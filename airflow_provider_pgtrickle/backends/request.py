@@ -1,4 +1,4 @@
-"""What a back end is asked to do, and what it can do."""
+"""The request to a back end, and a back end's interface."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class RefreshRequest:
-    """Refresh units, upstream first. The outcome is not returned: it is the history rows of `run_token`."""
+    """Refresh units, upstream first. Their outcome is not returned: it is in the history rows of `run_token`."""
 
     units: tuple[tuple[str, ...], ...]
     run_token: str
@@ -17,16 +17,16 @@ class RefreshRequest:
     force_full: bool = False
     initiated_by: str = "airflow"
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What the PostgreSQL connection says about settings."""
+    """The settings that the PostgreSQL connection overrides."""
 
 
 class Backend(Protocol):
-    """Runs units one after the other, on a Spark that it starts once."""
+    """Runs units one after the other, on one Spark session or application."""
 
     def refresh(self, request: RefreshRequest) -> None:
-        """Run to the end; raises the first thing that went wrong. What doesn't read a failed unit is still done."""
+        """Refresh all units but those that read a failed one; then raise the first error."""
 
     def kill(self) -> None:
-        """Stop what runs now. Called in a signal handler; the fence makes sure even of what survives."""
+        """Stop what runs now. A signal handler calls this; what survives can't commit without its lease."""
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Which back end a Spark connection means."""
+"""Chooses the back end by the Spark connection."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow_provider_pgtrickle.backends.request import Backend
 from airflow_provider_pgtrickle.engine.errors import UsageError
 
-#: A connection given as a URI carries its master's scheme as its type.
+#: A connection given as a URI has the scheme of its master as its type.
 _SUBMIT_TYPES = ("spark", "yarn", "k8s", "local")
 
 
 def backend_for(spark_conn_id: str, spark_args: Mapping[str, Any] | None = None) -> Backend:
-    """By the connection's type. It must exist: the Spark provider takes a missing one for master `yarn`."""
+    """The back end for the connection, which must exist: for a missing one the Spark provider would take YARN."""
     try:
         connection = BaseHook.get_connection(spark_conn_id)
     except AirflowNotFoundException:

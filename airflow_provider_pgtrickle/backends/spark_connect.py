@@ -1,4 +1,4 @@
-"""Units on a warm Spark Connect server, driven from the task's own process."""
+"""Refreshes units on a Spark Connect server, from the task's own process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REACH_SECONDS = 10
 
 
 class SparkConnectBackend:
-    """The session is opened when a refresh first needs it, and kept for the units that follow."""
+    """A back end that opens its session when a refresh first needs it, and keeps it for the next units."""
 
     def __init__(self, conn_id: str) -> None:
         self._conn_id = conn_id
@@ -72,10 +72,10 @@ class SparkConnectBackend:
 
         url = SparkConnectHook(self._conn_id).get_connection_url()
         try:
-            # The client itself would go on trying for minutes.
-            place = urlsplit(url)
-            socket.create_connection((place.hostname or "localhost", place.port or _PORT), _REACH_SECONDS).close()
-            # create, not getOrCreate: a session of another task in this process has other tags.
+            # The client itself would try for minutes.
+            address = urlsplit(url)
+            socket.create_connection((address.hostname or "localhost", address.port or _PORT), _REACH_SECONDS).close()
+            # `create` and not `getOrCreate`, because another task's session in this process has other tags.
             builder: Any = SparkSession.builder.remote(url)
             session = builder.config(map=sql_conf(settings)).create()
             limit_patience(session)
@@ -101,12 +101,12 @@ class SparkConnectBackend:
 
 _log = logging.getLogger(__name__)
 
-#: A small refresh is over before its first line is due.
+#: A small refresh ends before its first line.
 _EVERY_SECONDS = 5.0
 
 
 class LoggedProgress:
-    """A session's progress handler. The server reports twice a second or so; a log wants less."""
+    """A session's progress handler: it logs the server's reports, which come twice a second, less often."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Units through spark-submit: local, standalone, YARN or Kubernetes, as the connection says."""
+"""Refreshes units by spark-submit: local, standalone, on YARN or Kubernetes, as the connection says."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _APPLICATION = "refresh.py"
 _QUIET = "log4j2.properties"
 _MISUSED = 2
 _LOOK_ABOVE = "Its output stands above in this log."
-#: How a pod gets the DSN without it standing in an argument; the user makes the secret.
+#: By this a pod gets the DSN from a secret that the user makes, and not from an argument.
 _SECRET_KEY_REF = "spark.kubernetes.driver.secretKeyRef.PGTRICKLE_DSN"  # nosec B105: a setting's name
 
 
 class SparkSubmitBackend:
-    """One application for all units of a request. The database's address and credentials travel in its environment."""
+    """Runs one application for all units of a request. It gets the DSN, with credentials, in its environment."""
 
     def __init__(self, conn_id: str, spark_args: Mapping[str, Any]) -> None:
         self._conn_id = conn_id
@@ -42,7 +42,7 @@ class SparkSubmitBackend:
     def refresh(self, request: RefreshRequest) -> None:
         hook = self._hook = self._prepared(request)
         try:
-            # A group of its own: killing the JVM leaves its Python driver alive, killing the group does not.
+            # It leads a process group, because killing the JVM alone would leave its Python driver alive.
             hook.submit(str(application(_APPLICATION)), start_new_session=True)
         except AirflowException:
             raise self._failed(hook) from None
@@ -54,7 +54,7 @@ class SparkSubmitBackend:
             self._hook = None
 
     def _failed(self, hook: SparkSubmitHook) -> PgTrickleError:
-        """By the application's exit code; the hook's own message repeats the whole command."""
+        """The error for the application's exit code. The hook's own message would repeat the whole command."""
         code = hook._submit_sp.returncode if hook._submit_sp is not None else None
         if code == _MISUSED:
             return UsageError("The Spark application refused its arguments", remedy=_LOOK_ABOVE)
@@ -76,7 +76,7 @@ class SparkSubmitBackend:
         except TypeError as error:
             raise UsageError(f"spark_args: {error}", remedy="Give arguments of SparkSubmitHook.") from None
         self._refuse_cluster_without_secret(hook)
-        # Not env_vars: the hook would write those into --conf on YARN and Kubernetes.
+        # The hook's `env_vars` would not do: on YARN and Kubernetes it writes those into --conf.
         hook._env = {**(hook._env or {}), **_python(hook._connection["master"]), **_environment(request)}
         return hook
 
@@ -101,7 +101,7 @@ class SparkSubmitBackend:
         process = hook._submit_sp if hook is not None else None
         if hook is None or process is None:
             return
-        # The hook knows how to stop what runs in YARN or Kubernetes; the group is what runs here.
+        # The hook stops what runs in YARN or Kubernetes, the signal what runs here.
         with contextlib.suppress(Exception):
             hook.on_kill()
         with contextlib.suppress(ProcessLookupError):
@@ -123,9 +123,9 @@ def _environment(request: RefreshRequest) -> dict[str, str]:
 
 
 def _python(master: str) -> dict[str, str]:
-    """The driver runs the interpreter that has our packages; so do executors where they are on this machine."""
+    """The driver must run the interpreter that has our packages, and so must executors on this machine."""
     beside = str(Path(sys.executable).parent)
-    # pip puts spark-submit beside the interpreter, which need not be on the worker's PATH.
+    # pip puts spark-submit beside the interpreter, whose folder may not be on the worker's PATH.
     found = {
         "PATH": f"{os.environ.get('PATH', os.defpath)}{os.pathsep}{beside}",
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -141,7 +141,7 @@ def _joined(*parts: str | None) -> str:
 
 @cache
 def compute_zip() -> Path:
-    """The compute package, named by its content: concurrent tasks share one, and none is stale."""
+    """The engine's zip for `--py-files`. Its name depends on its content, so tasks share it and none is stale."""
     folder = Path(tempfile.gettempdir()) / f"pgtrickle-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
@@ -149,6 +149,6 @@ def compute_zip() -> Path:
     descriptor, name = tempfile.mkstemp(dir=folder, suffix=".zip")
     os.close(descriptor)
     draft = zip_package(Path(name))
-    # The same bytes wherever they are built, so whoever comes last replaces a file by itself.
+    # The zip has the same bytes wherever it is built, so replacing it changes nothing for other tasks.
     target = folder / f"pgtrickle-{hashlib.sha256(draft.read_bytes()).hexdigest()[:16]}.zip"
     return draft.replace(target)

@@ -1,1 +1,1 @@
-"""From declarations to DAGs: deterministic, without a database call, errors with their place."""
+"""Makes DAGs from declarations: deterministically, without a database, with errors that say where."""

@@ -26,7 +26,7 @@ class Component:
 
 
 def components(name: str, tables: Sequence[StreamTable], min_seconds: int) -> list[Component]:
-    """The graph cut into its connected components, in an order that depends on nothing but the declarations."""
+    """The graph's connected components, in an order that depends only on the declarations."""
     whole = Graph.build(table.node for table in tables)
     schedules = whole.effective_schedules(min_seconds)
     by_name = {str(table.qualified): table for table in tables}
@@ -72,9 +72,9 @@ def _units(graph: Graph, ordered: Sequence[tuple[str, ...]], by_name: Mapping[st
 
 #: Ids of DAGs and tasks hold no other characters.
 _NOT_ALLOWED = re.compile(r"[^\w.]", re.ASCII)
-#: Airflow allows 250 characters; the rest is room for a group's or a mapped task's suffix.
+#: Airflow allows 250 characters. The rest is for the suffix of a group or a mapped task.
 _LONGEST = 200
-#: Tasks of the DAG's own.
+#: Ids of the DAG's own tasks, which no table's task may have.
 _RESERVED = frozenset({"plan", "refresh", "outcomes"})
 
 
@@ -97,6 +97,6 @@ def _fitting(text: str) -> str:
     clean = _NOT_ALLOWED.sub("_", text)
     if clean == text and len(text) <= _LONGEST:
         return text
-    # What was replaced or cut off is told apart by a digest.
+    # A digest makes ids unique in which characters were replaced or cut.
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     return f"{clean[: _LONGEST - 9]}.{digest}"

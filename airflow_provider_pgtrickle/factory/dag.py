@@ -32,7 +32,7 @@ from airflow_provider_pgtrickle.stream_table import StreamTable
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.factory.stream_table_graph import StreamTableGraph
 
-#: Airflow needs a start; what stream tables hold does not depend on it.
+#: Airflow needs a start date; the content of stream tables doesn't depend on it.
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 #: A hyphen can't occur in a table's task id.
 _VERIFY = "verify-contents"
@@ -42,7 +42,7 @@ _DEFAULT_ARGS: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=
 
 
 def build(graph: StreamTableGraph, component: Component) -> DAG:
-    """The DAG. Everything in it is sorted: the same declarations give the same bytes."""
+    """The DAG. Everything in it is sorted, so that the same declarations serialize to the same bytes."""
     count = len(component.tables)
     options: dict[str, Any] = {
         "schedule": _timetable(component.schedules.values()),
@@ -54,7 +54,7 @@ def build(graph: StreamTableGraph, component: Component) -> DAG:
     }
     dag = DAG(
         component.dag_id,
-        # Two runs at once would only wait for each other's locks, and a missed tick has nothing to catch up.
+        # Two runs at once would only wait for each other's locks, and nothing is lost with a missed tick.
         max_active_runs=1,
         catchup=False,
         default_args={**_DEFAULT_ARGS, **graph.default_args},
@@ -144,7 +144,7 @@ def _one_task_each(graph: StreamTableGraph, component: Component, dag: DAG, plan
             spark_conn_id=graph.spark_conn_id,
             spark_args=graph.spark_args,
             postgres_conn_id=graph.postgres_conn_id,
-            # A skipped table upstream is up to date; only a failed one stops what reads it.
+            # A skipped table upstream is up to date, so only a failed one stops this task.
             trigger_rule=TriggerRule.NONE_FAILED,
             **_common(component, unit, dag, groups[unit.level]),
             **_pool(graph),
@@ -162,7 +162,7 @@ def _one_task_for_all(graph: StreamTableGraph, component: Component, dag: DAG, p
         spark_conn_id=graph.spark_conn_id,
         spark_args=graph.spark_args,
         assets={str(table.qualified): table.asset for table in component.tables},
-        # It is mapped over.
+        # `outcomes` is mapped over its return value.
         do_xcom_push=True,
         doc_md="Refreshes all that is due in one Spark session; the tasks after it show each table's state.",
         **_pool(graph),
@@ -180,7 +180,7 @@ def _one_task_for_all(graph: StreamTableGraph, component: Component, dag: DAG, p
     tasks: dict[str, BaseOperator] = {}
     for unit in component.units:
         tasks[unit.task_id] = StreamTableStateOperator(
-            # All at once when the refresh is done: the edges between tables are there to be seen.
+            # All run when the refresh is done; the edges between tables are only for the graph view.
             trigger_rule=TriggerRule.ONE_SUCCESS,
             **_common(component, unit, dag, groups[unit.level]),
         )
@@ -193,7 +193,7 @@ def _verified(component: Component) -> list[StreamTable]:
 
 
 def _verify(graph: StreamTableGraph, component: Component, dag: DAG, plan: BaseOperator) -> None:
-    """One task for all tables that ask for it, after their refreshes; `plan` skips it until one is due."""
+    """Add a task that verifies all tables with `verify_every` after their refreshes, if `plan` finds one due."""
     tables = {str(table.qualified): table for table in _verified(component)}
     task = StreamTableVerifyOperator(
         task_id=_VERIFY,
@@ -223,7 +223,7 @@ def _pool(graph: StreamTableGraph) -> dict[str, Any]:
 
 
 def _groups(component: Component, dag: DAG) -> dict[int, TaskGroup | None]:
-    """One group for each level; none where there is but one. A hyphen can't occur in a table's task id."""
+    """A task group for each level, or none if there is only one. A table's task id can't have a hyphen."""
     levels = sorted({unit.level for unit in component.units})
     if len(levels) == 1:
         return {levels[0]: None}

@@ -1,4 +1,4 @@
-"""What the UI shows of a DAG and of a task: the dependency tree, the schedule, the SQL."""
+"""Documentation that the UI shows for a DAG and a task: the dependency tree, the schedule, the SQL."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _of_table(component: Component, table: StreamTable) -> str:
 
 
 def _fenced(sql: str) -> str:
-    # A fence longer than any in the SQL, so that a string literal can't close it.
+    # The fence is longer than any in the SQL, so that a string literal can't close it.
     fence = "```"
     while fence in sql:
         fence += "`"
@@ -48,18 +48,18 @@ def _fenced(sql: str) -> str:
 
 
 def _tree(component: Component, name: str) -> str:
-    """Indented, each subtree once: a deep diamond would repeat itself without end."""
+    """The tree, indented. Each subtree is shown once, because a deep diamond would repeat it many times."""
     lines: list[str] = []
     shown: set[str] = set()
-    pending = [(0, name)]
-    while pending:
-        depth, current = pending.pop()
+    to_visit = [(0, name)]
+    while to_visit:
+        depth, current = to_visit.pop()
         node = component.graph.nodes.get(current)
         again = current in shown and node is not None
         lines.append(f"{'  ' * depth}{_short(current)}{'' if node else ' (base table)'}{' …' if again else ''}")
         if node is not None and not again:
             shown.add(current)
-            pending.extend((depth + 1, source) for source in sorted(node.sources, reverse=True))
+            to_visit.extend((depth + 1, source) for source in sorted(node.sources, reverse=True))
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ refresh_mode: DIFFERENTIAL
 */
 SELECT …
 
-A comment with no line that begins with the name of an option is a comment.
+A comment in which no line begins with the name of an option stays an ordinary comment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from airflow_provider_pgtrickle.stream_table import StreamTable
 
 _BLOCK = re.compile(r"\s*/\*(?P<text>.*?)\*/", re.DOTALL)
 _LINES = re.compile(r"\s*(?P<text>(?:[ \t]*--[^\n]*(?:\n|\Z))+)")
-#: @hourly and "*/5 * * * *" mean something else to YAML, or nothing at all.
+#: YAML misreads or refuses @hourly and "*/5 * * * *", so schedules get quotes.
 _SCHEDULE = re.compile(
     r"^(?P<key>\s*(?:schedule|verify_every)\s*:\s*)(?P<value>[^'\"\s#][^#\n]*?)(?P<rest>\s*(?:#.*)?)$", re.MULTILINE
 )
@@ -56,7 +56,7 @@ def stream_table(file: Path) -> StreamTable:
     try:
         reads(query)
     except QueryError:
-        # Once more with the header's lines in front, so that the place is the file's.
+        # Parse again with the header's lines in front, so that the error's line is the file's.
         lead = text[:start] + text[start : len(text) - len(text[start:].lstrip())]
         try:
             reads("\n" * lead.count("\n") + query)
@@ -82,7 +82,7 @@ def _quoted(match: re.Match[str]) -> str:
 
 
 def _header(file: Path, text: str) -> tuple[dict[str, Any], int]:
-    """The options of the comments that the file begins with, and where the query starts. Prose is just a comment."""
+    """The options of the comments at the file's beginning, and where the query starts."""
     options: dict[str, Any] = {}
     at = start = 0
     while (match := _BLOCK.match(text, at) or _LINES.match(text, at)) is not None:
@@ -96,7 +96,7 @@ def _header(file: Path, text: str) -> tuple[dict[str, Any], int]:
 
 
 def _options(file: Path, text: str, comment: re.Match[str]) -> dict[str, Any]:
-    """Those of one comment: from its first line that names one."""
+    """The options of one comment, from its first line that names an option."""
     lines = comment["text"].splitlines()
     if comment.re is _LINES:
         lines = [line.strip().removeprefix("--").removeprefix(" ") for line in lines]

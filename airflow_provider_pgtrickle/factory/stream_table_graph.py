@@ -1,4 +1,4 @@
-"""`StreamTableGraph`: the stream tables of one database, and the DAGs that keep them."""
+"""`StreamTableGraph`: the stream tables of one database, and the DAGs that refresh them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class StreamTableGraph:
     :param granularity: `unit`: one task for each refresh unit; `graph`: one task refreshes all that is due in one
         session, and tasks that cost no process show each table's state
     :param default_args: as for any DAG; `retries` is 2 unless it says otherwise
-    :param tags: of its DAGs, beside `pgtrickle`
+    :param tags: tags of its DAGs, beside `pgtrickle`
     :param pool: the pool of the tasks that run Spark
     :param dag_args: further arguments of `DAG(...)`; a `schedule` among them replaces the one of the tables
     :param spark_args: further arguments of the back end, such as `conf` and `executor_memory` for spark-submit
-    :param deadline: how long a run may take from its queueing; a run that isn't done by then is told as the alert
-        `stale_data`. Other callbacks: give `DAG(deadline=…)`'s own among `dag_args`
+    :param deadline: how long a run may take from its queueing; if it isn't done by then, the alert `stale_data` is
+    sent. For other callbacks put a `deadline` for `DAG(...)` into `dag_args`
     :param database_uri: `postgres://host:port/database`, if the assets should carry the real address
     """
 
@@ -74,7 +74,8 @@ class StreamTableGraph:
         self.spark_args = dict(spark_args or {})
         self.deadline = deadline
         self.database_uri = (database_uri or default_database_uri(postgres_conn_id)).rstrip("/")
-        # Now, not in register(): a circle or a bad schedule belongs to the line that declares the graph.
+        # The components are computed here and not in register(), so that a circle or a bad schedule is an error of the
+        # line that declares the graph.
         _ = self.components
         for table in self.tables:
             table.settle(self.database_uri)
@@ -109,7 +110,7 @@ class StreamTableGraph:
     def register(self, namespace: MutableMapping[str, Any]) -> list[DAG]:
         """Put the DAGs where Airflow finds them: `graph.register(globals())`.
 
-        Each under its id. A graph that is called like its only DAG keeps its variable, and the DAG gets `<id>_dag`.
+        Each DAG is put under its id. If the graph's own variable has that name, the DAG is put under `<id>_dag`.
         """
         from airflow.sdk import DAG
 

@@ -24,6 +24,6 @@ class AssetLink(BaseOperatorLink):
         names = stream_tables(operator)
         if not names:
             return ""
-        # The end of the asset's URI, which is its name, too.
+        # This is the end of the asset's URI, which is also its name.
         name = QualifiedName.parse(names[0])
         return url("/assets", name_pattern=f"{quote(name.schema, safe='')}/{quote(name.name, safe='')}")

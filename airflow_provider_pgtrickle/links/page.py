@@ -31,7 +31,7 @@ class ExplainLink(BaseOperatorLink):
         return _page(operator, "explain")
 
 
-def _page(operator: BaseOperator, part: str) -> str:
+def _page(operator: BaseOperator, section: str) -> str:
     names = stream_tables(operator)
     if not names:
         return ""
@@ -39,5 +39,5 @@ def _page(operator: BaseOperator, part: str) -> str:
         "/pgtrickle/",
         conn_id=getattr(operator, "postgres_conn_id", "pgtrickle_default"),
         stream_table=names[0],
-        fragment=part,
+        fragment=section,
     )

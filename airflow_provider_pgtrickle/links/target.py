@@ -1,4 +1,4 @@
-"""Where a link leads: the stream table an operator works on, and the web server's address."""
+"""The target of a link: the stream tables of an operator, and an address of the web server."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def stream_tables(operator: BaseOperator) -> list[str]:
 
 
 def url(path: str, *, fragment: str = "", **query: str) -> str:
-    """An address of the web server; a relative one where its own isn't configured on this machine."""
+    """An address of the web server, relative if `base_url` isn't configured on this machine."""
     base = (conf.get("api", "base_url", fallback="") or "").rstrip("/")
     return f"{base}{path}?{urlencode(query)}" + (f"#{fragment}" if fragment else "")

@@ -1,4 +1,4 @@
-"""The operators. Thin: hooks and back ends do the work, PostgreSQL remembers it."""
+"""The operators. They are thin: hooks and back ends do the work, and PostgreSQL records it."""
 
 from airflow_provider_pgtrickle.operators.cleanup import ChangeBufferCleanupOperator
 from airflow_provider_pgtrickle.operators.declare import (

@@ -1,4 +1,4 @@
-"""Remove what every reader of a change buffer has consumed."""
+"""Removes what every reader of a change buffer has consumed, and what runs have left."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class ChangeBufferCleanupOperator(BaseOperator):
-    """Deletes consumed changes from all buffers of a database, and staging tables that dead runs left.
+    """Deletes consumed changes from all buffers of a database, orphaned staging tables and old history.
 
-    Refreshes clean up behind themselves; this is for tables that are refreshed rarely, once a day or so.
+    Each refresh deletes consumed changes from the buffers that it read. Once a day is enough for the rest.
     """
 
     template_fields: Sequence[str] = ("postgres_conn_id",)

@@ -1,4 +1,4 @@
-"""Create, alter and drop a stream table by hand, outside of a `StreamTableGraph`."""
+"""Create, alter and drop a stream table outside of a `StreamTableGraph`."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class _DeclareOperator(BaseOperator):
 
 
 class StreamTableCreateOperator(_DeclareOperator):
-    """Creates a stream table, or makes the one that is there as declared.
+    """Creates a stream table, or alters the existing one to be as declared.
 
     :param query: one SELECT, or the path of a .sql file; templated
     :param options: `schedule`, `refresh_mode` and the other options of a stream table
-    :param replace: False fails where there is one of that name already
-    :param initialize: fill it here, on a local Spark; False leaves that to its first refresh
+    :param replace: False fails if the stream table exists already
+    :param initialize: fill it in this task, on a local Spark; False leaves that to its first refresh
     """
 
     template_fields: Sequence[str] = ("name", "query", "options", "postgres_conn_id")
@@ -85,10 +85,10 @@ class StreamTableAlterOperator(_DeclareOperator):
 
 
 class StreamTableDropOperator(_DeclareOperator):
-    """Drops a stream table with the triggers and buffers that only it needed.
+    """Drops a stream table, with the triggers and buffers that nothing else needs.
 
     :param cascade: also the stream tables that read it
-    :param if_exists: succeed where it is gone already
+    :param if_exists: succeed if it is gone already
     """
 
     template_fields: Sequence[str] = ("name", "postgres_conn_id")

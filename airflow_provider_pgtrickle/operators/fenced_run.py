@@ -1,4 +1,4 @@
-"""A task's run of Spark, and the fence around it: only who holds the lease of the run's token can commit."""
+"""A task's run of refreshes, fenced by its token: only a process that holds the token's lease can commit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FencedRun:
         with hook.get_client() as client:
             self.database: Database = client.database
         self.token = outcome.run_token(context)
-        # A try that a new scheduler has replaced may be told so, and killed, long after the next one began.
+        # A try that another one has replaced may be killed long after that one began, so each has its own token.
         self._turn = f"{self.token}#{getattr(context['ti'], 'try_number', 1)}"
         self._initiator = outcome.initiator(context)
         self._dsn, self._settings = hook.dsn, hook.settings
@@ -39,7 +39,7 @@ class FencedRun:
         self._backend: Backend | None = None
 
     def end_earlier_rounds(self, context: Context) -> None:
-        """End what is left of this task from before it was cleared; a retry takes over through its token."""
+        """Revoke the leases of this task's runs from before it was cleared. A retry takes over by its token instead."""
         from airflow_provider_pgtrickle.engine.refresh import lease
 
         with self.database.transaction() as conn:
@@ -47,20 +47,20 @@ class FencedRun:
                 lease.revoke(conn, outcome.run_token(context, earlier))
 
     def open(self, spark_conn_id: str, spark_args: Mapping[str, Any]) -> None:
-        """Choose the back end; it starts nothing yet."""
+        """Choose the back end. It starts nothing yet."""
         from airflow_provider_pgtrickle.backends.selection import backend_for
 
         self._backend = backend_for(spark_conn_id, spark_args)
 
     def refresh(self, units: Sequence[Sequence[str]], *, force_full: bool = False) -> None:
-        """The units, upstream first, on Spark."""
+        """Refresh the units on Spark; upstream units come first."""
         assert self._backend is not None, "open() comes first"
         self._backend.refresh(
             RefreshRequest(tuple(map(tuple, units)), self._turn, self._dsn, force_full, self._initiator, self._settings)
         )
 
     def refresh_without_spark(self, tables: Sequence[QualifiedName]) -> bool:
-        """Whether the unit was brought to this instant without Spark."""
+        """Refresh a unit that needs no computation; False if it needs Spark."""
         done = refresh_without_spark(
             self.database, tables, self.settings, run_token=self._turn, initiated_by=self._initiator
         )
@@ -77,7 +77,7 @@ class FencedRun:
             self._backend = None
 
     def kill(self) -> None:
-        """First the fence: whatever survives the rest of this can't commit any more."""
+        """Revoke the lease first, so that whatever survives the rest can't commit any more."""
         from airflow_provider_pgtrickle.engine.refresh import lease
 
         try:
@@ -92,7 +92,10 @@ class FencedRun:
 def refresh_without_spark(
     database: Database, tables: Sequence[QualifiedName], settings: Settings, *, run_token: str, initiated_by: str
 ) -> dict[str, RefreshResult] | None:
-    """The results, or None where Spark is needed: a view or a source was altered, or a change has just come in."""
+    """Refresh a unit without changes, which moves its data timestamp; None if Spark is needed.
+
+    Spark is needed if a view or a source was altered, or a change has just come in.
+    """
     from airflow_provider_pgtrickle.engine.refresh.executor import NoExecutor
     from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
 

@@ -1,4 +1,4 @@
-"""What came of a run: read back from the refresh history, because the computation may have run anywhere."""
+"""The outcome of a run. It is read from the refresh history, because the computation may have run anywhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import psycopg
     from airflow.sdk import Asset, Context
 
-# All attempts of the run: one may have committed and died before it could say so.
+# All attempts of the run count: one may have committed and died before it could report that.
 _HISTORY = """
 SELECT h.refresh_id, st.pgt_schema || '.' || st.pgt_name AS name, h.status, h.action, h.fallback_reason,
        h.rows_inserted, h.rows_updated, h.rows_deleted, h.source_changes, h.rows_read, h.reads, h.spark_jobs,
@@ -31,10 +31,10 @@ class Outcome:
     """One table's last attempt in a run, with what all of the run's attempts committed."""
 
     result: RefreshResult
-    """The rows are those of all attempts together."""
+    """Its numbers of rows are those of all attempts together."""
     error: str | None = None
     refresh_id: int = 0
-    """Of the last attempt, in the history."""
+    """The last attempt's id in the history."""
 
     @property
     def idle(self) -> bool:
@@ -43,7 +43,7 @@ class Outcome:
 
     @property
     def event(self) -> dict[str, Any]:
-        """What an asset event says of it."""
+        """The extra of its asset event."""
         result = self.result
         return {
             "action": result.action,
@@ -57,7 +57,7 @@ class Outcome:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Small, and without anything secret: it becomes an XCom."""
+        """The summary for an XCom, which is small and holds nothing secret."""
         result = self.result
         return {
             "action": result.action,
@@ -73,9 +73,9 @@ class Outcome:
 
 
 def run_token(context: Context, round_: int | None = None) -> str:
-    """The same for all retries of a task, so that a retry takes over from an attempt that may still be alive.
+    """The token of a task's run. Its retries share it, so that a retry takes over from an attempt that may be alive.
 
-    Another after the task was cleared: that is a new run of it.
+    After the task was cleared the token is another one.
     """
     ti = context["ti"]
     if round_ is None:
@@ -97,7 +97,7 @@ def initiator(context: Context) -> str:
 
 
 def read(conn: psycopg.Connection[Any], token: str, names: Iterable[str] | None = None) -> dict[str, Outcome]:
-    """By stream table."""
+    """The outcomes of a run by stream table."""
     wanted = None if names is None else set(names)
     from psycopg.rows import dict_row
 
@@ -130,7 +130,7 @@ def _after(before: Outcome | None, row: Mapping[str, Any]) -> Outcome:
         earlier = before.result
         result = replace(
             result,
-            # A second attempt that found nothing left to do must not hide what the first one did.
+            # A second attempt that found nothing left to do must not hide the first one's action.
             action=earlier.action if result.action == "NO_DATA" else result.action,
             rows_inserted=earlier.rows_inserted + result.rows_inserted,
             rows_updated=earlier.rows_updated + result.rows_updated,

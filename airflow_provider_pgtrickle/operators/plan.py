@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from airflow_provider_pgtrickle.engine.settings import Settings
     from airflow_provider_pgtrickle.operators.readiness import TableState, Verdict
 
-#: An XCom is a summary; the log has the rest.
+#: An XCom holds no more names; the log has the rest.
 MOST_NAMES = 50
 
 
 class StreamTablePlanOperator(BaseOperator):
-    """Creates or replaces what is declared, then asks PostgreSQL once what is due and changed.
+    """Creates or replaces what is declared, then asks PostgreSQL in one query what is due and changed.
 
-    With `skips`, the tasks of units that have nothing to do are skipped here: no worker and no Spark is started.
-    So is the task `verifies`, where no verification is due.
+    With `skips` it skips the tasks of units that have nothing to do, so that they start no worker and no Spark. It
+    skips the task `verifies`, too, if no verification is due.
     """
 
     ui_color = "#cfe8fc"
@@ -65,7 +65,7 @@ class StreamTablePlanOperator(BaseOperator):
             self._tell_of_stale(client, states)
             verdict = _judged(self.units, states, self.schedules, context, client.settings)
             if self.skips:
-                verdict = self._confirmed(client, verdict, context)
+                verdict = self._refresh_idle(client, verdict, context)
             idle = [] if self._has_to_verify(client) else [self.verifies]
         for reason in verdict.halted.values():
             self.log.warning("%s", reason)
@@ -81,25 +81,25 @@ class StreamTablePlanOperator(BaseOperator):
         skipped = sorted([*(verdict.skip if self.skips else ()), *filter(None, idle)])
         if not skipped:
             return summary
-        # Leaving by this exception, a task pushes nothing by itself.
+        # A task that ends with this exception pushes no return value by itself.
         context["ti"].xcom_push(key="return_value", value=summary)
         raise DownstreamTasksSkipped(tasks=skipped)
 
     def _declared(self, client: PgTrickle) -> dict[str, TableState]:
-        """The states after everything declared is as declared. Mostly nothing changed, and this is one query."""
+        """The states, after declarations that changed were carried out. Mostly none did, and this is one query."""
         names = [str(table.qualified) for table in self.tables]
         states = self._read(client, names)
         changed = [table for table in self.tables if not _is_as_declared(table, states.get(str(table.qualified)))]
         for table in changed:
             self.log.info("Declaring %s", table.name)
-            # Filling it is the refresh task's work, where Spark is.
+            # The refresh task fills it, because that has Spark.
             client.create_or_replace_stream_table(
                 _spelled(table), table.query, **{**table.options, "initialize": False}
             )
         return self._read(client, names) if changed else states
 
-    def _confirmed(self, client: PgTrickle, verdict: Verdict, context: Context) -> Verdict:
-        """Units without a change are brought to this instant here, which takes milliseconds and no Spark."""
+    def _refresh_idle(self, client: PgTrickle, verdict: Verdict, context: Context) -> Verdict:
+        """Move the data timestamps of units without changes, which takes milliseconds and no Spark."""
         idle = [unit for unit in self.units if verdict.skip.get(unit.task_id) == readiness.NO_CHANGE]
         needs_spark = [
             unit.task_id
@@ -126,7 +126,7 @@ class StreamTablePlanOperator(BaseOperator):
             return readiness.read(conn, names)
 
     def _tell_of_stale(self, client: PgTrickle, states: Mapping[str, TableState]) -> None:
-        """Here and not after the refreshes: whatever kept them from running is seen by the first plan that does."""
+        """Send the alert for tables that are too old. A plan notices them even if no refresh task runs."""
         from airflow_provider_pgtrickle.engine.refresh import alerts
 
         with client.database.transaction() as conn:
@@ -135,9 +135,9 @@ class StreamTablePlanOperator(BaseOperator):
             self.log.warning("%s is older than twice its schedule", name)
 
     def _compare_with_postgres(self, states: Mapping[str, TableState]) -> None:
-        """PostgreSQL sees through views; the DAG's edges were drawn from the queries' text."""
+        """Warn of reads through views, which PostgreSQL knows and the queries' text, and so the DAG, doesn't show."""
         if not self.skips:
-            return  # One task refreshes all, in PostgreSQL's order.
+            return  # One task refreshes all tables, in PostgreSQL's order.
         above: dict[str, set[str]] = {}
         for unit in self.units:
             above[unit.task_id] = set(unit.upstream).union(*(above[upstream] for upstream in unit.upstream))
@@ -146,7 +146,7 @@ class StreamTablePlanOperator(BaseOperator):
         for state in states.values():
             mine = home[state.name]
             for source in state.stream_tables:
-                # One of another DAG is hidden, too: declared, the two would be one DAG.
+                # A source in another DAG is hidden, too: if the edge were declared, the two would be one DAG.
                 if source not in declared[state.name] and home.get(source) not in {mine, *above[mine]}:
                     self.log.warning(
                         "%s reads %s through a view, which its query doesn't show: they may be refreshed in any order. "
@@ -161,7 +161,7 @@ class StreamTablePlanOperator(BaseOperator):
 def due_units(
     database: Database, units: Sequence[Unit], schedules: Mapping[str, Effective], context: Context
 ) -> tuple[dict[str, TableState], Verdict]:
-    """What there is to do now, from PostgreSQL and not from what an earlier task said."""
+    """The states and what there is to do now, by PostgreSQL and not by an earlier task's answer."""
     with database.transaction() as conn:
         states = readiness.read(conn, [name for unit in units for name in unit.names])
     return states, _judged(units, states, schedules, context, database.settings)
@@ -174,7 +174,7 @@ def _judged(
     context: Context,
     settings: Settings,
 ) -> Verdict:
-    # A run by hand, by an asset or by `dags test` means: now.
+    # In a run by hand, by an asset or by `dags test` every table is due.
     scheduled = getattr(context.get("dag_run"), "run_type", None) == "scheduled"
     return readiness.judge(units, states, schedules, scheduled=scheduled, halted_fail=settings.halted == "fail")
 
@@ -186,7 +186,7 @@ def _is_as_declared(table: StreamTable, state: TableState | None) -> bool:
 
 
 def _spelled(table: StreamTable) -> str:
-    """With its schema: a declaration means `public` whatever the session's search_path is."""
+    """The name with its schema, because a declaration means `public`, whatever the session's search_path."""
     return table.qualified.quoted
 
 

@@ -1,4 +1,4 @@
-"""Which refresh units have something to do: one query for the facts, one pure function for the verdict."""
+"""Which refresh units have something to do: one query reads the facts, one pure function judges them."""
 
 from __future__ import annotations
 
@@ -63,28 +63,28 @@ class TableState:
     is_populated: bool
     needs_reinit: bool
     gated_reason: str | None
-    """Not None while it is gated."""
+    """The reason while it is gated, possibly empty; else None."""
     last_error: str | None
     data_timestamp: datetime | None
     pending_rows: int
     uncaptured: bool
     steady: bool
     is_suspect: bool
-    """Capture was touched, or what its query is made of changed: no buffer tells of either."""
+    """Its capture or something behind its query was changed, which no buffer shows."""
     stream_tables: tuple[str, ...]
     asked_at: datetime
-    """By the server's clock, which the data timestamp is of."""
+    """The time by the server's clock, which also gives the data timestamp."""
 
     @property
     def held(self) -> str | None:
-        """Why it is not to be refreshed by a schedule, as somebody wants it."""
+        """Why somebody wants it not to be refreshed by a schedule; None if nobody does."""
         if self.gated_reason is not None:
             return f"gated: {self.gated_reason}" if self.gated_reason else "gated"
         return "frozen" if self.options["tier"] == "frozen" else None
 
     @property
     def halted(self) -> str | None:
-        """Why no schedule refreshes it until somebody acts."""
+        """Why no schedule refreshes it until somebody acts; None if it isn't halted."""
         if self.status not in ("SUSPENDED", "ERROR"):
             return None
         cause = f": {self.last_error.rstrip('.')}" if self.last_error else ""
@@ -152,10 +152,10 @@ class Verdict:
     skip: Mapping[str, str]
     """Reason by task id."""
     halted: Mapping[str, str] = field(default_factory=dict)
-    """What is in the way of units that nobody holds back, by task id. Their tasks fail, or are skipped."""
+    """By task id: what halts units that nobody holds back. Their tasks fail or are skipped."""
 
     def with_also(self, task_ids: Sequence[str], units: Sequence[Unit]) -> Verdict:
-        """These run, too, and so does what reads them and was skipped for want of a change."""
+        """The verdict with these units to run, too, and units that read them and were skipped for lack of a change."""
         run = set(self.run) | set(task_ids)
         for unit in units:
             if self.skip.get(unit.task_id) == NO_CHANGE and set(unit.upstream) & run:
@@ -172,7 +172,10 @@ def judge(
     scheduled: bool,
     halted_fail: bool = True,
 ) -> Verdict:
-    """Units in refresh order: a change upstream in this run is a change, too. A run by hand finds everything due."""
+    """Judge the units in refresh order, because a unit that runs is a change for those that read it.
+
+    In a run that isn't `scheduled` everything is due.
+    """
     run: list[str] = []
     skip: dict[str, str] = {}
     halted: dict[str, str] = {}

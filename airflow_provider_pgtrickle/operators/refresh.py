@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 class StreamTableRefreshOperator(BaseOperator):
     """Refreshes stream tables together: one snapshot, one commit.
 
-    Skips without starting Spark where nothing changed. Killing it takes its lease away in PostgreSQL, so that a
-    driver which survives can't commit.
+    The task is skipped, without starting Spark, if nothing changed. Killing it revokes its lease in PostgreSQL, so that
+    a driver that survives can't commit.
 
     :param tables: their names, templated
-    :param spark_conn_id: of type `spark` or `spark_connect`: its type chooses the back end
-    :param force_full: recompute; only what differs is written all the same
+    :param spark_conn_id: a connection of type `spark` or `spark_connect`; the type chooses the back end
+    :param force_full: recompute everything; still only what differs is written
     :param assets: the asset of each table by `schema.name`, updated when its rows changed
     :param spark_args: arguments of `SparkSubmitHook`, such as `conf` and `executor_memory`
     """
@@ -53,7 +53,7 @@ class StreamTableRefreshOperator(BaseOperator):
         **kwargs: Any,
     ) -> None:
         self.assets = dict(assets or {})
-        # An ordinary outlet is updated whenever its task succeeds; an alias only by the events added to it.
+        # An ordinary outlet is updated whenever its task succeeds, an alias only by the events added to it.
         self.alias = AssetAlias(_alias_name(tables, postgres_conn_id)) if self.assets else None
         if self.alias is not None:
             kwargs["outlets"] = [*(kwargs.get("outlets") or ()), self.alias]
@@ -68,7 +68,7 @@ class StreamTableRefreshOperator(BaseOperator):
 
     @property
     def stream_tables(self) -> list[str]:
-        """For the links."""
+        """The tables' full names, for the links."""
         return [str(QualifiedName.parse(table)) for table in self.tables]
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class StreamTableRefreshOperator(BaseOperator):
         return self._report(context)
 
     def _has_work(self, run: FencedRun) -> bool:
-        """The plan may be minutes old, and what is upstream may have changed nothing."""
+        """Look again, because the plan may be minutes old and upstream refreshes may have changed nothing."""
         states = self._states(run)
         for name in self.stream_tables:
             if name not in states:
@@ -111,9 +111,9 @@ class StreamTableRefreshOperator(BaseOperator):
             run.close()
 
     def _explained(self, run: FencedRun, error: PgTrickleError) -> PgTrickleError:
-        """What the application wrote into the history says more than its exit code."""
+        """The error with the history's message, which says more than the application's exit code."""
         told = next((o for o in outcome.failed(run.outcomes(self.stream_tables)) if o.error), None)
-        # The refresh itself knows whether trying again can help: if not, it leaves status ERROR.
+        # If trying again can't help, the refresh itself has set status ERROR.
         hopeless = any(state.status == "ERROR" for state in self._states(run).values())
         kind = RefreshError if hopeless else type(error)
         if told is None or told.error is None or told.error in str(error):

@@ -1,4 +1,4 @@
-"""Granularity `graph`: one task refreshes all that is due in one warm session, and tells what came of each table."""
+"""Granularity `graph`: one task refreshes everything that is due in one session, and reports on each table."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from airflow_provider_pgtrickle.operators.readiness import TableState
     from airflow_provider_pgtrickle.operators.unit import Unit
 
-#: Airflow registers a task's asset events in the one request that ends it, which has five seconds.
+#: Airflow registers all asset events of a task in the request that ends it, which may take five seconds.
 _EVENTS_AT_ONCE = 50
 
 
 class StreamTableGraphRefreshOperator(BaseOperator):
     """Refreshes the units that are due and changed, one after the other, in one Spark session or application.
 
-    A unit that fails stops what reads it and nothing else. The tasks of units whose rows were brought up to date are
-    left to the scheduler, the others are skipped. Returns what a mapped `StreamTableOutcomeOperator` tells of.
+    A unit that fails stops only the units that read it. The tasks of units that were brought up to date are left to the
+    scheduler, the others are skipped. It returns the arguments of a mapped `StreamTableOutcomeOperator`.
 
     :param assets: the asset of each table by `schema.name`
     """
 
     template_fields: Sequence[str] = ("postgres_conn_id", "spark_conn_id")
     ui_color = "#d9ead3"
-    # The scheduler then reads from XCom which tasks to skip, also after one of them was cleared by itself.
+    # With this the scheduler reads from XCom which tasks to skip, also after one of them was cleared alone.
     inherits_from_skipmixin = True
 
     def __init__(
@@ -100,7 +100,7 @@ class StreamTableGraphRefreshOperator(BaseOperator):
             key=XCOM_SKIPMIXIN_KEY,
             value={XCOM_SKIPMIXIN_SKIPPED: [unit.task_id for unit in self.units if unit.task_id not in done]},
         )
-        # This task is done when everything possible was, whatever failed.
+        # This task succeeds even if tables failed: the instances of `outcomes` report that.
         return [*self._updated(outcomes), *self._broken(failed)]
 
     def _updated(self, outcomes: Mapping[str, Outcome]) -> Iterable[dict[str, Any]]:
@@ -125,7 +125,7 @@ class StreamTableGraphRefreshOperator(BaseOperator):
         changed: set[str],
         halted: Mapping[str, str],
     ) -> dict[str, str]:
-        """The task ids of the units that failed, are halted, or wait for one that did or is, and why."""
+        """By task id: why units failed, are halted, or were left out because they read such a unit."""
         failed = dict(halted)
         wanted: dict[str, Unit] = {}
         for unit in due:
@@ -144,7 +144,7 @@ class StreamTableGraphRefreshOperator(BaseOperator):
         return failed | self._compute(run, wanted, reads) if wanted else failed
 
     def _compute(self, run: FencedRun, wanted: Mapping[str, Unit], reads: Mapping[str, set[str]]) -> dict[str, str]:
-        """Those of the wanted that Spark failed at; what it never got to is an error of the whole task."""
+        """The units that failed on Spark. If it didn't get to all units, the whole task fails."""
         before = max((o.refresh_id for o in run.outcomes().values()), default=0)
         run.open(self.spark_conn_id, self.spark_args)
         try:
@@ -167,7 +167,7 @@ class StreamTableGraphRefreshOperator(BaseOperator):
 
 
 def _failed(told: Mapping[str, Outcome], units: Iterable[Unit], reads: Mapping[str, set[str]]) -> dict[str, str] | None:
-    """By what the history tells; None where a unit neither ended nor waits for one that failed."""
+    """The failures by the history; None if a unit neither ended nor reads one that failed."""
     failed: dict[str, str] = {}
     for unit in units:
         outcomes = [told[name] for name in unit.names if name in told]

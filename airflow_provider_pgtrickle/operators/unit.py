@@ -1,4 +1,4 @@
-"""What one task refreshes."""
+"""A refresh unit as a DAG's task has it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Unit:
     """Task ids of the units it reads."""
     level: int
     policy: str
-    """`slowest`: waits until all its tables are due; `fastest`: until one is."""
+    """`slowest`: the unit waits until all its tables are due; `fastest`: until one is."""
 
     @cached_property
     def names(self) -> tuple[str, ...]:

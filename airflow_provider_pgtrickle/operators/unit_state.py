@@ -1,4 +1,4 @@
-"""Granularity `graph`: what Airflow shows and tells of each table, after one task refreshed them all."""
+"""Granularity `graph`: the tasks that show each table's state after one task has refreshed them all."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class StreamTableStateOperator(EmptyOperator):
-    """Shows that the graph's refresh brought a unit's rows up to date; skipped where it didn't.
+    """Shows that the graph's refresh brought a unit's rows up to date; it is skipped if that didn't happen.
 
-    The scheduler settles it without a process, as long as it has neither outlets nor `on_success_callback`.
+    The scheduler ends it without a process, as long as it has neither outlets nor `on_success_callback`.
     """
 
     ui_color = "#eef5ec"
@@ -28,10 +28,10 @@ class StreamTableStateOperator(EmptyOperator):
 class StreamTableOutcomeOperator(BaseOperator):
     """Mapped over what the graph's refresh returns: updates the assets of some tables, or fails for a unit.
 
-    An instance that fails bears the name of its unit, so that what is wrong is told there. A run in which nothing
-    changed has no instance.
+    An instance that fails has its unit's name, so that the failure shows there. A run in which nothing changed has no
+    instance.
 
-    :param title: what the instance is called
+    :param title: the instance's name
     :param tables: the unit's tables, by `schema.name`, for the links
     :param events: name, URI and extra of the assets to update
     :param error: why the unit failed, or was left out
@@ -59,7 +59,7 @@ class StreamTableOutcomeOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         if self.error is not None:
-            # Trying again is the refresh task's business: the next run does, and so does clearing it.
+            # A retry of this task can't help. The next run, or clearing the refresh task, tries again.
             raise AirflowFailException(self.error)
         (alias,) = (outlet for outlet in self.outlets if isinstance(outlet, AssetAlias))
         for event in self.events:

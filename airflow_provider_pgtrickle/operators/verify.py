@@ -1,4 +1,4 @@
-"""Hold contents against their queries."""
+"""Verifies contents: compares them with their queries' answers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from airflow_provider_pgtrickle.engine.refresh.verify import Verified
 
-#: An XCom is a summary; the catalog has the rest.
+#: An XCom holds no more names; the catalog has the rest.
 _MOST_NAMES = 50
 
-# One that was skipped was tried; one that was stopped goes on at once.
+# A verification that was skipped counts as done; one that was stopped has no end and is due at once.
 _LAST = """
 SELECT t.pgt_schema || '.' || t.pgt_name, t.verify_every,
        (SELECT v.ended_at FROM pgtrickle.pgt_verifications v
@@ -37,14 +37,14 @@ SELECT t.pgt_schema || '.' || t.pgt_name, t.verify_every,
 
 
 class StreamTableVerifyOperator(BaseOperator):
-    """Holds the contents of stream tables against their queries, each on one snapshot, and fails where one differs.
+    """Compares stream tables with their queries' answers, each on one snapshot, and fails if one differs.
 
-    Large tables are compared on a Spark of the task's own, by ranges: a task that was killed goes on where it was.
+    Large tables are compared on the task's own Spark, by ranges: after a kill the next task goes on where it was.
 
     :param tables: names, templated; None: every stream table of the database
     :param sample: the share of the rows to compare, picked at random; None: all
-    :param refresh: refresh first what can't be compared as it stands (it has no delta); False skips it
-    :param repair: compute anew what differs, and fail only where that did not help
+    :param refresh: first refresh tables that can't be compared as they are because they have no delta; False skips them
+    :param repair: compute tables that differ anew, and fail only if that didn't help
     :param on_difference: `fail`, or `warn` in the log alone; the alert `content_differs` is sent either way
     :param only_due: only those whose `verify_every` has passed since they were last verified
     """
@@ -92,7 +92,7 @@ class StreamTableVerifyOperator(BaseOperator):
             self._log(verified)
         wrong = [verified for verified in found if verified.differences]
         if wrong and self.on_difference == "fail":
-            # Verifying again finds the same: no retry.
+            # A retry would find the same.
             raise AirflowFailException(" ".join(map(_sentence, wrong)))
         return {verified.name: _summary(verified) for verified in islice(found, _MOST_NAMES)}
 
@@ -114,7 +114,7 @@ def due(conn: psycopg.Connection[Any], names: Sequence[str]) -> list[str]:
 
 
 def _is_due(every: str, last: datetime | None, now: datetime) -> bool:
-    """A duration counts from the last time: nobody waits for it at a boundary, as refreshes do for one another."""
+    """Whether a verification is due. A duration counts from the last one; there are no canonical periods."""
     parsed = schedule.parse(every, 1)
     if last is None or isinstance(parsed, schedule.Calculated):
         return True
