@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _StreamTableDecoratedOperator(DecoratedOperator, StreamTableRefreshOperator):
-    """Runs the function, makes the stream table what its SELECT says, then refreshes it like its base.
+    """Runs the function, declares the stream table with its SELECT, then refreshes it like its base class.
 
     :param name: of the stream table; the function's name when not given (templated)
     :param options: as `PgTrickle.create_or_replace_stream_table` takes them
@@ -58,13 +58,13 @@ class _StreamTableDecoratedOperator(DecoratedOperator, StreamTableRefreshOperato
         return super().execute(context)
 
     def declare(self, context: Context) -> None:
-        """Make the stream table what the function returns now."""
+        """Declare the stream table with the query that the function returns now."""
         (name,) = self.tables
         with as_airflow():
             query = self._query(context)
             with PgTrickleHook(postgres_conn_id=self.postgres_conn_id).get_client() as client:
                 client.install()
-                # Not initialized here: the refresh that follows does it, on the back end that was asked for.
+                # The refresh that follows fills it, on the back end that the task names.
                 client.create_or_replace_stream_table(name, query, initialize=False, **self.options)
 
     def _query(self, context: Context) -> str:
@@ -84,8 +84,8 @@ def stream_table_task(
 ) -> TaskDecorator:
     """What `@task.stream_table(name=…, options={"schedule": "5m"}, spark_conn_id=…)` calls.
 
-    The function runs in the task and may use its context; what it returns is the stream table's query. The
-    query stays the same from run to run, or each run would rebuild the table.
+    The function runs in the task, may use its context, and returns the stream table's query. The query should be the
+    same in each run, because another one rebuilds the table.
     """
     return task_decorator_factory(
         python_callable=python_callable,

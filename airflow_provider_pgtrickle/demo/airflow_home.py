@@ -30,7 +30,7 @@ class AirflowHome:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What every process of this Airflow gets: connections stand in the environment, never in arguments."""
+        """The environment of every process of this Airflow. It holds the connections, which are never in arguments."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
         return inherited | {
             "AIRFLOW_HOME": str(self.folder),
@@ -70,7 +70,7 @@ class AirflowHome:
         """The DAGs that the shop's graph became."""
         self.airflow("dags", "reserialize")
         printed = self.airflow("dags", "list", "--output", "json")
-        # Airflow logs to the same stream; the list is one line of its own.
+        # Airflow also logs to this stream; the list is a line of its own.
         listed: list[dict[str, str]] = next(
             (json.loads(line) for line in printed.splitlines() if line.startswith("[{")), []
         )
@@ -88,7 +88,7 @@ class AirflowHome:
         self.airflow("dags", "test", dag_id)
 
     def airflow(self, *arguments: str) -> str:
-        """What an `airflow` command printed; all it said goes to the log, whose end explains a failure."""
+        """What an `airflow` command printed. All output goes to the log, whose end explains a failure."""
         with self.log.open("a") as log:
             log.write(f"$ airflow {' '.join(arguments)}\n")
             log.flush()

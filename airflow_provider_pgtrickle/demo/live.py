@@ -1,4 +1,4 @@
-"""The demo, live: PostgreSQL, Airflow with its UI, and a writer, until `down`."""
+"""The live demo: PostgreSQL, Airflow with its UI and a writer, which run until `down`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_pgtrickle.demo.processes import Processes
 from airflow_provider_pgtrickle.demo.services import Services, free_url
 from airflow_provider_pgtrickle.engine.errors import EnvironmentFault
 
-#: What follows the shop's report, so that its asset is seen at work.
+#: A DAG that follows the shop's report, to show the report's asset at work.
 _CONSUMER = "shop_consumer"
 
 

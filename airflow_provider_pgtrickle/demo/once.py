@@ -1,4 +1,4 @@
-"""The demo: load, run the DAGs, change rows, run them again, compare; nothing is left running."""
+"""The demo: loads the shop, runs the DAGs, changes rows, runs them again, and compares; nothing is left running."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def run(folder: Path) -> bool:
     """True when every stream table equalled its query after each run. `folder` keeps Airflow's log."""
     home_folder = folder / "airflow"
     shutil.rmtree(home_folder, ignore_errors=True)
-    # Not below `folder`: under root the server is another user, who may not enter the clone.
+    # It isn't below `folder`, because under root the server runs as another user, who may not enter the clone.
     with tempfile.TemporaryDirectory(prefix="pgtrickle-demo-", ignore_cleanup_errors=True) as scratch:
         server = shop.server_in(Path(scratch))
         try:

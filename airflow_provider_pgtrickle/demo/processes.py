@@ -13,12 +13,12 @@ from pathlib import Path
 import psutil
 
 _GRACE_SECONDS = 10
-#: A start time is told in wall time, and clocks get adjusted.
+#: The start time is in wall time, and clocks get adjusted.
 _SAME_BIRTH_SECONDS = 5
 
 
 class Processes:
-    """Each is the leader of a process group of its own; ending it ends its children too."""
+    """The processes. Each leads a process group of its own, so that ending it ends its children, too."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -33,7 +33,7 @@ class Processes:
                 env=dict(environment),
                 start_new_session=True,
             )
-        # A process id comes back one day for somebody else's process; with its birth it is unique.
+        # A process id may be used again for another process; with the start time it is unique.
         born = psutil.Process(started.pid).create_time()
         self._write([*self._read(), {"name": name, "pid": started.pid, "born": born}])
 
@@ -53,7 +53,7 @@ class Processes:
         return found
 
     def stop(self) -> None:
-        """Ask the leaders to end, then what they left behind, and kill what doesn't listen."""
+        """Ask the leaders to end, then what they left behind, and kill what doesn't end."""
         leaders = self.running()
         members = {child for leader in leaders.values() for child in _family(leader)}
         for leader in leaders.values():
@@ -79,7 +79,7 @@ class Processes:
 
 
 def _family(leader: psutil.Process) -> list[psutil.Process]:
-    """The leader and all below it: a task's process leads a group of its own, which a group signal misses."""
+    """The leader and all its descendants, some of which (Airflow's tasks) lead groups of their own."""
     try:
         return [leader, *leader.children(recursive=True)]
     except psutil.NoSuchProcess:

@@ -42,7 +42,7 @@ class Line:
 
 
 def last_refresh(dsn: str) -> int:
-    """The newest entry of the history: what follows belongs to the next run."""
+    """The newest entry of the history; later ones belong to the next run."""
     with psycopg.connect(dsn) as conn:
         if conn.execute("SELECT to_regclass('pgtrickle.pgt_refresh_history')").fetchone() == (None,):
             return 0
@@ -51,7 +51,7 @@ def last_refresh(dsn: str) -> int:
 
 def lines_since(dsn: str, refresh_id: int) -> list[Line]:
     with psycopg.connect(dsn) as conn:
-        # One instant for the table and its query alike.
+        # The table and its query are read at one instant.
         conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         with conn.cursor(row_factory=dict_row) as cursor:
             found = cursor.execute(_LATEST, [refresh_id]).fetchall()
@@ -90,14 +90,14 @@ def _line(conn: psycopg.Connection, row: dict[str, object]) -> Line:
     assert isinstance(storage, list)
     visible = sql.SQL(", ").join(sql.Identifier(c["name"]) for c in storage if c["role"] == "visible")
     content = sql.SQL("SELECT {} FROM {}").format(visible, stored)
-    # The query is the user's own text, run as the role that owns it.
+    # The query is the author's own text, and runs as the role that owns the table.
     query = sql.SQL(str(row["original_query"]).rstrip().rstrip(";"))
     differing = sql.SQL(
         "SELECT count(*) FROM ((({content}) EXCEPT ALL ({query})) UNION ALL (({query}) EXCEPT ALL ({content}))) AS d"
     ).format(content=content, query=query)
     return Line(
         name=str(row["pgt_name"]),
-        # `plan` skips what has no changes before anything is recorded.
+        # `plan` skips a table without changes and records nothing.
         action=str(row["action"] or "NO_DATA"),
         reason=None if row["fallback_reason"] is None else str(row["fallback_reason"]),
         inserted=int(str(row["rows_inserted"] or 0)),

@@ -1,7 +1,7 @@
 """Airflow's processes on loopback.
 
-They are those that `airflow standalone` starts, started one by one: standalone's log servers would listen on every
-network interface. They aren't needed here, the logs lie on the same disk.
+These are the processes that `airflow standalone` starts, started one by one, because standalone's log servers would
+listen on every network interface. They aren't needed here, because the logs are on the same disk.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ class Services:
             "AIRFLOW__API__WORKERS": "1",
             "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(32),
             "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
-            # More would be forked at the start, each with Airflow's imports: half a minute on two cores.
+            # More processes would be forked at the start, each with Airflow's imports: half a minute on two cores.
             "AIRFLOW__CORE__PARALLELISM": "4",
         }
 
     def start(self, names: Sequence[str] = tuple(_COMMANDS)) -> None:
-        """Without waiting for them."""
+        """Start these processes without waiting for them."""
         for name in names:
             command = [sys.executable, "-m", "airflow", *_COMMANDS[name]]
             self._processes.start(name, command, log=self._logs / f"{name}.log", environment=self.environment)
 
     def wait_until_healthy(self) -> None:
-        """Until each part says so of itself."""
+        """Wait until each process reports that it is healthy."""
         deadline = time.monotonic() + _READY_SECONDS
         said = "nothing"
         while time.monotonic() < deadline:
@@ -80,7 +80,7 @@ class Services:
 
 
 def free_url(*, preferred: bool = True) -> str:
-    """Where the API server may listen: Airflow's usual port where that is free."""
+    """An address for the API server, on Airflow's usual port if that is free."""
     for port in (_PORT, 0) if preferred else (0,):
         with socket.socket() as probe:
             try:

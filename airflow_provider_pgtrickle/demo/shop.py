@@ -12,7 +12,7 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.embedded import PostgresServer
 
-#: What happens in a live shop, one at a time.
+#: The changes in a live shop, made one at a time.
 _EVENTS = (
     "WITH placed AS (INSERT INTO orders (customer_id) SELECT id FROM customers ORDER BY random() LIMIT 1 RETURNING id)"
     " INSERT INTO items (order_id, product, quantity, price)"
@@ -29,17 +29,17 @@ _EVENTS = (
 
 
 def load(dsn: str) -> None:
-    """The tables with their first rows."""
+    """Create the tables with their first rows."""
     _run(dsn, "shop.sql")
 
 
 def change(dsn: str) -> None:
-    """One batch of inserts, updates and deletes in every table."""
+    """Make a batch of inserts, updates and deletes in every table."""
     _run(dsn, "shop_changes.sql")
 
 
 def one_event(conn: psycopg.Connection) -> None:
-    """One change, committed."""
+    """Make one change and commit it."""
     with conn.transaction():
         conn.execute(random.choice(_EVENTS).encode())
 

@@ -1,4 +1,4 @@
-"""The live shop's customers: a process that changes rows until it is told to stop."""
+"""The live shop's customers: a process that changes rows until SIGTERM stops it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECONDS_BETWEEN_EVENTS = 0.5
 
 
 def main() -> None:
-    """The database comes in PGTRICKLE_DSN; SIGTERM ends it after the current change."""
+    """Change rows of the database in PGTRICKLE_DSN. SIGTERM ends this after the current change."""
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     with psycopg.connect(os.environ["PGTRICKLE_DSN"], autocommit=True, application_name="demo writer") as conn:

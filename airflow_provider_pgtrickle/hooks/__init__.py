@@ -1,1 +1,1 @@
-"""Where Airflow's connections become connections."""
+"""The hook that makes a client of an Airflow connection."""

@@ -30,7 +30,7 @@ def _libpq_options() -> frozenset[str]:
 
 
 class _NotForLibpq(set[str]):
-    """Every extra that libpq has no option for: an unknown one would make `psycopg.connect` fail."""
+    """The set of extras that are no option of libpq, which would make `psycopg.connect` fail."""
 
     def __contains__(self, extra: object) -> bool:
         return super().__contains__(extra) or extra not in _libpq_options()
@@ -39,8 +39,8 @@ class _NotForLibpq(set[str]):
 class PgTrickleHook(PostgresHook):
     """A PostgreSQL database with stream tables.
 
-    An extra that is named like a setting (`min_schedule_seconds`, `jdbc_jar`, …) overrides that setting;
-    one that libpq knows (`sslmode`, `options`, …) goes to libpq; any other is left alone.
+    An extra with the name of a setting (`min_schedule_seconds`, `jdbc_jar`, …) overrides that setting. One that libpq
+    knows (`sslmode`, `options`, …) goes to libpq. Any other is ignored.
     """
 
     conn_name_attr = "postgres_conn_id"
@@ -51,7 +51,7 @@ class PgTrickleHook(PostgresHook):
 
     @property
     def airflow_connection(self) -> Connection:
-        """The connection; a missing or wrong one is said to be so, with what to do."""
+        """The connection; an error with a remedy if it is missing or of a wrong type."""
         conn_id = self.get_conn_id()
         try:
             connection = self.get_connection(conn_id)
@@ -69,7 +69,7 @@ class PgTrickleHook(PostgresHook):
 
     @property
     def dsn(self) -> str:
-        """For libpq, with the credentials: never to be printed, logged or put into an argument."""
+        """The connection string with its credentials, which must not be printed, logged or put into an argument."""
         connection = self.airflow_connection
         login, password, port = connection.login, connection.password, connection.port
         if connection.extra_dejson.get("iam"):
@@ -86,7 +86,7 @@ class PgTrickleHook(PostgresHook):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the connection's extras say about settings."""
+        """The settings that the connection's extras override."""
         return {k: v for k, v in self.airflow_connection.extra_dejson.items() if k in _SETTINGS and v not in (None, "")}
 
     def get_client(self, spark: SparkSession | None = None, **settings: Any) -> PgTrickle:

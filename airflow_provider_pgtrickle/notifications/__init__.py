@@ -1,4 +1,4 @@
-"""Notifiers: alerts out of Airflow into PostgreSQL, and on to other notifiers."""
+"""Notifiers that send alerts from Airflow into PostgreSQL and on to other notifiers."""
 
 from airflow_provider_pgtrickle.notifications.alert import AlertNotifier
 

@@ -1,4 +1,4 @@
-"""`AlertNotifier`: a task's or DAG's outcome as an alert on `pg_trickle_alert`, and on to other notifiers."""
+"""`AlertNotifier`: sends a task's or DAG's outcome as an alert on `pg_trickle_alert`, and on to other notifiers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class AlertNotifier(BaseNotifier):
-    """Sends one alert: to whoever listens in the database, then through each of `forward`.
+    """Sends one alert to listeners in the database and then through each notifier of `forward`.
 
     Use it as any callback: `on_failure_callback=AlertNotifier(event="refresh_failed", …)`, or as a
     deadline's. The forwarded notifiers find the alert in their context as `alert`
@@ -28,8 +28,8 @@ class AlertNotifier(BaseNotifier):
     :param event: one of stale_data, auto_suspended, reinitialize_needed, buffer_growth_warning,
         refresh_failed, diamond_partial_failure, content_differs
     :param stream_table: the stream table it is about (templated)
-    :param text: what to say (templated)
-    :param postgres_conn_id: where to NOTIFY; None sends nothing to PostgreSQL
+    :param text: the alert's text (templated)
+    :param postgres_conn_id: the connection on which to NOTIFY; None sends nothing to PostgreSQL
     :param forward: notifiers to call with the same context
     """
 
@@ -56,7 +56,7 @@ class AlertNotifier(BaseNotifier):
 
     @property
     def alert(self) -> dict[str, str]:
-        """What the forwarded notifiers find. An exception's text in a template may carry a connection string."""
+        """The alert for forwarded notifiers, redacted: an exception's text may hold a connection string."""
         return {"event": self.event, "stream_table": self.stream_table, "text": redact(self.text)}
 
     def notify(self, context: Context) -> None:

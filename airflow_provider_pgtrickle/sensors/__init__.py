@@ -1,4 +1,4 @@
-"""Sensors on stream tables; deferred, they cost a connection and no worker."""
+"""Sensors on stream tables. A deferred one needs a connection, but no worker."""
 
 from airflow_provider_pgtrickle.sensors.buffer import ChangeBufferSensor
 from airflow_provider_pgtrickle.sensors.freshness import StreamTableFreshnessSensor

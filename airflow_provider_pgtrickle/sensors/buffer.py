@@ -10,10 +10,10 @@ from airflow_provider_pgtrickle.triggers.buffer import ChangeBufferTrigger, Pend
 
 
 class ChangeBufferSensor(ConditionSensor):
-    """Waits until captured changes of a stream table's sources are pending: work worth a refresh.
+    """Waits until enough captured changes of a stream table's sources are pending.
 
-    Fails at once, without a retry, when the stream table doesn't exist or doesn't read `source_table`.
-    Writers of base tables send no NOTIFY, so `poke_interval` is how late it may notice.
+    It fails at once, without a retry, if the stream table doesn't exist or doesn't read `source_table`. Writers of base
+    tables send no NOTIFY, so it may notice them as late as `poke_interval`.
 
     :param stream_table: name of the stream table, `schema.name` or `name` (then in `public`) (templated)
     :param min_rows: pending rows from which it succeeds
@@ -27,7 +27,7 @@ class ChangeBufferSensor(ConditionSensor):
         self.stream_table = stream_table
         self.min_rows = min_rows
         self.source_table = source_table
-        # Refused while the DAG file is parsed, not when the task runs.
+        # A wrong value is refused while the DAG file is parsed, and not when the task runs.
         self.condition()
         if self.start_from_trigger:
             self.start_trigger_args = self.start_args()

@@ -1,4 +1,4 @@
-"""The base of the sensors: poke with one query, or hand the same query to the triggerer."""
+"""The base of the sensors, which poke with one query or hand the same query to the triggerer."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class ConditionSensor(BaseSensorOperator):
     """Succeeds when its condition is met; returns what it found.
 
     :param postgres_conn_id: the connection of the stream table's database
-    :param deferrable: wait in the triggerer, where a NOTIFY wakes it; the default is Airflow's
-        `[operators] default_deferrable`
+    :param deferrable: wait in the triggerer, where a NOTIFY wakes it; the default is Airflow's `[operators]
+    default_deferrable`
     :param start_from_trigger: never use a worker: start in the triggerer and end there. Implies
         `deferrable`. With `soft_fail` a worker still ends the task.
     """
@@ -50,14 +50,14 @@ class ConditionSensor(BaseSensorOperator):
 
     @abstractmethod
     def condition(self) -> Condition:
-        """Made when the task runs, after its fields are rendered."""
+        """The condition, which is made when the task runs, after its fields are rendered."""
 
     @abstractmethod
     def trigger(self, *, end_from_trigger: bool) -> ConditionTrigger:
-        """What waits for the same in the triggerer."""
+        """The trigger that waits for the same condition."""
 
     def start_args(self) -> StartTriggerArgs:
-        """To be assigned at the end of a subclass's constructor, when all of its fields are there."""
+        """Arguments for a start in the triggerer, which a subclass assigns at the end of its constructor."""
         classpath, trigger_kwargs = self.trigger(end_from_trigger=not (self.soft_fail or self.never_fail)).serialize()
         return StartTriggerArgs(
             trigger_cls=classpath,
@@ -84,7 +84,7 @@ class ConditionSensor(BaseSensorOperator):
     def execute(self, context: Context) -> Any:
         if not self.deferrable:
             return super().execute(context)
-        # Met already: the triggerer isn't needed.
+        # If the condition is met already, the triggerer isn't needed.
         if answer := self.poke(context):
             return answer.xcom_value
         self.defer(
@@ -100,5 +100,5 @@ class ConditionSensor(BaseSensorOperator):
         raise self._given_up(event["message"])
 
     def _given_up(self, message: str) -> AirflowException:
-        # Waiting can't help, and so retrying can't.
+        # Neither waiting nor a retry can help.
         return AirflowSkipException(message) if self.soft_fail or self.never_fail else AirflowFailException(message)

@@ -11,9 +11,9 @@ from airflow_provider_pgtrickle.triggers.freshness import Freshness, FreshnessTr
 
 
 class StreamTableFreshnessSensor(ConditionSensor):
-    """Waits until a stream table shows its sources as of a point in time, or is stale by little.
+    """Waits until a stream table shows its sources as of a point in time, or is fresh enough.
 
-    Fails at once, without a retry, when the stream table doesn't exist or is suspended.
+    It fails at once, without a retry, if the stream table doesn't exist or is suspended.
 
     :param stream_table: name of the stream table, `schema.name` or `name` (then in `public`) (templated)
     :param at_least: its data timestamp must have reached this; `"{{ data_interval_end }}"` waits until
@@ -35,7 +35,7 @@ class StreamTableFreshnessSensor(ConditionSensor):
         self.stream_table = stream_table
         self.at_least = at_least
         self.max_staleness = max_staleness.total_seconds() if isinstance(max_staleness, timedelta) else max_staleness
-        # Refused while the DAG file is parsed, not when the task runs.
+        # A wrong value is refused while the DAG file is parsed, and not when the task runs.
         self.condition()
         if self.start_from_trigger:
             self.start_trigger_args = self.start_args()

@@ -1,1 +1,1 @@
-"""Triggers: what waits in the triggerer, on one asynchronous PostgreSQL connection each or shared."""
+"""Triggers, which wait in the triggerer on an asynchronous PostgreSQL connection of their own or a shared one."""

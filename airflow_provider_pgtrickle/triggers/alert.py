@@ -1,4 +1,4 @@
-"""An event for every alert: stale, suspended, to be reinitialized, buffers growing, refreshes failing."""
+"""Fires an event for every alert: a table is stale, suspended or to be reinitialized, buffers grow, refreshes fail."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.triggers.record import Record, TableState
 from airflow_provider_pgtrickle.triggers.stream import DEFAULT_POLL_INTERVAL, Observation, RecordTrigger
 
-#: The events that call for a person; `resumed` and `refresh_completed` are good news.
+#: The events that a person should act on; `resumed` and `refresh_completed` are good news.
 ALERTS: tuple[str, ...] = tuple(event.value for event in Event if event not in (Event.RESUMED, Event.REFRESH_COMPLETED))
 
 
 class AlertTrigger(RecordTrigger):
     """Fires for the alerts named in `events`, each once for as long as its condition lasts.
 
-    What the catalog shows (stale, suspended, to be reinitialized, failed, differing, buffers grown) is read from it, so
-    an alert sent while nobody listened is announced on the next connect. Only `diamond_partial_failure`
-    is passed on as it arrives; it shows as `refresh_failed` of its tables, too.
+    Conditions that the catalog shows (stale, suspended, to be reinitialized, failed, differing, buffers grown) are read
+    there, so an alert that was sent while nobody listened is announced on the next connect. Only
+    `diamond_partial_failure` is passed on as it arrives; its tables also show `refresh_failed`.
 
     :param events: names of alerts, all by default
     :param stream_tables: only alerts of these; all by default
@@ -57,7 +57,7 @@ class AlertTrigger(RecordTrigger):
 
     def news(self, seen: Observation, cursor: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         announced: dict[str, int] = cursor.get("announced", {})
-        # Only what stands is kept: a condition that went away is announced again when it comes back.
+        # The cursor keeps only conditions that last, so one that ended is announced again when it comes back.
         standing: dict[str, int] = {}
         events: list[dict[str, Any]] = []
         for event, table, identity, details in _conditions(seen.record, self.buffer_warning_rows):
@@ -81,7 +81,7 @@ class AlertTrigger(RecordTrigger):
 
 
 def _conditions(record: Record, buffer_warning_rows: int) -> Iterable[tuple[Event, str, int, dict[str, Any]]]:
-    """Every condition that stands: alert, stream table, what makes it another one, and details."""
+    """Every condition that lasts: alert, stream table, a number that tells it from an earlier one, and details."""
     for table in record.tables.values():
         if table.stale:
             yield Event.STALE_DATA, table.name, 0, {"data_timestamp": table.data_timestamp}

@@ -10,7 +10,7 @@ from airflow_provider_pgtrickle.engine.errors import UnknownStreamTable, UsageEr
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.triggers.condition import Condition, ConditionTrigger
 
-# One row for each source, and one without a source for a table that has none captured: no row, no such table.
+# One row for each source, or one row without a source if none is captured. No row means that the table doesn't exist.
 _QUESTION = """
 SELECT b.source_table, coalesce(b.pending_rows, 0) AS pending_rows
 FROM pgtrickle.pgt_stream_tables st
@@ -56,7 +56,7 @@ class PendingChanges(Condition):
 
 
 class ChangeBufferTrigger(ConditionTrigger):
-    """The deferred half of `ChangeBufferSensor`, whose parameters it has."""
+    """The trigger of a deferred `ChangeBufferSensor`, with its parameters."""
 
     def __init__(
         self,

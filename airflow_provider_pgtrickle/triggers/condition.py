@@ -1,4 +1,4 @@
-"""Wait in the triggerer until one query on the catalog says so: the base of the sensors' triggers."""
+"""The base of the sensors' triggers: waits until one query on the catalog meets a condition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_provider_pgtrickle.triggers.listening import observe
 
 @dataclass(frozen=True)
 class Condition(ABC):
-    """A question to the catalog, asked alike by a worker that pokes and by the triggerer that listens."""
+    """A condition on the catalog, which a poking worker and the listening triggerer check alike."""
 
     @abstractmethod
     def question(self) -> tuple[str, Sequence[Any]]:
@@ -26,7 +26,7 @@ class Condition(ABC):
 
     @abstractmethod
     def met(self, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
-        """What the task returns when the answer is yes, None while it is no.
+        """What the task returns if the condition is met; None while it isn't.
 
         A `PgTrickleError` means that waiting can't help.
         """
@@ -39,7 +39,7 @@ class _Answer:
 
 
 class ConditionTrigger(BaseTrigger):
-    """Fires once: `{"status": "success", …}` when the condition is met, `{"status": "error", …}` when it can't be.
+    """Fires once: `{"status": "success", …}` if the condition is met, `{"status": "error", …}` if it can't be.
 
     :param end_from_trigger: end the task here, so that no worker is needed to take the event
     """
@@ -52,7 +52,7 @@ class ConditionTrigger(BaseTrigger):
 
     @abstractmethod
     def condition(self) -> Condition:
-        """Made when the trigger runs, after its fields are rendered. Its fields are parameters of the trigger."""
+        """The condition. It is made when the trigger runs, and has the trigger's rendered parameters as fields."""
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return (

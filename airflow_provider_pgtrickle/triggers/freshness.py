@@ -11,7 +11,7 @@ from airflow_provider_pgtrickle.engine.errors import RefreshError, UnknownStream
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.triggers.condition import Condition, ConditionTrigger
 
-# The server's clock decides, for it wrote the timestamps.
+# The server's clock decides, because it wrote the timestamps.
 _QUESTION = """
 SELECT status, last_error, data_timestamp,
        data_timestamp >= %s::timestamptz AS late_enough,
@@ -54,7 +54,7 @@ class Freshness(Condition):
                 stream_table=self.stream_table,
             )
         if row["data_timestamp"] is None or row["ahead"]:
-            return None  # written while the server's clock was ahead, it says nothing
+            return None  # the timestamp was written while the server's clock was ahead, so it proves nothing
         if self.at_least is not None and not row["late_enough"]:
             return None
         if self.max_staleness is not None and row["staleness"] > self.max_staleness:
@@ -63,7 +63,7 @@ class Freshness(Condition):
 
 
 class FreshnessTrigger(ConditionTrigger):
-    """The deferred half of `StreamTableFreshnessSensor`, whose parameters it has."""
+    """The trigger of a deferred `StreamTableFreshnessSensor`, with its parameters."""
 
     def __init__(
         self,

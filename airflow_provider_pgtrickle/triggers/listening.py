@@ -1,8 +1,7 @@
-"""LISTEN on `pg_trickle_alert`, for ever: connect, read the record, wait for a hint, read again.
+"""Listens on `pg_trickle_alert` for ever: connects, reads the record, waits for a notification, reads again.
 
-A notification is a hint and never the record: PostgreSQL drops it when nobody listens. So whoever
-listens here reads the catalog once after every (re)connect, after every notification and at every
-poll interval; what happened while the connection was away is seen then.
+A notification is only a hint, because PostgreSQL drops it if nobody listens. So the catalog is read after every
+connect, after every notification and at every poll interval, which shows what happened without a connection.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _BACKOFF_LONGEST_SECONDS = 60.0
 _log = logging.getLogger(__name__)
 _Read = TypeVar("_Read")
 
-#: Short of these a listener on a connection that a firewall forgot would wait for the poll interval and more.
+#: Without these a listener would notice only after the poll interval or later that a firewall dropped its connection.
 _KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "connect_timeout": 10}
 
 
@@ -44,7 +43,7 @@ class Alert:
 
     @classmethod
     def parse(cls, payload: str) -> Alert:
-        """Anyone may NOTIFY anything on the channel: what isn't our JSON is a hint without a name.
+        """The alert of a payload. Anyone may send anything on the channel; other texts become a hint without a name.
 
         >>> Alert.parse('{"event": "resumed", "stream_table": "shop.totals"}')
         Alert(event='resumed', stream_table='shop.totals', details={})
@@ -63,8 +62,8 @@ class Alert:
 
 
 async def connect(postgres_conn_id: str) -> psycopg.AsyncConnection:
-    """An autocommit connection of the Airflow connection, its session pinned like every other of ours."""
-    # Airflow's way to a connection is synchronous where an IAM token has to be fetched for it.
+    """An autocommit connection of the Airflow connection, with the settings of all our sessions."""
+    # Airflow fetches the IAM token of a connection synchronously.
     dsn: str = await sync_to_async(_dsn)(postgres_conn_id)
     parameters: dict[str, Any] = {**_KEEPALIVE, **conninfo_to_dict(dsn), "application_name": "pgtrickle listener"}
     connection = await psycopg.AsyncConnection.connect(autocommit=True, **parameters)
@@ -73,7 +72,7 @@ async def connect(postgres_conn_id: str) -> psycopg.AsyncConnection:
 
 
 def _dsn(postgres_conn_id: str) -> str:
-    # DAG files with a watcher are parsed all the time, and the hook's base takes a third of a second to load.
+    # It is imported late: DAG files with a watcher are parsed all the time, and the hook's base takes 0.3 s to load.
     from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 
     return PgTrickleHook(postgres_conn_id=postgres_conn_id).dsn
@@ -86,14 +85,14 @@ async def observe(
 ) -> AsyncIterator[tuple[_Read, tuple[Alert, ...]]]:
     """What `read` says after every connect, notification and poll interval, with the notifications that came.
 
-    It never ends: a connection lost is opened again with a growing pause. An error of the server's
-    about the statement itself (no catalog, no right) leaves it, for waiting won't mend that.
+    It never ends: a lost connection is opened again after growing pauses. Only the server's error about the statement
+    itself (no catalog, no right) leaves it, because waiting doesn't help.
     """
     failures = 0
     while True:
         try:
             async with await connect(postgres_conn_id) as connection:
-                # LISTEN before the first read, or what commits between the two would be missed.
+                # LISTEN comes before the first read, or a commit between the two would be missed.
                 await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(CHANNEL)))
                 alerts: tuple[Alert, ...] = ()
                 while True:
@@ -122,5 +121,5 @@ async def _next_alerts(connection: psycopg.AsyncConnection, poll_interval: float
 
 def _backoff(failures: int) -> float:
     longest: float = min(_BACKOFF_LONGEST_SECONDS, _BACKOFF_FIRST_SECONDS * 2 ** min(failures - 1, 16))
-    # With jitter, or all triggers of a triggerer would come back to a restarted server at once.
+    # Without jitter all triggers of a triggerer would return to a restarted server at once.
     return longest * random.uniform(0.5, 1.0)

@@ -1,4 +1,4 @@
-"""An event when base tables of a stream table changed: what drives a refresh without a schedule."""
+"""Fires an event when base tables of a stream table changed, to drive refreshes without a schedule."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ _DEFAULT_POLL_INTERVAL = 2.0
 
 
 class ChangesPendingTrigger(RecordTrigger):
-    """Fires when `stream_table` has at least `min_rows` captured changes that no refresh consumed yet.
+    """Fires when `stream_table` has at least `min_rows` pending changes, which no refresh has consumed yet.
 
-    Once for each state of the table, not once for each change: after an event the next one waits for a
-    refresh to move the table's data timestamp. If none does, the event is repeated after `rearm_seconds`,
-    so a refresh that failed can't silence the watcher.
+    After an event the next one waits until a refresh has moved the table's data timestamp. If none does, the event is
+    repeated after `rearm_seconds`, so that a failed refresh can't silence the watcher.
 
-    Writers of base tables send no notification, which would serialize their commits; so this polls, and
-    a writer that wants to be seen at once says `NOTIFY pg_trickle_alert`.
+    Writers of base tables send no notification, because that would serialize their commits. So this trigger polls; a
+    writer that wants to be seen at once may `NOTIFY pg_trickle_alert`.
 
     :param stream_table: name of the stream table, `schema.name` or `name` (then in `public`)
     :param source_table: count only changes of this base table

@@ -1,4 +1,4 @@
-"""The record behind the notifications: what the catalog says of every stream table at one instant."""
+"""The record behind the notifications: the state of every stream table in the catalog at one instant."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from psycopg.rows import dict_row
 
 from airflow_provider_pgtrickle.engine.refresh import alerts
 
-# A row's version (xmin) tells that a table was touched since, without reading its history again.
+# A row's version (xmin) shows whether a table has changed since, so that its history need not be read again.
 _TABLES = sql.SQL("""
 SELECT st.pgt_id, st.pgt_schema, st.pgt_name, st.xmin::text AS row_version, st.status, st.needs_reinit,
        st.reinit_reason, st.data_timestamp, st.consecutive_errors, st.last_error,
@@ -22,7 +22,7 @@ JOIN pgtrickle.stream_tables_info i ON i.pgt_id = st.pgt_id
 ORDER BY st.pgt_schema, st.pgt_name
 """).format(stale=alerts.STALE)
 
-# One table's refreshes hold its lock, so their ids commit in order: nothing older can appear later.
+# Refreshes of one table hold its lock, so their ids commit in order, and no smaller id can appear later.
 _LAST_CHANGE = """
 SELECT t.pgt_id, h.refresh_id, h.action, h.rows_inserted, h.rows_updated, h.rows_deleted, h.data_timestamp
 FROM unnest(%(ids)s::bigint[], %(after)s::bigint[]) AS t(pgt_id, after)
@@ -75,7 +75,7 @@ class TableState:
     last_error: str | None
     stale: bool
     differed: int = 0
-    """When its last verification found a difference, in seconds since 1970; 0 where it found none."""
+    """The time, in seconds since 1970, at which its last verification found a difference; 0 if it found none."""
     last_change: Change | None = None
     last_failure: int = 0
     """The refresh id of the newest failed refresh, 0 where none failed yet."""
@@ -90,7 +90,7 @@ class Record:
 
 
 async def read(connection: psycopg.AsyncConnection, before: Record | None, *, with_pending: bool) -> Record:
-    """The record now. `before` spares reading the history of tables that nothing touched since."""
+    """The record now. The history of tables that haven't changed since `before` isn't read again."""
     known = {table.id: table for table in before.tables.values()} if before else {}
     async with connection.cursor(row_factory=dict_row) as cursor:
         rows = await (await cursor.execute(_TABLES)).fetchall()

@@ -1,4 +1,4 @@
-"""An event for every refresh that changed rows of a stream table: the trigger behind `AssetWatcher`."""
+"""Fires an event for every refresh that changed rows of a stream table: the trigger for an `AssetWatcher`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from airflow_provider_pgtrickle.triggers.stream import DEFAULT_POLL_INTERVAL, Ob
 class StreamTableRefreshedTrigger(RecordTrigger):
     """Fires when a refresh changed rows of `stream_table`, whoever ran it: Airflow, the command line, a script.
 
-    Several refreshes between two looks are one event, that of the newest; a watcher without a cursor
-    (its first start) announces the newest refresh that there is.
+    Several refreshes between two reads make one event, that of the newest. A watcher without a cursor, on its first
+    start, announces the newest refresh.
 
     :param stream_table: name of the stream table, `schema.name` or `name` (then in `public`)
     :param postgres_conn_id: the connection of its database
-    :param poll_interval: seconds after which the catalog is read though no notification came
+    :param poll_interval: seconds after which the catalog is read even without a notification
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class StreamTableRefreshedTrigger(RecordTrigger):
 
     def news(self, seen: Observation, cursor: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         table = seen.record.tables.get(str(QualifiedName.parse(self.stream_table)))
-        # Unequal, not greater: a catalog that was installed anew counts from 1 again.
+        # The ids are compared for inequality, because a catalog that was installed anew counts from 1 again.
         if table is None or table.last_change is None or table.last_change.refresh_id == cursor.get("refresh_id"):
             return [], cursor
         event = {"event": "refresh_completed", "stream_table": table.name, **asdict(table.last_change)}

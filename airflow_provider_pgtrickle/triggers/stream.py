@@ -1,9 +1,9 @@
 """The base of the event triggers: one connection for all watchers of an Airflow connection.
 
-The triggerer opens the shared stream once for each `shared_stream_key` and hands every watcher all that
-it yields. What it yields is the whole record, not an event: each watcher compares it with the cursor of
-what it has announced. So nothing is lost by a watcher that subscribes late, by a lost connection, or by a
-triggerer that restarts, for the cursor is kept in the watched asset's own state store.
+The triggerer opens the shared stream once for each `shared_stream_key` and gives every watcher all that it yields. That
+is the whole record and not an event: each watcher compares it with the cursor of what it has announced. So nothing is
+lost if a watcher subscribes late, a connection breaks or the triggerer restarts: the cursor is in the watched asset's
+state store.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class _Store(Protocol):
 
 
 class RecordTrigger(BaseEventTrigger):
-    """An event for every news in the record that the cursor doesn't cover yet: at least once, never lost."""
+    """Fires an event for everything new in the record that the cursor doesn't cover: at least once, never lost."""
 
-    #: What the running stream of a key saw last, for watchers that subscribe between two observations.
+    #: The last observation of a key's running stream, for watchers that subscribe before the next one.
     _latest: ClassVar[dict[Hashable, Observation]] = {}
     #: How many running watchers of a key want the pending rows counted.
     _pending_wanted: ClassVar[Counter[Hashable]] = Counter()
 
     def __init__(self, *, postgres_conn_id: str, poll_interval: float = DEFAULT_POLL_INTERVAL) -> None:
         super().__init__()
-        #: Whether `news` looks at `record.pending`; counting it costs a query that others need not pay for.
+        #: Whether `news` uses `record.pending`, which costs a query.
         self.needs_pending = False
         self.postgres_conn_id = postgres_conn_id
         self.poll_interval = poll_interval
@@ -88,7 +88,7 @@ class RecordTrigger(BaseEventTrigger):
                 events, covering = self.news(seen, cursor)
                 for payload in events:
                     yield TriggerEvent(payload)
-                # After the events: dying in between repeats them, the other order would lose them.
+                # The cursor is stored after the events: a crash in between repeats them and doesn't lose them.
                 if store and covering != cursor:
                     await self._keep(store, covering)
                 cursor = covering
@@ -96,7 +96,7 @@ class RecordTrigger(BaseEventTrigger):
             RecordTrigger._pending_wanted[key] -= self.needs_pending
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """The same without a triggerer that shares streams."""
+        """Watch without a triggerer that shares streams."""
         _, kwargs = self.serialize()
         async for event in self.filter_shared_stream(self.open_shared_stream(kwargs)):
             yield event
@@ -105,7 +105,7 @@ class RecordTrigger(BaseEventTrigger):
         try:
             return (await store.aget(_CURSOR) if store else None) or {}
         except AirflowRuntimeError as error:
-            # Without its cursor a watcher repeats what it has announced; without the watcher nothing would be.
+            # A watcher without its cursor repeats events, which is better than to stop.
             self.log.warning("The cursor can't be read: %s", error)
             return {}
 
@@ -116,7 +116,7 @@ class RecordTrigger(BaseEventTrigger):
             self.log.warning("The cursor can't be kept: %s", error)
 
     def _store(self) -> _Store | None:
-        """The state store of the watched asset; watched through several, the first keeps the cursor."""
+        """The state store of the watched asset; if there are several, the first asset's."""
         accessors = self.asset_state_store
         if accessors is None:
             return None

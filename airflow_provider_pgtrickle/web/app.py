@@ -1,4 +1,4 @@
-"""The FastAPI application. Every route needs a logged-in user; those of a connection need the right to see it."""
+"""The FastAPI application. Every route needs a logged-in user, and those of a connection the right to read it."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ _STATUS: tuple[tuple[type[PgTrickleError], int], ...] = (
     (PgTrickleError, 500),
 )
 
-#: An id of Airflow's may hold a slash. A name may hold anything, so it comes in the query.
+#: A connection's id may hold a slash. A stream table's name may hold anything, so it is a query parameter.
 _CONNECTION = "/api/connections/{connection_id:path}"
 
-#: Seconds for an answer, whatever the database does: a server that is frozen heeds no timeout of its own.
+#: Seconds until an answer, whatever the database does. A frozen server ignores its own timeouts.
 LONGEST = 30.0
-#: Requests that wait for a database at a time; they leave the API server's own threads alone.
+#: The number of requests that may wait for a database at once, in threads that the API server doesn't use.
 _WAITING = 8
 
 _T = TypeVar("_T")
@@ -62,7 +62,7 @@ async def _within(limiter: anyio.CapacityLimiter, ask: Callable[..., _T], *argum
 
 
 def create_app() -> FastAPI:
-    # The schema's own routes would stand outside the app's dependencies, open to anyone.
+    # The routes of the OpenAPI schema would be open to anyone, because the app's dependencies don't cover them.
     app = FastAPI(
         title="Stream tables",
         dependencies=[Depends(requires_authenticated())],

@@ -1,4 +1,4 @@
-"""What the page shows of a database: read-only, short, and nothing of the connection itself."""
+"""What the page shows of a database. It is read-only and short, and shows nothing of the connection itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_pgtrickle.engine.errors import UnknownStreamTable
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 
-#: A page must not hold a database up, nor the database the page: seconds for one statement, and for a connection.
+#: Seconds for one statement and for connecting, so that the page and the database don't block each other.
 LONGEST_STATEMENT = 10
 _CONNECT = 5
 
@@ -79,7 +79,7 @@ def stream_table(connection_id: str, name: str, limit: int) -> dict[str, Any]:
 
 
 def explanation(connection_id: str, name: str) -> str:
-    """As `pgtrickle explain` prints it."""
+    """The explanation as `pgtrickle explain` prints it."""
     hook = PgTrickleHook(postgres_conn_id=connection_id)
     with hook.get_client() as client:
         client.database = _database(hook)
