@@ -91,7 +91,7 @@ class PgTrickle:
     # Declaring
 
     def install(self) -> list[str]:
-        """Create the catalog or bring it to this version; the migrations that were applied."""
+        """Create the catalog or bring it to this version; the names of the migrations that were applied."""
         with self.database.connect() as conn:
             return migrate.install(conn)
 
@@ -105,7 +105,7 @@ class PgTrickle:
         initialize: bool = True,
         **options: Any,
     ) -> StreamTable:
-        """Declare a stream table and fill it. Whatever fails, nothing of it stays."""
+        """Declare a stream table and fill it. If anything fails, nothing of it stays."""
         checked = Options.checked(self.settings, options | {"schedule": schedule, "refresh_mode": refresh_mode})
         with self._transaction() as conn:
             created = create(conn, self.settings, self._name(conn, name), query, checked)
@@ -115,7 +115,7 @@ class PgTrickle:
         return self._record(created.stream_table.qualified)
 
     def create_stream_table_if_not_exists(self, name: str, query: str, **options: Any) -> StreamTable:
-        """The stream table of that name, as it is if it is there."""
+        """Create a stream table, or return the existing one as it is."""
         return self._find(name) or self.create_stream_table(name, query, **options)
 
     def create_or_replace_stream_table(
@@ -128,7 +128,7 @@ class PgTrickle:
         initialize: bool = True,
         **options: Any,
     ) -> StreamTable:
-        """Make the stream table what is declared here: create it, change what differs, or do nothing."""
+        """Make the stream table as declared: create it, alter what differs, or do nothing."""
         given = options | {"schedule": schedule, "refresh_mode": refresh_mode}
         there = self._find(name)
         if there is None:
@@ -146,7 +146,7 @@ class PgTrickle:
     def alter_stream_table(self, name: str, **changes: Any) -> StreamTable:
         """Change schedule, refresh_mode, status, query or options, all of them or none.
 
-        A new query keeps the old content in sight until the new one is complete. `accept=True` takes the functions
+        With a new query readers see the old content until the new one is complete. `accept=True` accepts the functions
         and views of others behind the query as they are now.
         """
         with self._transaction() as conn:
@@ -154,7 +154,7 @@ class PgTrickle:
         return self._alter(qualified, changes)
 
     def drop_stream_table(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> tuple[str, ...]:
-        """Drop it with the triggers and buffers that nobody else needs; the names of what was dropped."""
+        """Drop it, with triggers and buffers that nobody else needs; the names of what was dropped."""
         with self._transaction() as conn:
             qualified = self._name(conn, name)
             if if_exists and records.find(conn, qualified) is None:
@@ -162,7 +162,7 @@ class PgTrickle:
             return drop(conn, self.settings, qualified, cascade=cascade)
 
     def gate(self, name: str, reason: str | None = None) -> None:
-        """Hold back its refreshes until `ungate`."""
+        """Hold its refreshes back until `ungate`."""
         self._update(name, is_gated=True, gated_reason=reason)
 
     def ungate(self, name: str) -> None:
@@ -172,7 +172,7 @@ class PgTrickle:
     # Refreshing
 
     def refresh_stream_table(self, name: str, force_full: bool = False) -> RefreshResult:
-        """Refresh it after the stream tables it reads, each refresh unit on a snapshot of its own."""
+        """Refresh it after the stream tables that it reads, each unit on a snapshot of its own."""
         with self._before_refresh() as conn:
             qualified = self._name(conn, name)
             by_name = {str(table.qualified): table.qualified for table in records.get_all(conn)}
@@ -189,7 +189,7 @@ class PgTrickle:
         raise UnknownStreamTable(f"There is no stream table {name}")
 
     def refresh(self, names: Sequence[str], force_full: bool = False) -> dict[str, RefreshResult]:
-        """One refresh unit: all named tables on one snapshot, in one commit. Keyed by the names as given."""
+        """Refresh all named tables as one unit, on one snapshot and in one commit. Results have the names as given."""
         if isinstance(names, str) or not names:
             raise UsageError("refresh takes a list of names", remedy='Write refresh(["a", "b"]).')
         with self._before_refresh() as conn:
@@ -210,12 +210,12 @@ class PgTrickle:
         repair: bool = False,
         restart: bool = False,
     ) -> Verification:
-        """Hold the content of a stream table, or of all, against the query; `.differences` is 0 where it holds.
+        """Compare a stream table, or all, with the query's answer; `.differences` is 0 if they are equal.
 
-        What is compared is the content at its data timestamp, on one snapshot, while writers go on. A table that has
-        no delta and changes pending is refreshed first, unless `refresh` is False: then it is skipped with the reason.
-        `sample`: the share of the rows, by hash ranges picked at random. `repair` computes anew what differs, and
-        verifies that. A verification of a large table that was stopped goes on where it was, unless `restart`.
+        The comparison is on one snapshot, for the content's data timestamp, while writers go on. A table without a
+        delta and with pending changes is refreshed first; with `refresh=False` it is skipped with the reason. `sample`
+        is the share of the rows to compare, by hash ranges picked at random. `repair` computes anew what differs, and
+        verifies that. A stopped verification of a large table goes on where it was, unless `restart` is given.
         """
         with self._transaction() as conn:
             tables = [t for t in records.get_all(conn) if not t.is_hidden]
@@ -226,17 +226,17 @@ class PgTrickle:
         return verification.verify(request, names)
 
     def cleanup(self) -> dict[str, int]:
-        """Remove consumed changes, orphaned staging tables and old history; rows removed per buffer."""
+        """Remove consumed changes, orphaned staging tables and old history; the rows removed per buffer."""
         with self._transaction() as conn:
             drop_orphan_stages(conn)
             history.prune(conn, self.settings.refresh_history_days)
             verification.prune(conn, self.settings.refresh_history_days)
             return clean_buffers(conn)
 
-    # Looking
+    # Showing
 
     def explain_st(self, name: str) -> dvm.Explanation:
-        """Operator tree, delta SQL, leaves, sink, and why it is (not) differentiable; `str()` of it is readable."""
+        """Operator tree, delta SQL, leaves, sink, and why it is (not) differentiable; `str()` makes it readable."""
         with self._transaction() as conn:
             table = records.get(conn, self._name(conn, name))
             parts = tuple(
@@ -264,11 +264,11 @@ class PgTrickle:
         )
 
     def tree(self) -> list[dict[str, Any]]:
-        """What reads what; `tree_line` is the drawing."""
+        """What reads what; `tree_line` holds the drawing."""
         return self._rows("SELECT * FROM pgtrickle.dependency_tree()")
 
     def sources(self, name: str) -> list[dict[str, Any]]:
-        """What it reads, and how changes of that are captured."""
+        """What it reads, and how changes there are captured."""
         return self._rows("SELECT * FROM pgtrickle.list_sources(%s)", self._existing(name).qualified.quoted)
 
     def buffers(self) -> list[dict[str, Any]]:
@@ -276,10 +276,10 @@ class PgTrickle:
         return self._rows("SELECT * FROM pgtrickle.change_buffer_sizes()")
 
     def health(self) -> list[Finding]:
-        """Whether all that a refresh needs is there."""
+        """Check everything that a refresh needs."""
         return examine(self.database)
 
-    # How it is done
+    # Internals
 
     def _alter(self, name: QualifiedName, changes: dict[str, Any]) -> StreamTable:
         with self._transaction() as conn:
@@ -299,7 +299,7 @@ class PgTrickle:
         self._require_filled(table, result)
 
     def _require_filled(self, table: StreamTable, result: RefreshResult) -> None:
-        """A refresh that was skipped filled nothing, unless whoever held the table did."""
+        """Raise an error if the refresh was skipped and nobody else has filled the table."""
         if result.action == "SKIP" and not self._record(table.qualified).is_populated:
             raise TransientFault(
                 f"It is declared, and empty: it could not be filled ({result.fallback_reason})",
@@ -309,7 +309,7 @@ class PgTrickle:
 
     @contextmanager
     def _undone_on_failure(self, undo: Callable[[psycopg.Connection], object]) -> Iterator[None]:
-        """Take a declaration back when what has to follow it fails, by an interrupt too."""
+        """Take a declaration back if what follows it in the block fails, also by an interrupt."""
         try:
             yield
         except BaseException as failure:
@@ -317,7 +317,7 @@ class PgTrickle:
                 with self._transaction() as conn:
                     undo(conn)
             except PgTrickleError as error:
-                # What failed first is what its author has to know; this says what is left to do.
+                # The first failure stays the error; the note says what is left to do.
                 failure.add_note(f"It could not be taken back either: {error}")
             raise
 
@@ -336,12 +336,12 @@ class PgTrickle:
         except Exception:
             raise
         except BaseException:
-            # An interrupt: nobody waits for what Spark computes, and before anything is taken back it must not read.
+            # After an interrupt nobody needs Spark's result, and Spark must stop reading before anything is taken back.
             self._kill_spark()
             raise
 
     def _usable_executor(self) -> Executor:
-        """The executor; a new one where the Spark that was started here has ended."""
+        """The executor, on a new Spark session if the one that was started here has ended."""
         if self._started_spark is not None:
             from airflow_provider_pgtrickle.engine.spark.session import has_ended
 
@@ -388,13 +388,13 @@ class PgTrickle:
 
     @contextmanager
     def _before_refresh(self) -> Iterator[psycopg.Connection]:
-        """The same, in the session that the refresh will use."""
+        """One transaction in the session that the refresh will use."""
         with self.database.session() as conn, translating(), conn.transaction(), deep():
             migrate.require(conn)
             yield conn
 
     def _name(self, conn: psycopg.Connection, text: str) -> QualifiedName:
-        """The name as the connection's path would have it."""
+        """The name with its schema; by default that of new tables under the connection's own path."""
         return QualifiedName.parse(text, lambda: server_default_schema(conn))
 
     def _find(self, name: str) -> StreamTable | None:
@@ -422,13 +422,13 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 def _announce(notices: Iterable[str]) -> None:
-    """Warn of each notice. Called after the commit: a warning turned into an error must undo nothing."""
+    """Warn of each notice. This is called after the commit, because a warning may be turned into an error."""
     for notice in notices:
         warnings.warn(notice, PgTrickleWarning, stacklevel=_level_of_the_caller())
 
 
 def _level_of_the_caller() -> int:
-    """How far up the first frame outside this package is: the line that a warning is about."""
+    """How far up the stack the first frame outside this package is: the line that a warning is about."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1

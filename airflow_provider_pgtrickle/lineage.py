@@ -1,7 +1,7 @@
-"""OpenLineage of a refresh: which tables and columns a stream table is made of, its SQL, and the rows written.
+"""OpenLineage of a refresh: the tables and columns that a stream table is made of, its SQL, and the rows written.
 
-Column lineage follows the canonical query through views, CTEs, subqueries and set operations; what sqlglot
-can't follow (a recursive CTE) costs that column its lineage and nothing else.
+Column lineage follows the canonical query through views, CTEs, subqueries and set operations. A column that sqlglot
+can't follow (through a recursive CTE) has no lineage.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FROM pgtrickle.pgt_stream_tables
 WHERE pgt_schema = %s AND pgt_name = %s
 """
 
-# Visible columns only: hidden ones are our own bookkeeping.
+# Only visible columns have lineage; hidden ones are our own bookkeeping.
 _COLUMNS = """
 SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, a.atttypmod)
 FROM pg_attribute a
@@ -78,9 +78,9 @@ class Lineage:
     output: Relation
     inputs: tuple[Relation, ...]
     sql: str
-    """As its author wrote it."""
+    """The query as its author wrote it."""
     origins: Mapping[str, tuple[Origin, ...]]
-    """Of each output column that could be followed."""
+    """The origins of each output column that could be followed."""
 
 
 def describe(connection: psycopg.Connection[Any], name: QualifiedName) -> Lineage | None:
@@ -120,10 +120,10 @@ def column_origins(
 
 
 def facets(postgres_conn_id: str, results: Mapping[str, RefreshResult | None]) -> OperatorLineage | None:
-    """What an operator returns from `get_openlineage_facets_on_complete`: the lineage of all it refreshed.
+    """What an operator returns from `get_openlineage_facets_on_complete`: the lineage of all tables it refreshed.
 
-    `results` are keyed by stream table; None where only declarations changed. Lineage never fails a task:
-    whatever goes wrong is logged, and None says that there is none.
+    `results` are keyed by stream table, and None if only the declaration changed. Lineage never fails a task: errors
+    are logged, and the result is then None.
     """
     from airflow_provider_pgtrickle.openlineage import operator_lineage
 
@@ -145,7 +145,7 @@ def facets(postgres_conn_id: str, results: Mapping[str, RefreshResult | None]) -
 
 
 def _inlined(tree: exp.Expr, views: Mapping[QualifiedName, str]) -> exp.Expr:
-    """Views replaced by their queries, to a fixpoint. Canonical names are qualified, so no CTE can be meant."""
+    """The query with views replaced by their queries, to a fixpoint. Only views, not CTEs, have qualified names."""
 
     def inline(node: exp.Expr) -> exp.Expr:
         text = views.get(QualifiedName(node.db, node.name)) if isinstance(node, exp.Table) else None

@@ -1,4 +1,4 @@
-"""What Airflow's metrics (StatsD, Datadog, OpenTelemetry) learn of every refresh.
+"""Sends the figures of every refresh to Airflow's metrics (StatsD, Datadog, OpenTelemetry).
 
 | metric | kind | tags |
 | --- | --- | --- |

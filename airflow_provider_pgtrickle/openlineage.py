@@ -1,4 +1,4 @@
-"""Our lineage in OpenLineage's own classes; the only file that needs its client."""
+"""Puts our lineage into OpenLineage's classes. This is the only file that needs OpenLineage's client."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def operator_lineage(
         relation.name: relation
         for described, _ in found
         for relation in described.inputs
-        # A member of the unit that another member reads is made here, not taken in.
+        # A member of the unit that another member reads is an output here, and no input.
         if relation.name not in outputs
     }
     statements = [described.sql.strip().rstrip(";") for described, _ in found]

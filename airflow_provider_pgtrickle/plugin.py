@@ -1,4 +1,4 @@
-"""What Airflow loads of ours beside operators: the page of stream tables in its navigation."""
+"""The Airflow plugin: a page of stream tables in Airflow's navigation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One stream table as a DAG file declares it. Needs no Airflow until its asset is asked for."""
+"""One stream table as a DAG file declares it. It needs no Airflow until its asset is used."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 DEFAULT_CONN_ID = "pgtrickle_default"
 DEFAULT_SCHEMA = "public"
 
-#: The graph enforces the minimum schedule; asking Airflow's configuration for every table would be slow.
+#: The graph enforces the minimum schedule, because reading Airflow's configuration for every table would be slow.
 _UNLIMITED = Settings(min_schedule_seconds=1)
 
 
 @dataclass(frozen=True)
 class StreamTable:
-    """A table that PostgreSQL keeps and whose content follows a query.
+    """A table in PostgreSQL whose content follows a query.
 
-    Name, query and options are checked here, so a mistake is an import error of the DAG file.
+    Name, query and options are checked here, so that a mistake is an import error of the DAG file.
 
     :param name: `name` or `schema.name`; without a schema it is in `public`
     :param query: one SELECT in PostgreSQL's SQL
     :param schedule: `5m`, a cron expression in UTC, `@daily`; None: calculated from the tables that read it
     :param refresh_mode: AUTO, DIFFERENTIAL or FULL
-    :param append_only: kept, without effect: a difference that only adds rows is one plain INSERT, declared or not
+    :param append_only: stored, but without effect: a difference that only adds rows is one plain INSERT anyway
     :param diamond_consistency: `atomic`: a diamond that closes here is one unit; `none`: its tables stand alone
     :param diamond_schedule_policy: `fastest`: such a unit is due when one of its tables is; `slowest`: when all are
     :param cdc_mode: how changes of its sources are captured: `auto` or `trigger`, which are the same today
     :param partition_by: `RANGE(column)`, `LIST(column)` or `HASH(column)`, to partition its storage
-    :param tier: `hot`: on schedule; `warm`: in twice its time, with cron at its moments; `cold`: on demand, once
-        filled; `frozen`: never
-    :param differential_max_change_ratio: the part of a source from which on a change makes AUTO recompute
-    :param verify_every: how often its DAG holds the content against the query, such as `1d`; None: never by itself
+    :param tier: `hot`: refreshed on schedule; `warm`: in twice its duration, but by cron as usual; `cold`: once filled,
+    only on demand; `frozen`: never
+    :param differential_max_change_ratio: a refresh runs FULL if a larger share of a source has changed
+    :param verify_every: how often its DAG compares the content with the query, such as `1d`; None: never
     :param description: for the documentation of its DAG and task
     :param depends_on: stream tables that the query reads through a view, which its text doesn't show
     """
@@ -67,7 +67,7 @@ class StreamTable:
         try:
             _ = self.qualified, self.reads, self._options
         except PgTrickleError as error:
-            # As text that a log can be given, whatever stands in place of a name.
+            # The name is made text that a log can take, whatever it is.
             error.stream_table = error.stream_table or str(self.name).encode(errors="backslashreplace").decode()
             error.args = (str(error),)
             raise
@@ -78,7 +78,7 @@ class StreamTable:
 
     @cached_property
     def reads(self) -> frozenset[QualifiedName]:
-        """What it reads, by the text of the query and `depends_on`."""
+        """What it reads, by the query's text and `depends_on`."""
         named = {QualifiedName(schema, name) for schema, name in reads(self.query, DEFAULT_SCHEMA)}
         return frozenset(named | {QualifiedName.parse(name, DEFAULT_SCHEMA) for name in self.depends_on})
 
@@ -94,7 +94,7 @@ class StreamTable:
 
     @property
     def options(self) -> dict[str, Any]:
-        """As `PgTrickle.create_or_replace_stream_table` takes them."""
+        """The options as `PgTrickle.create_or_replace_stream_table` takes them."""
         return asdict(self._options)
 
     @cached_property
@@ -104,10 +104,10 @@ class StreamTable:
 
     @property
     def asset(self) -> Asset:
-        """Updated only when rows really changed: `schedule=[table.asset]` follows it.
+        """Its asset, which is updated only when rows really changed; `schedule=[table.asset]` follows it.
 
-        The URI is built from the connection's id (or the graph's `database_uri`), never from the connection
-        itself: parsing a DAG file asks no database, and every process sees the same asset.
+        The URI is built from the connection's id or the graph's `database_uri`, and never from the connection itself,
+        because every process that parses the DAG file must see the same asset.
         """
         return self._asset
 
@@ -120,7 +120,7 @@ class StreamTable:
         return Asset(uri=f"{home}/{quote(name.schema, safe='')}/{quote(name.name, safe='')}")
 
     def settle(self, database_uri: str) -> None:
-        """Tell the table which database it lives in; its graph does. A table has one home."""
+        """Set the table's database. Its graph calls this; a table can't be in graphs of two databases."""
         home = self.__dict__.get("_home", database_uri)
         taken = "_asset" in self.__dict__ and "_home" not in self.__dict__
         if home != database_uri or (taken and database_uri != default_database_uri(DEFAULT_CONN_ID)):
@@ -133,6 +133,6 @@ class StreamTable:
 
 
 def default_database_uri(conn_id: str) -> str:
-    """What stands for the database where nobody said its address."""
+    """The database's URI if its address isn't given."""
     host = quote(conn_id, safe="")
     return f"postgres://{host}:5432/{host}"

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from sqlglot import exp, parse_one
 
-from airflow_provider_pgtrickle import dvm
+from airflow_provider_pgtrickle.engine import dvm
 from airflow_provider_pgtrickle.engine.catalog.migrate import install
 from airflow_provider_pgtrickle.engine.catalog.probe import probe
 from airflow_provider_pgtrickle.engine.dvm import frontend, operators

@@ -1,6 +1,6 @@
 """`pgtrickle`: stream tables from the command line.
 
-`commands()` is the whole interface; `airflow pgtrickle …` is made from the same list.
+`commands()` lists the whole interface; `airflow pgtrickle …` is made from the same list.
 """
 
 from airflow_provider_pgtrickle.cli.entry import commands, main

@@ -1,4 +1,4 @@
-"""install, cleanup: the catalog itself."""
+"""install, cleanup: commands for the catalog itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command is: a name, its arguments as data, and a function of a client and those arguments."""
+"""A command: its name, its arguments as data, and a function of a client and these arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Argument:
-    """As `argparse.add_argument` takes it, and Airflow's `Arg` likewise."""
+    """An argument as `argparse.add_argument` and Airflow's `Arg` take it."""
 
     flags: tuple[str, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -26,16 +26,16 @@ def argument(*flags: str, **options: Any) -> Argument:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command found, for people and for programs: either rows or words."""
+    """What a command found, as rows or as text, for people and for programs."""
 
     rows: Sequence[Mapping[str, Any]] | None = None
     columns: tuple[str, ...] = ()
-    """Which of the rows' values a person sees; all in JSON."""
+    """The columns that a person sees; JSON has all."""
     text: str | None = None
     data: Any = None
-    """What JSON shows where it is not the rows."""
+    """What JSON shows if that is not the rows."""
     failed: bool = False
-    """The command did its work and the finding is bad: exit code 1."""
+    """The command did its work, and its finding is bad: the exit code is 1."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Command:
     arguments: tuple[Argument, ...] = ()
 
     def add_to(self, subparsers: Any) -> argparse.ArgumentParser:
-        """Its parser, under the given subparsers."""
+        """Add its parser to the given subparsers."""
         parser = subparsers.add_parser(self.name, help=self.help, description=self.help)
         for given in self.arguments:
             parser.add_argument(*given.flags, **given.options)

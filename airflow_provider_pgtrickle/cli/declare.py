@@ -1,4 +1,4 @@
-"""create, alter, drop: what stream tables there are."""
+"""create, alter, drop: commands that declare stream tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_pgtrickle.cli.command import Answer, Argument, Command, argument
 from airflow_provider_pgtrickle.engine.errors import UsageError
 
-#: The options of a stream table that create and alter share; absent means "as it is".
+#: The options of a stream table that create and alter share. An absent option stays as it is.
 _OPTIONS: tuple[Argument, ...] = (
     argument("--schedule", help="5m, a cron expression (UTC), or 'calculated': as its readers need it"),
     argument("--refresh-mode", type=str.upper, metavar="MODE", help="AUTO, DIFFERENTIAL or FULL"),

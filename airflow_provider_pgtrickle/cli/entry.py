@@ -19,7 +19,7 @@ from airflow_provider_pgtrickle.engine.errors import PgTrickleError, PgTrickleWa
 from airflow_provider_pgtrickle.engine.spark import jvm
 
 OK, FAILED, USAGE = 0, 1, 2
-#: As shells say it: 128 and the signal's number.
+#: A process that a signal ended has the exit code 128 plus its number, as in shells.
 _SIGNALLED = 128
 
 
@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; 0 done, 1 failed, 2 misused, 128 and its number where a signal ended it."""
+    """Run one command. The exit code is 0 done, 1 failed, 2 misused, or 128 plus the signal that ended it."""
     try:
         arguments = parser().parse_args(argv)
     except SystemExit as left:
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with _signals_heard():
             return run(arguments.command, arguments)
     except BrokenPipeError:
-        # The reader (`| head`) has seen enough; Python must not complain of it when it flushes at exit.
+        # The reader (`| head`) has seen enough. Python must not complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except KeyboardInterrupt:
@@ -96,14 +96,14 @@ class _Ended(BaseException):
 
 @contextmanager
 def _signals_heard() -> Iterator[None]:
-    """Ctrl-C and requests to end leave the block as exceptions, so that everything that was begun is taken back."""
+    """In the block Ctrl-C and other ending signals become exceptions, so that unfinished work is taken back."""
     wanted = [s for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(s) != signal.SIG_IGN]
 
     def hear(number: int, _: FrameType | None) -> None:
-        # What follows is clean-up, which a second Ctrl-C must not cut short.
+        # A second Ctrl-C must not interrupt the clean-up that follows.
         for other in wanted:
             signal.signal(other, signal.SIG_IGN)
-        # PySpark waits for its JVM's answer even while an exception passes through it.
+        # The JVM is ended because PySpark would wait for its answer even during an exception.
         jvm.end()
         raise KeyboardInterrupt if number == signal.SIGINT else _Ended(number)
 

@@ -1,4 +1,4 @@
-"""gate, ungate: hold a stream table back while its sources are being loaded."""
+"""gate, ungate: hold a stream table's refreshes back, for example while its sources are loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""health: whether everything a refresh needs is there."""
+"""health: check whether everything that a refresh needs is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""status, history, tree, sources, buffers: what there is and what happened."""
+"""status, history, tree, sources, buffers: show what there is and what happened."""
 
 from __future__ import annotations
 

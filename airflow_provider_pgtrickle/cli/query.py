@@ -1,4 +1,4 @@
-"""explain, validate: how a query is kept."""
+"""explain, validate: show how a query is maintained."""
 
 from __future__ import annotations
 

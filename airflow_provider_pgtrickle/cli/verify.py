@@ -1,4 +1,4 @@
-"""verify: contents held against their queries."""
+"""verify: compare contents with their queries' answers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ COMMANDS = (
                 "--sample",
                 type=float,
                 nargs="?",
-                # Airflow's commands know no `const`: the bare flag gives None, and none at all the default.
+                # Airflow's commands know no `const`: the flag without a value gives None, and no flag the default.
                 default=0.0,
                 metavar="SHARE",
                 help=f"only some of the rows, picked at random by a hash: a share such as 0.1 ({_SAMPLE})",
