@@ -10,7 +10,7 @@ from airflow_provider_pgtrickle.engine.settings import Settings
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.engine.catalog.database import Database
-    from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
+    from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 
 
 def confirm(

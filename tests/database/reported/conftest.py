@@ -13,7 +13,7 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
-from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 
 
 @dataclass
