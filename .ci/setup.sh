@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Bring what is missing: the virtual environment, Java, the PostgreSQL JDBC driver and, with --tests,
-# PostgreSQL 15's programs. What is there is left alone, so a second run needs no network.
+# the programs of the tests' second PostgreSQL (15, or PGTRICKLE_TEST_POSTGRES). What is there is left alone, so a
+# second run needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 JDBC_FOLDER=/usr/share/java
-POSTGRES15=${PGTRICKLE_TEST_PG15_BIN:-/usr/lib/postgresql/15/bin}
+VERSION=${PGTRICKLE_TEST_POSTGRES:-15}
+PROGRAMS=${PGTRICKLE_TEST_PG15_BIN:-/usr/lib/postgresql/$VERSION/bin}
 NO_CLUSTER=/etc/postgresql-common/createcluster.d/pgtrickle.conf
 
 say() { printf '==> %s\n' "$*"; }
@@ -27,7 +29,7 @@ has_jdbc() {
     compgen -G "$JDBC_FOLDER/postgresql*.jar" > /dev/null
 }
 
-has_postgres15() { [[ -x $POSTGRES15/initdb && -x $POSTGRES15/postgres ]]; }
+has_postgres() { [[ -x $PROGRAMS/initdb && -x $PROGRAMS/postgres ]]; }
 
 as_root() {
     if [[ $(id -u) -eq 0 ]]; then
@@ -45,11 +47,11 @@ apt_install() {
 }
 
 # The package would start a server of its own on port 5432; nobody asked for one.
-apt_install_postgres15() {
+apt_install_postgres() {
     local result=0
     as_root mkdir -p "$(dirname "$NO_CLUSTER")"
     as_root sh -c "echo 'create_main_cluster = false' > $NO_CLUSTER"
-    apt_install postgresql-15 || result=$?
+    apt_install "postgresql-$VERSION" || result=$?
     as_root rm -f "$NO_CLUSTER"
     return "$result"
 }
@@ -66,7 +68,7 @@ install() {
         updated=yes
     fi
     case $package in
-        postgresql-15) apt_install_postgres15 || result=$? ;;
+        postgresql-*) apt_install_postgres || result=$? ;;
         *) apt_install "$package" || result=$? ;;
     esac
     [[ $result -eq 0 ]] || fail "apt-get couldn't install $package. $hint"
@@ -118,9 +120,10 @@ has_jdbc || install libpostgresql-jdbc-java "The PostgreSQL JDBC driver" \
 say "PostgreSQL JDBC driver"
 
 if [[ ${1:-} = --tests ]]; then
-    has_postgres15 || install postgresql-15 "PostgreSQL 15, which the tests need," \
+    [[ $VERSION =~ ^1[5-8]$ ]] || fail "PGTRICKLE_TEST_POSTGRES is $VERSION; 15, 16, 17 and 18 are supported."
+    has_postgres || install "postgresql-$VERSION" "PostgreSQL $VERSION, which the tests need," \
         "Install it and set PGTRICKLE_TEST_PG15_BIN to the folder of its initdb."
-    say "PostgreSQL 15 (for the tests)"
+    say "PostgreSQL $VERSION (for the tests)"
 fi
 
 python_environment

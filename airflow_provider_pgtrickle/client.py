@@ -38,7 +38,7 @@ from airflow_provider_pgtrickle.engine.errors import (
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh import history
 from airflow_provider_pgtrickle.engine.refresh import verify as verification
-from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
 from airflow_provider_pgtrickle.engine.refresh.verify import Verification
 from airflow_provider_pgtrickle.engine.settings import Settings

@@ -20,7 +20,7 @@ from sqlglot.lineage import Node, lineage
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 
 if TYPE_CHECKING:

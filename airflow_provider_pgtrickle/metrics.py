@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 
 from airflow.sdk.observability import stats
 
-from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 
 
 def record(results: Iterable[RefreshResult]) -> None:

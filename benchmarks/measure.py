@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 
 
 @dataclass(frozen=True)

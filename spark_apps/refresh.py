@@ -26,7 +26,7 @@ from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError, UsageError, redact
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh.executor import Executor
-from airflow_provider_pgtrickle.engine.refresh.sequence import refresh_units
+from airflow_provider_pgtrickle.engine.refresh.unit import refresh_units
 from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.engine.spark.execute import SparkExecutor
 from airflow_provider_pgtrickle.engine.spark.session import obtain

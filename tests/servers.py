@@ -1,4 +1,4 @@
-"""The PostgreSQL servers of the test suite: 18 from the wheel, 15 from Debian's packages."""
+"""The PostgreSQL servers of the test suite: 18 from the wheel, and a second one, 15, from Debian's packages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from psycopg import sql
 from airflow_provider_pgtrickle.embedded import PostgresServer
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 
-POSTGRES_15 = Path(os.environ.get("PGTRICKLE_TEST_PG15_BIN", "/usr/lib/postgresql/15/bin"))
+#: The second server's version. Another one takes 15's place, under 15's fixtures, because the tests need only two.
+SECOND = int(os.environ.get("PGTRICKLE_TEST_POSTGRES") or 15)
+POSTGRES_15 = Path(os.environ.get("PGTRICKLE_TEST_PG15_BIN") or f"/usr/lib/postgresql/{SECOND}/bin")
 _DISK = Path(tempfile.gettempdir())
 _MEMORY = Path("/dev/shm")
 _ROOM = 2 << 30
@@ -97,6 +99,15 @@ def user_session(dsn: str, autocommit: bool = True) -> Iterator[psycopg.Connecti
         conn.execute("SET search_path TO DEFAULT")
         conn.autocommit = autocommit
         yield conn
+
+
+def is_second(conn: psycopg.Connection) -> bool:
+    """Whether a session is on the second server.
+
+    Both may be 18, so the version doesn't tell; only the second one's databases are collated by ICU.
+    """
+    found = conn.execute("SELECT datlocprovider = 'i' FROM pg_database WHERE datname = current_database()").fetchone()
+    return found == (True,)
 
 
 def remove_orphans() -> None:

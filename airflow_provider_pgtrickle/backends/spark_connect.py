@@ -16,7 +16,7 @@ from airflow_provider_pgtrickle.backends.request import RefreshRequest
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.errors import ConnectionFault
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh.sequence import refresh_units
+from airflow_provider_pgtrickle.engine.refresh.unit import refresh_units
 from airflow_provider_pgtrickle.engine.settings import Settings
 
 if TYPE_CHECKING:

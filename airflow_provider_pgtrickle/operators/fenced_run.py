@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_pgtrickle.engine.catalog.database import Database
     from airflow_provider_pgtrickle.engine.names import QualifiedName
-    from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
+    from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
     from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 
 _log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
-from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 from tests.attack.moves import Declare, Refresh, Say
 from tests.attack.worlds import World
 

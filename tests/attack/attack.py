@@ -18,7 +18,7 @@ from airflow_provider_pgtrickle.embedded import PostgresServer
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError
 from airflow_provider_pgtrickle.engine.refresh import query
-from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 from tests import servers
 from tests.attack.actors import Actor, Hanging, Owner, Refresher, Room, client, named
 from tests.attack.moves import Declare, Forget, History, Kill, Refresh, Resume, Step, history

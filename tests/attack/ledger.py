@@ -17,7 +17,7 @@ from typing import Any
 
 import psycopg
 
-from airflow_provider_pgtrickle.engine.refresh.frontier import Frontier, Xids
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Frontier, Xids
 
 __all__ = ["KEYS", "PRELUDE", "STREAM_TABLES", "UNITS", "Checked", "Transaction", "check", "watch"]
 

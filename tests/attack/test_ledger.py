@@ -20,7 +20,7 @@ MINUTES = float(os.environ.get("PGTRICKLE_LEDGER_MINUTES", "10"))
 WRITERS = int(os.environ.get("PGTRICKLE_LEDGER_WRITERS", "32"))
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_each_content_is_its_query_over_the_transactions_it_saw(any_dsn: str) -> None:
     declared(any_dsn)
     crowd = Crowd(lambda: any_dsn, 8, seed=1)
@@ -44,7 +44,7 @@ def test_each_content_is_its_query_over_the_transactions_it_saw(any_dsn: str) ->
         assert check(conn, [*crowd.transactions, _unheard_of(conn, crowd)]).wrong != ()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_contents_are_true_though_sessions_servers_and_drivers_are_killed() -> None:
     with servers.running(18) as server:
         found, crowd, kills = killed(server, writers=8, seed=2, every=50)

@@ -30,6 +30,6 @@ def conn18(dsn: str) -> Iterator[Connection]:
 @pytest.fixture
 def admin_of(conn: Connection, request: pytest.FixtureRequest) -> Iterator[Connection]:
     """A superuser's session in the database of `conn`."""
-    admin = "admin_dsn" if conn.info.server_version >= 160_000 else "admin_dsn15"
+    admin = "admin_dsn15" if servers.is_second(conn) else "admin_dsn"
     with servers.user_session(request.getfixturevalue(admin)) as admin_conn:
         yield admin_conn

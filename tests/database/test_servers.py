@@ -8,7 +8,9 @@ import pytest
 from tests import servers
 
 
-@pytest.mark.parametrize(("fixture", "major", "collation"), [("dsn", 18, "code points"), ("dsn15", 15, "linguistic")])
+@pytest.mark.parametrize(
+    ("fixture", "major", "collation"), [("dsn", 18, "code points"), ("dsn15", servers.SECOND, "linguistic")]
+)
 def test_a_test_gets_an_empty_database_of_its_own_on(
     fixture: str, major: int, collation: str, request: pytest.FixtureRequest
 ) -> None:

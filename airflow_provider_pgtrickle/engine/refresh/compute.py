@@ -1,110 +1,97 @@
-"""Planning and computing one member on the unit's snapshot."""
+"""Computed: a planned table's rows on the unit's snapshot, and its change handed on to later tables of the unit.
+
+Readers on other sessions can't see what this transaction wrote. A small change therefore travels in the SQL
+text, as arrays; a large one stays a temporary table, and then its reader runs in the coordinator's session.
+"""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.records import StorageColumn
 from airflow_provider_pgtrickle.engine.catalog.search_path import read_only
-from airflow_provider_pgtrickle.engine.dvm import SparkPlan, identity
-from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding
+from airflow_provider_pgtrickle.engine.dvm.binding import Pending
+from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
-from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.dvm.types import as_text
-from airflow_provider_pgtrickle.engine.errors import ValueFault
-from airflow_provider_pgtrickle.engine.refresh import describe, pending, stage
-from airflow_provider_pgtrickle.engine.refresh.consolidate import consolidate
-from airflow_provider_pgtrickle.engine.refresh.decision import Action, Decision, MemberFacts, decide
+from airflow_provider_pgtrickle.engine.errors import RefreshError, ValueFault
+from airflow_provider_pgtrickle.engine.refresh import stage
+from airflow_provider_pgtrickle.engine.refresh.consolidate import Difference, consolidate
 from airflow_provider_pgtrickle.engine.refresh.executor import Computation, Executor, Staged, StageTarget, read_arrow
-from airflow_provider_pgtrickle.engine.refresh.member import Member
-from airflow_provider_pgtrickle.engine.refresh.patience import patience_ms
-from airflow_provider_pgtrickle.engine.refresh.plan import MemberPlan
-from airflow_provider_pgtrickle.engine.refresh.query import SparkQuery
-from airflow_provider_pgtrickle.engine.refresh.slices import ctid_slices
+from airflow_provider_pgtrickle.engine.refresh.plan import HandedOn, Planned
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+from airflow_provider_pgtrickle.engine.refresh.stage import names
 from airflow_provider_pgtrickle.engine.settings import Settings
 
+_MOST_LITERAL_ROWS = 50_000
 
-def plan(
-    coordinator: Connection,
-    member: Member,
-    unit: Mapping[str, Member],
-    sizes: Mapping[str, float],
-    settings: Settings,
-    *,
-    forced: bool,
-    read_here: bool,
-    broken: str | None = None,
-) -> MemberPlan:
-    """Decide a member's action and write its work down. `unit` holds the members before it, by frontier key.
 
-    `read_here`: a later member reads this one's change, so it has to come to the coordinator's session. `broken`: why
-    the difference that was planned before could not be computed.
+@dataclass(frozen=True)
+class Computed(Planned):
+    """A planned table with the rows that came of its plan."""
+
+    staged: Staged | None
+    """None where there was nothing to compute."""
+    difference: Difference | None = None
+    """Made before the commit where a later table of the unit reads it."""
+
+
+@dataclass(frozen=True)
+class NoValue:
+    """The difference could not be computed, because a row in it has no value; PostgreSQL's words for it.
+
+    The difference evaluates each row that changed, also one that is there no more, and whose value the query of now
+    never asks for: 7 / 0 in a row that was mended since.
     """
-    upstream = {key: unit[key].pending for key in member.states if key in unit}
-    # A part that was kept by its difference has had its ratio judged.
-    judged = frozenset(key for key in upstream if unit[key].st.is_hidden and not unit[key].plan_is_whole)
-    pending_rows = {key: change.rows for key, change in upstream.items() if change}
-    known = replace(_facts(member, pending_rows, sizes, settings, forced, judged), broken=broken)
-    decision = decide(known)
-    binding = Binding(
-        sources={
-            key: SourceBinding(
-                changed=state.pending_rows > 0 or bool(change and change.rows),
-                window=state.window,
-                pending=change.pending if change else None,
-            )
-            for key, state in member.states.items()
-            for change in [upstream.get(key)]
-        },
-        stored=(member.stored.schema, member.stored.name),
-    )
-    whole = decision.whole
-    rows = _rows_sql(member, decision, binding)
-    if rows is None:
-        return MemberPlan(member.name, decision, known.source_changes)
-    here = any(change is not None and change.here_only for change in upstream.values())
-    expected = _largest(member, sizes, settings) if whole else known.source_changes
-    computation = Computation(
-        sql=_as_text(member, rows),
-        columns=tuple(column.name for column in member.st.storage),
-        expected_rows=expected,
-        large=expected > settings.collect_max_rows and not here and not read_here,
-        patience_ms=None if whole else patience_ms(known.source_changes),
-        spark=None
-        if here or expected <= (settings.pushdown_max_rows if whole else settings.pushdown_max_changes)
-        else _in_spark(coordinator, member, binding, whole, settings),
-    )
-    return MemberPlan(member.name, decision, known.source_changes, computation, whole, here)
+
+    words: str
 
 
-def _in_spark(
-    coordinator: Connection, member: Member, binding: Binding, whole: bool, settings: Settings
-) -> SparkPlan | None:
-    """The work as a plan for Spark; None where PostgreSQL had better do all of it."""
-    if not isinstance(member.query, SparkQuery):
-        return None
-    found = member.query.spark(
-        binding,
-        whole,
-        _key(member),
-        lambda statement: describe.columns(coordinator, statement),
-        lambda source: ctid_slices(*describe.extent(coordinator, source), settings),
-        f"pgt_{member.st.id}_{uuid.uuid4().hex[:12]}",
-    )
-    return found if found is not None and found.pays else None
+def compute(
+    coordinator: Connection,
+    database: Database,
+    executor: Executor | None,
+    snapshot_id: str,
+    member: Planned,
+    token: str,
+) -> Computed | NoValue:
+    """Carry a plan out, up to the rows that it yields."""
+    try:
+        return Computed(**vars(member), staged=_run(coordinator, database, executor, snapshot_id, member, token))
+    except (psycopg.Error, RefreshError) as error:
+        words = _no_value(error)
+        if words is None or member.plan.whole:
+            raise
+        return NoValue(words)
 
 
-def run(
-    coordinator: Connection, database: Database, executor: Executor | None, snapshot_id: str, member: Member, token: str
+def hand_on(coordinator: Connection, member: Computed, settings: Settings) -> tuple[Computed, HandedOn]:
+    """The member's true change made, and readable for the later tables of its unit, in the snapshot's transaction."""
+    is_judged = member.st.is_hidden and not member.plan.whole
+    if member.staged is None or member.staged.arrow is None:
+        return member, HandedOn(0, is_judged=is_judged)
+    sink = member.sink(coordinator)
+    table = stage.temporary(coordinator, sink.table, member.st.id, sink.names)
+    stage.copy_arrow(coordinator, table, member.staged.arrow)
+    stage.finish(coordinator, table, member.staged.late)
+    made = consolidate(coordinator, sink, member.st.id, table, whole=member.plan.whole)
+    limit = min(settings.collect_max_rows, _MOST_LITERAL_ROWS)
+    change = _readable(coordinator, made, member.st.visible, limit)
+    return replace(member, difference=made), replace(change, is_judged=is_judged)
+
+
+def _run(
+    coordinator: Connection,
+    database: Database,
+    executor: Executor | None,
+    snapshot_id: str,
+    member: Planned,
+    token: str,
 ) -> Staged | None:
-    """Compute a planned member; None where there is nothing to compute."""
-    assert member.plan is not None
     computation = member.plan.computation
     if computation is None:
         return None
@@ -123,116 +110,50 @@ def run(
         raise
 
 
-def broken_value(error: Exception) -> str | None:
-    """What was said of a value that can't be computed, where that is what an error is about.
-
-    The difference evaluates each row that changed, also one that is there no more, and whose value the query of now
-    never asks for: 7 / 0 in a row that was mended since.
-    """
+def _no_value(error: Exception) -> str | None:
+    """What was said of a value that can't be computed, where that is what an error is about."""
     if isinstance(error, (psycopg.DataError, psycopg.errors.CardinalityViolation, psycopg.errors.RaiseException)):
         return error.diag.message_primary or str(error)
     return error.message if isinstance(error, ValueFault) else None
 
 
-def hand_on(coordinator: Connection, member: Member, settings: Settings) -> None:
-    """Make the member's true change readable for the later members of its unit, in the snapshot's transaction."""
-    assert member.plan is not None
-    if member.staged is None or member.staged.arrow is None:
-        member.pending = pending.PendingChange(0, False, None)
-        return
-    sink = member.sink(coordinator)
-    table = stage.temporary(coordinator, sink.table, member.st.id, sink.names)
-    stage.copy_arrow(coordinator, table, member.staged.arrow)
-    stage.finish(coordinator, table, member.staged.late)
-    member.difference = consolidate(coordinator, sink, member.st.id, table, whole=member.plan.whole)
-    limit = min(settings.collect_max_rows, pending.MAX_LITERAL_ROWS)
-    member.pending = pending.publish(
-        coordinator, member.difference.table, member.difference.rows, member.st.visible, limit
-    )
-
-
-def sized(members: Mapping[str, Member], *, forced: bool) -> list[Source]:
-    """The sources whose size the decisions and the staging may ask for."""
-    found: dict[str, Source] = {}
-    for member in members.values():
-        unchanged = member.stored.is_populated and not member.reinit_reason and not forced and member.query.steady
-        for key, state in member.states.items():
-            asked = state.pending_rows > 0 or state.buffer_lost or key in members or not unchanged
-            if state.source.kind != "FOREIGN_TABLE" and asked:
-                found[key] = state.source
-    return list(found.values())
-
-
-def _shared_stage(database: Database, member: Member, computation: Computation, token: str) -> StageTarget:
+def _shared_stage(database: Database, member: Planned, computation: Computation, token: str) -> StageTarget:
     columns = tuple((column.name, column.type) for column in member.st.storage)
     with database.connect(autocommit=True, application_name="pgtrickle stage") as conn:
         return StageTarget(*stage.shared(conn, member.st.id, token, columns), computation.columns)
 
 
-def _facts(
-    member: Member,
-    pending_rows: Mapping[str, int],
-    sizes: Mapping[str, float],
-    settings: Settings,
-    forced: bool,
-    judged: frozenset[str],
-) -> MemberFacts:
-    st = member.st
-    ratio = st.differential_max_change_ratio
-    return MemberFacts(
-        name=member.name,
-        refresh_mode=st.refresh_mode,
-        populated=st.is_populated,
-        max_change_ratio=settings.differential_max_change_ratio if ratio is None else ratio,
-        sources=tuple(
-            replace(state.facts(sizes.get(key, 0.0), pending_rows.get(key, 0)), judged=key in judged)
-            for key, state in member.states.items()
-        ),
-        forced=forced,
-        reinit_reason=member.reinit_reason,
-        refusal=member.query.refusal or (None if st.differentiable else st.refusal),
-        topk=member.query.topk,
-        steady=member.query.steady,
-    )
-
-
-def _largest(member: Member, sizes: Mapping[str, float], settings: Settings) -> int:
-    """Rows of the largest source. One of unknown size, a foreign table, counts as large."""
-    return int(max((sizes.get(key, settings.collect_max_rows + 1) for key in member.states), default=1))
-
-
-def _rows_sql(member: Member, decision: Decision, binding: Binding) -> str | None:
-    """`__pgt_w` and the storage columns, as the query yields them."""
-    if decision.action in (Action.NO_DATA, Action.SKIP):
-        return None
-    if not decision.whole:
-        return member.query.delta(binding)
-    whole = sql.SQL(member.query.full(binding))
-    return sql.SQL("SELECT 1 AS {}, f.* FROM ({}) AS f").format(sql.Identifier(WEIGHT), whole).as_string(None)
-
-
-def _as_text(member: Member, rows: str) -> str:
-    """The rows with every column as text, which PostgreSQL's own input functions read back, and the identity's key."""
-    storage = member.st.storage
-    key = identity.canonical_sql(_key(member), "d")
-    return (
-        sql.SQL('SELECT "d"."__pgt_w" AS "__pgt_w", {} AS "__pgt_key"{} FROM ({}) AS "d"')
-        .format(
-            sql.SQL(key),
-            sql.SQL("").join(
-                sql.SQL(", {} AS {}").format(
-                    sql.SQL(as_text(sql.Identifier("d", column.name).as_string(None), column.type)),
-                    sql.Identifier(column.name),
-                )
-                for column in storage
-            ),
-            sql.SQL(rows),
+def _readable(conn: Connection, difference: Difference, visible: tuple[StorageColumn, ...], limit: int) -> HandedOn:
+    rows = difference.rows
+    if rows == 0:
+        return HandedOn(0)
+    if rows > limit:
+        statement = sql.SQL("SELECT {} FROM {}").format(
+            names((WEIGHT, ROW_ID, *(column.name for column in visible))), difference.table
         )
-        .as_string(None)
+        return HandedOn(rows, True, Pending(statement.as_string(conn)))
+    return HandedOn(rows, False, Pending(_literal(conn, difference.table, visible).as_string(conn)))
+
+
+def _literal(conn: Connection, difference: sql.Identifier, visible: tuple[StorageColumn, ...]) -> sql.Composed:
+    columns = [(WEIGHT, "bigint"), (ROW_ID, "bigint"), *((column.name, column.type) for column in visible)]
+    # As text: an array of arrays would not be one value a row.
+    gathered = conn.execute(
+        sql.SQL("SELECT {} FROM {}").format(
+            sql.SQL(", ").join(
+                sql.SQL("array_agg({})::text").format(sql.SQL(as_text(sql.Identifier(n).as_string(None), t)))
+                for n, t in columns
+            ),
+            difference,
+        )
+    ).fetchone()
+    assert gathered is not None  # an aggregate without GROUP BY
+    return sql.SQL("SELECT {values} FROM unnest({arrays}) AS u ({names})").format(
+        values=sql.SQL(", ").join(
+            # The type is PostgreSQL's own `format_type` text.
+            sql.SQL("{}::{} AS {}").format(sql.Identifier("u", name), sql.SQL(type_), sql.Identifier(name))
+            for name, type_ in columns
+        ),
+        arrays=sql.SQL(", ").join(sql.SQL("{}::text[]").format(sql.Literal(array)) for array in gathered),
+        names=names(tuple(name for name, _ in columns)),
     )
-
-
-def _key(member: Member) -> list[tuple[str, str]]:
-    """Names and types of the columns that identify a stored row."""
-    types = {column.name: column.type for column in member.st.storage}
-    return [(name, types[name]) for name in member.st.identity]

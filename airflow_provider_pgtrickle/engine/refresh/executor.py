@@ -1,10 +1,18 @@
-"""How a member's rows are computed: the Protocol that Spark implements, and its twin without Spark."""
+"""How a table's rows are computed: the Protocol that Spark implements, and its twin without Spark.
+
+What the terms of a difference have in common PostgreSQL can't know, so now and then it expects a row where thousands
+come, and loops over them. A difference that takes too long is therefore stopped and asked for again with hash joins
+only: a hash join costs a reading of its table, however wrong the guess was.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -14,10 +22,42 @@ from airflow_provider_pgtrickle.engine.dvm import SparkPlan
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.identity import row_id
-from airflow_provider_pgtrickle.engine.errors import EnvironmentFault
+from airflow_provider_pgtrickle.engine.errors import EnvironmentFault, PgTrickleError
 from airflow_provider_pgtrickle.engine.refresh import snapshot
-from airflow_provider_pgtrickle.engine.refresh.patience import Planner, patiently
 from airflow_provider_pgtrickle.engine.refresh.stage import copy_arrow
+
+Planner = tuple[tuple[str, str], ...]
+"""PostgreSQL settings for one statement."""
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+# Fewer changed rows can't be looped over long enough to matter.
+_MANY = 2_000
+# Above what TPC-H's differences need at SF1 with 75,000 changes, but for the one that loops.
+_LEAST_MS, _ROWS_A_MS = 4_000, 50
+
+
+def patience_ms(changes: int) -> int | None:
+    """How long the first try may take; None: as long as it likes."""
+    return _LEAST_MS + changes // _ROWS_A_MS if changes >= _MANY else None
+
+
+def patiently(limit_ms: int | None, run: Callable[[Planner], T]) -> T:
+    """Run with the settings of the first try and, where that outlasts its limit, with those of the second."""
+    if limit_ms is None:
+        return run(())
+    started = perf_counter()
+    try:
+        return run((("statement_timeout", str(limit_ms)),))
+    except (PgTrickleError, psycopg.Error):
+        # Told by the clock: what the server says of it is in its own language.
+        seconds = perf_counter() - started
+        if seconds * 1000 < limit_ms:
+            raise
+        _log.warning("The difference was not there after %.0f s; PostgreSQL computes it with hash joins only.", seconds)
+    return run((("enable_nestloop", "off"),))
+
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,7 @@
-"""The refresh history: a RUNNING row first, so that a run that dies leaves a trace; then what came of it."""
+"""What a refresh did: the result for whoever asked for it, and the history in the catalog.
+
+A RUNNING row comes first, so that a run that dies leaves a trace; then what came of it.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,41 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from psycopg.types.json import Jsonb
 
 from airflow_provider_pgtrickle.engine.catalog.locks import LOCK_SPACE
 from airflow_provider_pgtrickle.engine.errors import redact
-from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+
+
+@dataclass(frozen=True)
+class RefreshResult:
+    """One stream table's part of a refresh; the same figures stand in its history row."""
+
+    name: str
+    action: str
+    """The effective one: NO_DATA, DIFFERENTIAL, FULL, REINITIALIZE, TOPK or SKIP."""
+    fallback_reason: str | None = None
+    """Why it is not what was asked for, in words."""
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    source_changes: int = 0
+    duration_ms: float = 0.0
+    data_timestamp: datetime | None = None
+    rows_read: int = 0
+    reads: int = 0
+    spark_jobs: int = 0
+    run_token: str = ""
+    status: str = "COMPLETED"
+
+    @property
+    def changed(self) -> bool:
+        """Whether any row of the stream table is another than before."""
+        return bool(self.rows_inserted or self.rows_updated or self.rows_deleted)
+
 
 _LOST = "The run ended without a word: its process or its database session was killed."
 

@@ -14,9 +14,8 @@ from airflow_provider_pgtrickle.engine.declare import identity_index
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.errors import InvariantViolated, TableAltered
 from airflow_provider_pgtrickle.engine.refresh.consolidate import DUPLICATE, INSERT, OP, Difference, Sink
-from airflow_provider_pgtrickle.engine.refresh.frontier import Frontier
 from airflow_provider_pgtrickle.engine.refresh.sameness import agree
-from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier
 
 # A row trigger that runs before a row is written may write another one.
 _BEFORE_ROW = """

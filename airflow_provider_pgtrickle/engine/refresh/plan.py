@@ -1,11 +1,26 @@
-"""A refresh as data: what the walk will do, and what explain and the history print."""
+"""Planned: what is done about each table of a unit, as data that is printed before it is carried out."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from airflow_provider_pgtrickle.engine.refresh.decision import Decision
-from airflow_provider_pgtrickle.engine.refresh.executor import Computation
+from psycopg import sql
+
+from airflow_provider_pgtrickle.engine.catalog.search_path import read_only
+from airflow_provider_pgtrickle.engine.dvm import SparkPlan, identity
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding, Pending, SourceBinding
+from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
+from airflow_provider_pgtrickle.engine.dvm.schema import Source
+from airflow_provider_pgtrickle.engine.dvm.types import as_text
+from airflow_provider_pgtrickle.engine.refresh.decision import Action, Decision, MemberFacts, decide
+from airflow_provider_pgtrickle.engine.refresh.executor import Computation, patience_ms
+from airflow_provider_pgtrickle.engine.refresh.observe import Observed
+from airflow_provider_pgtrickle.engine.refresh.query import SparkQuery
+from airflow_provider_pgtrickle.engine.refresh.slices import ctid_slices
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+from airflow_provider_pgtrickle.engine.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -36,11 +51,205 @@ class MemberPlan:
 
 
 @dataclass(frozen=True)
-class UnitPlan:
-    """All members in order, on one snapshot."""
+class Planned(Observed):
+    """An observed table, and what is to be done about it."""
 
-    snapshot: str
-    members: tuple[MemberPlan, ...]
+    plan: MemberPlan
 
-    def __str__(self) -> str:
-        return "\n\n".join([f"unit of {len(self.members)} on snapshot {self.snapshot}", *map(str, self.members)])
+    @property
+    def action(self) -> Action:
+        return self.plan.decision.action
+
+
+@dataclass(frozen=True)
+class HandedOn:
+    """A table's change before it is committed, as later tables of the unit read it."""
+
+    rows: int
+    here_only: bool = False
+    """Only the coordinator's session can read it."""
+    pending: Pending | None = None
+    is_judged: bool = False
+    """A part that was refreshed by its difference has already passed the ratio check."""
+
+
+def plan(
+    coordinator: Connection,
+    member: Observed,
+    upstream: Mapping[str, HandedOn],
+    sizes: Mapping[str, float],
+    settings: Settings,
+    *,
+    forced: bool,
+    read_here: bool,
+    broken: str | None = None,
+) -> Planned:
+    """Decide a table's action and write its work down. `upstream`: what earlier tables of the unit hand on, by key.
+
+    `read_here`: a later member reads this one's change, so it has to come to the coordinator's session. `broken`: why
+    the difference that was planned before could not be computed.
+    """
+    upstream = {key: change for key, change in upstream.items() if key in member.states}
+    known = _facts(member, upstream, sizes, settings, forced=forced, broken=broken)
+    decision = decide(known)
+    binding = Binding(
+        sources={
+            key: SourceBinding(
+                changed=state.pending_rows > 0 or bool(change and change.rows),
+                window=state.window,
+                pending=change.pending if change else None,
+            )
+            for key, state in member.states.items()
+            for change in [upstream.get(key)]
+        },
+        stored=(member.stored.schema, member.stored.name),
+    )
+    whole = decision.whole
+    rows = _rows_sql(member, decision, binding)
+    if rows is None:
+        return _planned(member, MemberPlan(member.name, decision, known.source_changes))
+    here = any(change.here_only for change in upstream.values())
+    expected = _largest(member, sizes, settings) if whole else known.source_changes
+    computation = Computation(
+        sql=_as_text(member, rows),
+        columns=tuple(column.name for column in member.st.storage),
+        expected_rows=expected,
+        large=expected > settings.collect_max_rows and not here and not read_here,
+        patience_ms=None if whole else patience_ms(known.source_changes),
+        spark=None
+        if here or expected <= (settings.pushdown_max_rows if whole else settings.pushdown_max_changes)
+        else _in_spark(coordinator, member, binding, whole, settings),
+    )
+    return _planned(member, MemberPlan(member.name, decision, known.source_changes, computation, whole, here))
+
+
+def _planned(member: Observed, plan: MemberPlan) -> Planned:
+    return Planned(**vars(member), plan=plan)
+
+
+def sized(members: Mapping[str, Observed], *, forced: bool) -> list[Source]:
+    """The sources whose size the decisions and the staging may ask for."""
+    found: dict[str, Source] = {}
+    for member in members.values():
+        unchanged = member.stored.is_populated and not member.reinit_reason and not forced and member.query.steady
+        for key, state in member.states.items():
+            asked = state.pending_rows > 0 or state.buffer_lost or key in members or not unchanged
+            if state.source.kind != "FOREIGN_TABLE" and asked:
+                found[key] = state.source
+    return list(found.values())
+
+
+def _in_spark(
+    coordinator: Connection, member: Observed, binding: Binding, whole: bool, settings: Settings
+) -> SparkPlan | None:
+    """The work as a plan for Spark; None where PostgreSQL had better do all of it."""
+    if not isinstance(member.query, SparkQuery):
+        return None
+    found = member.query.spark(
+        binding,
+        whole,
+        _key(member),
+        lambda statement: _described(coordinator, statement),
+        lambda source: ctid_slices(*_extent(coordinator, source), settings),
+        f"pgt_{member.st.id}_{uuid.uuid4().hex[:12]}",
+    )
+    return found if found is not None and found.pays else None
+
+
+def _facts(
+    member: Observed,
+    upstream: Mapping[str, HandedOn],
+    sizes: Mapping[str, float],
+    settings: Settings,
+    *,
+    forced: bool,
+    broken: str | None,
+) -> MemberFacts:
+    st = member.st
+    ratio = st.differential_max_change_ratio
+    return MemberFacts(
+        name=member.name,
+        refresh_mode=st.refresh_mode,
+        populated=st.is_populated,
+        max_change_ratio=settings.differential_max_change_ratio if ratio is None else ratio,
+        sources=tuple(
+            replace(
+                state.facts(sizes.get(key, 0.0), change.rows if change else 0),
+                judged=change is not None and change.is_judged,
+            )
+            for key, state in member.states.items()
+            for change in [upstream.get(key)]
+        ),
+        forced=forced,
+        broken=broken,
+        reinit_reason=member.reinit_reason,
+        refusal=member.query.refusal or (None if st.differentiable else st.refusal),
+        topk=member.query.topk,
+        steady=member.query.steady,
+    )
+
+
+def _largest(member: Observed, sizes: Mapping[str, float], settings: Settings) -> int:
+    """Rows of the largest source. One of unknown size, a foreign table, counts as large."""
+    return int(max((sizes.get(key, settings.collect_max_rows + 1) for key in member.states), default=1))
+
+
+def _rows_sql(member: Observed, decision: Decision, binding: Binding) -> str | None:
+    """`__pgt_w` and the storage columns, as the query yields them."""
+    if decision.action in (Action.NO_DATA, Action.SKIP):
+        return None
+    if not decision.whole:
+        return member.query.delta(binding)
+    whole = sql.SQL(member.query.full(binding))
+    return sql.SQL("SELECT 1 AS {}, f.* FROM ({}) AS f").format(sql.Identifier(WEIGHT), whole).as_string(None)
+
+
+def _as_text(member: Observed, rows: str) -> str:
+    """The rows with every column as text, which PostgreSQL's own input functions read back, and the identity's key."""
+    storage = member.st.storage
+    key = identity.canonical_sql(_key(member), "d")
+    return (
+        sql.SQL('SELECT "d"."__pgt_w" AS "__pgt_w", {} AS "__pgt_key"{} FROM ({}) AS "d"')
+        .format(
+            sql.SQL(key),
+            sql.SQL("").join(
+                sql.SQL(", {} AS {}").format(
+                    sql.SQL(as_text(sql.Identifier("d", column.name).as_string(None), column.type)),
+                    sql.Identifier(column.name),
+                )
+                for column in storage
+            ),
+            sql.SQL(rows),
+        )
+        .as_string(None)
+    )
+
+
+def _key(member: Observed) -> list[tuple[str, str]]:
+    """Names and types of the columns that identify a stored row."""
+    types = {column.name: column.type for column in member.st.storage}
+    return [(name, types[name]) for name in member.st.identity]
+
+
+def _described(conn: Connection, statement: str) -> list[tuple[str, str]]:
+    """Names and types, modifiers included, of a SELECT's columns. The statement is planned, not run."""
+    with conn.cursor() as cursor, read_only(conn):
+        cursor.execute(sql.SQL("SELECT * FROM ({}) AS d LIMIT 0").format(sql.SQL(statement)))
+        result = cursor.pgresult
+        assert result is not None
+        found = [((result.fname(n) or b"").decode(), result.ftype(n), result.fmod(n)) for n in range(result.nfields)]
+        rows = cursor.execute(
+            "SELECT pg_catalog.format_type(t, m) FROM unnest(%s::oid[], %s::int[]) WITH ORDINALITY AS x(t, m, n)"
+            " ORDER BY n",
+            ([t for _, t, _ in found], [m for _, _, m in found]),
+        ).fetchall()
+    return [(name, type_name) for (name, _, _), (type_name,) in zip(found, rows, strict=True)]
+
+
+def _extent(conn: Connection, source: Source) -> tuple[str, str, int, float]:
+    """(schema, table, pages, rows) as the last ANALYZE left them; a partitioned table has none of its own."""
+    row = conn.execute(
+        "SELECT relpages, reltuples FROM pg_catalog.pg_class WHERE oid = %s AND relkind = 'r'", (source.relid,)
+    ).fetchone()
+    pages, rows = row if row is not None else (0, 0.0)
+    return source.schema, source.name, int(pages), float(rows)

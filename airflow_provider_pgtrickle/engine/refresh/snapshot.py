@@ -1,15 +1,137 @@
-"""The unit's snapshot: one REPEATABLE READ transaction that every reader of the unit shares."""
+"""The instants of a refresh: the snapshot that all readers of a unit share, and the frontier that a table has reached.
+
+The frontier is, for each source, the snapshot up to which a stream table has consumed its changes. Sequence numbers
+and LSNs are not in commit order, snapshots are. A change is pending when the new snapshot sees its transaction and
+the old one doesn't; that is exact however late a writer commits.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
-from airflow_provider_pgtrickle.engine.refresh.frontier import SourceFrontier
+from airflow_provider_pgtrickle.engine.dvm.binding import Window
+
+_SNAPSHOT = re.compile(r"[0-9]+:[0-9]+:([0-9]+(,[0-9]+)*)?")
+
+
+@dataclass(frozen=True)
+class Xids:
+    """A parsed `pg_snapshot`: which transactions it sees.
+
+    >>> seen = Xids.parse("10:20:12,15")
+    >>> [xid for xid in (9, 12, 13, 15, 20) if seen.sees(xid)]
+    [9, 13]
+    """
+
+    xmin: int
+    xmax: int
+    running: frozenset[int]
+
+    @classmethod
+    def parse(cls, text: str) -> Xids:
+        xmin, xmax, running = text.split(":")
+        return cls(int(xmin), int(xmax), frozenset(int(xid) for xid in running.split(",") if xid))
+
+    def sees(self, xid: int) -> bool:
+        return xid < self.xmin or (xid < self.xmax and xid not in self.running)
+
+
+@dataclass(frozen=True)
+class SourceFrontier:
+    """How far one source is consumed."""
+
+    snapshot: str
+    lsn: str
+    """With `ts`, for people to read; nothing is decided by it."""
+    ts: str
+    also: tuple[int, ...] = ()
+    """Transactions beyond the snapshot that are consumed too: those in which an upstream table of the same
+    unit wrote the very changes this table already took from it."""
+    buffer: int | None = None
+    """The file of the change buffer. Another one later means that the buffer was emptied, or lost and made anew."""
+    epoch: int | None = None
+    """Of the source's capture; None where no triggers capture it, or where they could not be trusted."""
+
+    @cached_property
+    def xids(self) -> Xids:
+        return Xids.parse(self.snapshot)
+
+    def advanced(self, to: SourceFrontier) -> SourceFrontier:
+        """The frontier at a later snapshot; `also` keeps what that one doesn't see yet."""
+        still = tuple(xid for xid in self.also if not to.xids.sees(xid))
+        return replace(to, also=still + to.also)
+
+    def window(self, buffer: tuple[str, str], new: str) -> Window:
+        """The changes of `buffer` between this frontier and the snapshot `new`."""
+        return Window(buffer=buffer, old=self.snapshot, new=new, also=self.also)
+
+    def to_json(self) -> dict[str, Any]:
+        value: dict[str, Any] = {"snapshot": self.snapshot, "lsn": self.lsn, "ts": self.ts}
+        if self.also:
+            value["also"] = list(self.also)
+        if self.buffer is not None:
+            value["buffer"] = self.buffer
+        if self.epoch is not None:
+            value["epoch"] = self.epoch
+        return value
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> SourceFrontier | None:
+        """None where it is not what `to_json` writes: roles that may not declare write it, too."""
+        also, buffer, epoch = value.get("also", ()), value.get("buffer"), value.get("epoch")
+        if not all(isinstance(value.get(key), str) for key in ("snapshot", "lsn", "ts")):
+            return None
+        if (
+            not _SNAPSHOT.fullmatch(value["snapshot"])
+            or not isinstance(buffer, int | None)
+            or not isinstance(epoch, int | None)
+        ):
+            return None
+        if not isinstance(also, list | tuple) or not all(isinstance(xid, int) for xid in also):
+            return None
+        return cls(value["snapshot"], value["lsn"], value["ts"], tuple(also), buffer, epoch)
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """What the catalog stores of a stream table: a frontier for each source, and the content's instant."""
+
+    sources: Mapping[str, SourceFrontier] = field(default_factory=dict)
+    data_timestamp: str | None = None
+    table: tuple[str, ...] = ()
+    """How the stream table's own columns stood: `pgtrickle.pgt_table_digest`."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any] | None) -> Frontier:
+        if not value:
+            return cls()
+        read = {key: SourceFrontier.from_json(part) for key, part in value.get("sources", {}).items()}
+        return cls(
+            {key: part for key, part in read.items() if part is not None},
+            value.get("data_timestamp"),
+            tuple(map(str, value.get("table") or ())),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "sources": {key: part.to_json() for key, part in sorted(self.sources.items())},
+            "data_timestamp": self.data_timestamp,
+            **({"table": list(self.table)} if self.table else {}),
+        }
+
+    def advanced(self, to: Mapping[str, SourceFrontier], data_timestamp: str, table: tuple[str, ...] = ()) -> Frontier:
+        """This frontier moved to a later snapshot. Sources no longer read are forgotten."""
+        moved = {key: self.sources[key].advanced(at) if key in self.sources else at for key, at in to.items()}
+        return Frontier(moved, data_timestamp, table)
+
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 

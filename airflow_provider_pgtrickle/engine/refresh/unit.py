@@ -1,25 +1,47 @@
-"""`refresh_unit`: stream tables that become new together, on one snapshot and in one commit."""
+"""The road of a refresh: locked, observed, planned, computed, written. A unit has one snapshot and one commit.
+
+`refresh_unit` takes one unit along it and tries again after a transient failure, `refresh_units` takes several.
+"""
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+import psycopg
+
+from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers
 from airflow_provider_pgtrickle.engine.catalog.database import Database, translating
+from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
+from airflow_provider_pgtrickle.engine.declare import dependencies
 from airflow_provider_pgtrickle.engine.dvm.budget import deep
-from airflow_provider_pgtrickle.engine.errors import LeaseLost, PgTrickleError
+from airflow_provider_pgtrickle.engine.errors import SURROUNDINGS, LeaseLost, PgTrickleError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh import failure
+from airflow_provider_pgtrickle.engine.refresh import failure, history, lease, lock, snapshot
+from airflow_provider_pgtrickle.engine.refresh.compute import Computed, NoValue, compute, hand_on
 from airflow_provider_pgtrickle.engine.refresh.executor import Executor
 from airflow_provider_pgtrickle.engine.refresh.failure import Verdict, judge
-from airflow_provider_pgtrickle.engine.refresh.history import Trace
+from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult, Trace
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
+from airflow_provider_pgtrickle.engine.refresh.lock import Queries, Request
+from airflow_provider_pgtrickle.engine.refresh.observe import Observed, describe_changes, observe, sizes
+from airflow_provider_pgtrickle.engine.refresh.plan import HandedOn, plan, sized
 from airflow_provider_pgtrickle.engine.refresh.query import analysed
-from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
-from airflow_provider_pgtrickle.engine.refresh.walk import Queries, Request, Separately, attempt
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+from airflow_provider_pgtrickle.engine.refresh.write import write
 from airflow_provider_pgtrickle.engine.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Apart:
+    """These tables have to be refreshed and committed before the others of the unit can be."""
+
+    first: tuple[QualifiedName, ...]
 
 
 def refresh_unit(
@@ -47,27 +69,73 @@ def refresh_unit(
     return {name: results[name] for name in results if name in request.unit}
 
 
+def refresh_units(
+    database: Database,
+    units: Sequence[Sequence[QualifiedName]],
+    *,
+    executor: Callable[[], Executor],
+    settings: Settings,
+    force_full: bool = False,
+    run_token: str | None = None,
+    initiated_by: str = "manual",
+) -> dict[str, RefreshResult]:
+    """Refresh each unit, upstream first, with a snapshot and a commit of its own.
+
+    One that fails stops what reads it and nothing else; the first error is raised when all others are done. What
+    is wrong with the surroundings stops everything.
+    """
+    results: dict[str, RefreshResult] = {}
+    faults: list[PgTrickleError] = []
+    halted: set[str] = set()
+    for number, unit in enumerate(units, 1):
+        if halted.intersection(map(str, unit)):
+            continue
+        try:
+            refreshed = refresh_unit(
+                database,
+                unit,
+                executor=executor,
+                settings=settings,
+                force_full=force_full,
+                run_token=run_token,
+                initiated_by=initiated_by,
+            )
+            results |= refreshed
+            for name, result in refreshed.items():
+                _log.info(
+                    "Unit %d of %d: %s %s in %.0f ms", number, len(units), name, result.action, result.duration_ms
+                )
+        except SURROUNDINGS:
+            raise
+        except PgTrickleError as error:
+            faults.append(error)
+            if len(units) > 1:
+                _log.error("%s", error)
+                halted |= _readers(database, unit)
+    if faults:
+        raise faults[0]
+    return results
+
+
 def _refreshed(request: Request) -> dict[str, RefreshResult]:
-    try:
-        return _persistently(request)
-    except Separately as apart:
-        again = replace(request, token=RunToken.of(request.token.given))
-        first = _refreshed(replace(again, names=apart.first))
-        rest = tuple(name for name in request.names if name not in apart.first)
-        done = (*request.done, *apart.first)
-        return {**first, **_refreshed(replace(again, names=rest, done=done))}
+    outcome = _persistently(request)
+    if not isinstance(outcome, Apart):
+        return outcome
+    again = replace(request, token=RunToken.of(request.token.given))
+    first = _refreshed(replace(again, names=outcome.first))
+    rest = tuple(name for name in request.names if name not in outcome.first)
+    done = (*request.done, *outcome.first)
+    return {**first, **_refreshed(replace(again, names=rest, done=done))}
 
 
-def _persistently(request: Request) -> dict[str, RefreshResult]:
+def _persistently(request: Request) -> dict[str, RefreshResult] | Apart:
     tries = max(request.settings.retry_attempts, 1)
     subject = str(request.names[0]) if len(request.names) == 1 else None
     for number in range(1, tries + 1):
         trace = Trace()
         try:
             with translating(subject), deep():
-                return attempt(request, trace)
-        except Separately:
-            raise
+                return _attempt(request, trace)
         except BaseException as error:
             again = judge(error) is Verdict.RETRY and number < tries
             kept = True
@@ -93,3 +161,116 @@ def _persistently(request: Request) -> dict[str, RefreshResult]:
         time.sleep(failure.back_off(number, request.settings))
         request = replace(request, token=request.token.again(), takes_over=False)
     raise AssertionError("the last try returns or raises")
+
+
+def _attempt(request: Request, trace: Trace) -> dict[str, RefreshResult] | Apart:
+    """Refresh all tables of the unit in one commit, or none. A failure leaves nothing behind."""
+    # One session holds the locks, the snapshot and the commit.
+    with request.database.session() as conn:
+        # A lost trace of a refresh does no harm, a lost refresh would: the commit switches this on again.
+        conn.execute("SET synchronous_commit = off")
+        with trace.phase("lock"):
+            held = lock.hold(conn, request, trace)
+            if held.unavailable is not None:
+                run, by = request.token.run, request.initiated_by
+                history.skip(conn, held.ids, request.unit, run, by, held.unavailable)
+                return _skipped(held.tables, held.unavailable, request, trace)
+        with trace.phase("schema"):
+            locked, moment = lock.define(conn, held, request)
+            first = lock.to_go_first(conn, locked, request)
+        if first:
+            history.withdraw(conn, trace)
+            lease.give_back(conn, held.ids, request.token)
+            return Apart(first)
+        at, observed = observe(conn, locked, request, trace)
+        try:
+            computed = _computed(conn, observed, request, trace)
+        except (psycopg.Error, PgTrickleError) as error:
+            # A table or function that is suddenly gone is no fault of the query.
+            with suppress(psycopg.Error):
+                conn.execute("ROLLBACK")
+                lock.stayed(conn, locked, moment, error)
+            raise
+        conn.execute("COMMIT")  # of the snapshot; temporary tables stay, and so do the locks
+        if any(member.plan.computation is not None for member in computed.values()):
+            lock.stayed(conn, locked, moment)
+        written = write(conn, computed, at, request.token, trace, request.settings)
+        if written is None:
+            lease.give_back(conn, held.ids, request.token)
+            return _moved(conn, computed, request, trace)
+        _clean_up(conn, computed.values())
+        return written
+
+
+def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, trace: Trace) -> dict[str, Computed]:
+    """Plan and compute one table after the other: what an earlier one hands on is part of a later one's plan."""
+    with trace.phase("decide"):
+        rows = sizes(conn, request.database, sized(unit, forced=request.force_full))
+    described: set[int] = set()
+    executor: Executor | None = None
+    snapshot_id = ""
+    computed: dict[str, Computed] = {}
+    handed_on: dict[str, HandedOn] = {}
+    for key, member in unit.items():
+        read_here = any(key in later.states for later in unit.values())
+        forced = request.force_full and member.stored.qualified not in request.done
+        made: Computed | NoValue | None = None
+        while not isinstance(made, Computed):
+            # A difference in which a row has no value is planned once more, as the whole content.
+            broken = made.words if made is not None else None
+            with trace.phase("decide"):
+                planned = plan(
+                    conn, member, handed_on, rows, request.settings, forced=forced, read_here=read_here, broken=broken
+                )
+                if planned.plan.computation is not None and not planned.plan.whole:
+                    describe_changes(request.database, member.states.values(), described)
+            if planned.plan.computation is not None and not planned.plan.here and executor is None:
+                executor, snapshot_id = request.executor(), snapshot.export(conn)
+            token = f"{request.token.attempt}w" if broken else request.token.attempt
+            with trace.phase("compute"):
+                made = compute(conn, request.database, executor, snapshot_id, planned, token)
+        if read_here:
+            with trace.phase("hand_on"):
+                made, handed_on[key] = hand_on(conn, made, request.settings)
+        computed[key] = made
+    return computed
+
+
+def _clean_up(conn: Connection, unit: Iterable[Computed]) -> None:
+    """Delete consumed rows of the buffers just read. The refresh is done: whatever fails here, the next one tries."""
+    read = {f"changes_{key}" for member in unit for key, state in member.states.items() if state.pending_rows}
+    if not read:
+        return
+    with suppress(psycopg.Error, PgTrickleError), conn.transaction():
+        conn.execute("SET LOCAL lock_timeout = '100ms'")
+        clean_buffers(conn, read)
+
+
+def _skipped(tables: Iterable[StreamTable], reason: str, request: Request, trace: Trace) -> dict[str, RefreshResult]:
+    return {
+        str(st.qualified): RefreshResult(
+            name=str(st.qualified),
+            action="SKIP",
+            fallback_reason=reason,
+            duration_ms=trace.total_ms,
+            data_timestamp=st.data_timestamp,
+            run_token=request.token.run,
+            status="SKIPPED",
+        )
+        for st in tables
+    }
+
+
+def _moved(conn: Connection, unit: Mapping[str, Computed], request: Request, trace: Trace) -> dict[str, RefreshResult]:
+    """Somebody else refreshed meanwhile; what was computed is from before that, and is thrown away."""
+    results = _skipped([member.stored for member in unit.values()], "frontier_moved", request, trace)
+    for member in unit.values():
+        history.finish(conn, member.stored.id, results[member.name], trace, str(member.plan))
+    return results
+
+
+def _readers(database: Database, unit: Sequence[QualifiedName]) -> set[str]:
+    """Every stream table that a member feeds, as PostgreSQL knows it."""
+    with database.transaction() as conn:
+        graph = dependencies.graph(conn)
+    return {reader for name in unit for reader in graph.downstream(str(name))}

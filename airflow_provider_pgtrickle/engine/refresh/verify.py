@@ -31,7 +31,7 @@ from airflow_provider_pgtrickle.engine.dvm import Binding, Open, Reason, SourceB
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.errors import SURROUNDINGS, PgTrickleError, UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh import alerts, apply, facts, snapshot
+from airflow_provider_pgtrickle.engine.refresh import alerts, observe, snapshot, write
 from airflow_provider_pgtrickle.engine.refresh.alerts import Event
 from airflow_provider_pgtrickle.engine.refresh.compare import (
     Comparison,
@@ -42,14 +42,13 @@ from airflow_provider_pgtrickle.engine.refresh.compare import (
     wrong_row_ids,
 )
 from airflow_provider_pgtrickle.engine.refresh.executor import Executor, read_arrow
-from airflow_provider_pgtrickle.engine.refresh.facts import Reader, SourceState
-from airflow_provider_pgtrickle.engine.refresh.frontier import Frontier
+from airflow_provider_pgtrickle.engine.refresh.lock import reinit_reason
+from airflow_provider_pgtrickle.engine.refresh.observe import Reader, SourceState
 from airflow_provider_pgtrickle.engine.refresh.query import ViewQuery, analysed
 from airflow_provider_pgtrickle.engine.refresh.sameness import describe
 from airflow_provider_pgtrickle.engine.refresh.slices import ctid_slices
-from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Snapshot
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier, Snapshot
 from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
-from airflow_provider_pgtrickle.engine.refresh.walk import reinit_reason
 from airflow_provider_pgtrickle.engine.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -527,7 +526,7 @@ def _seen(
     now = records.by_ids(conn, [st.id for st, _ in subject.members])
     if {i: _definition(st) for i, st in now.items()} != {st.id: _definition(st) for st, _ in subject.members}:
         raise _Skip("it was altered meanwhile")
-    states = facts.read(
+    states = observe.read(
         conn,
         at,
         [Reader(now[st.id], query.sources, Frontier.from_json(now[st.id].frontier)) for st, query in subject.members],
@@ -652,7 +651,7 @@ def _repair(request: Request, owner: StreamTable, wrong: Sequence[StreamTable]) 
     What differs was never told to the readers, or was told to them wrong, so a difference would mislead them.
     """
     with request.database.transaction() as conn:
-        apply.unlock_table(conn)
+        write.unlock_table(conn)
         for st in wrong:
             if st.keyed:
                 _delete_twins(conn, st)

@@ -17,8 +17,7 @@ from airflow_provider_pgtrickle.engine.dvm import SparkPlan
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError
-from airflow_provider_pgtrickle.engine.refresh.executor import Computation, Staged, StageTarget
-from airflow_provider_pgtrickle.engine.refresh.patience import Planner, patiently
+from airflow_provider_pgtrickle.engine.refresh.executor import Computation, Planner, Staged, StageTarget, patiently
 from airflow_provider_pgtrickle.engine.spark.compute import computed
 from airflow_provider_pgtrickle.engine.spark.faults import translating
 from airflow_provider_pgtrickle.engine.spark.leaf import Leaf, Snapshot, portable_dsn, reader

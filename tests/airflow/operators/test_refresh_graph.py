@@ -18,7 +18,7 @@ from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.errors import TransientFault
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
-from airflow_provider_pgtrickle.engine.refresh.sequence import refresh_units
+from airflow_provider_pgtrickle.engine.refresh.unit import refresh_units
 from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.operators import outcome
 

@@ -8,7 +8,7 @@ import pytest
 from airflow.sdk.observability import stats
 
 from airflow_provider_pgtrickle import metrics
-from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 
 
 class Received:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
-from airflow_provider_pgtrickle.engine.refresh.facts import within
+from airflow_provider_pgtrickle.engine.refresh.observe import within
 
 Delta = Callable[[Binding], str | None]
 

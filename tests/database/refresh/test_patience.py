@@ -5,8 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.engine.refresh.executor import Computation, read_arrow
-from airflow_provider_pgtrickle.engine.refresh.patience import patience_ms
+from airflow_provider_pgtrickle.engine.refresh.executor import Computation, patience_ms, read_arrow
 
 STUCK = (
     "SELECT 1 AS __pgt_w, 'k' AS __pgt_key, 'there' AS v"

@@ -25,8 +25,8 @@ from airflow_provider_pgtrickle.engine.refresh.executor import (
     Staged,
     StageTarget,
 )
+from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 from airflow_provider_pgtrickle.engine.refresh.query import QuerySource
-from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
 from airflow_provider_pgtrickle.engine.settings import Settings

@@ -13,7 +13,8 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
-from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
+from tests import servers
 
 
 @dataclass
@@ -83,6 +84,6 @@ def site(any_dsn: str) -> Iterator[Site]:
 @pytest.fixture
 def admin(site: Site, request: pytest.FixtureRequest) -> Iterator[psycopg.Connection]:
     """A superuser's session in the same database."""
-    dsn = "admin_dsn" if site.conn.info.server_version >= 160_000 else "admin_dsn15"
+    dsn = "admin_dsn15" if servers.is_second(site.conn) else "admin_dsn"
     with psycopg.connect(request.getfixturevalue(dsn), autocommit=True) as conn:
         yield conn

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.refresh.executor import Computation, PostgresExecutor, Staged, StageTarget
-from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 from tests.database.reported.conftest import Site
 from tests.database.reported.test_capture import CHANGE, JOIN, PARTED, T, U
 

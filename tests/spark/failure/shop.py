@@ -24,7 +24,7 @@ from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.catalog.migrate import install
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
-from airflow_provider_pgtrickle.engine.refresh.result import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
 from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.engine.spark.execute import SparkExecutor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_pgtrickle.engine.dvm.binding import Window
-from airflow_provider_pgtrickle.engine.refresh.frontier import Frontier, SourceFrontier, Xids
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Frontier, SourceFrontier, Xids
 
 OLD = SourceFrontier("10:20:12,15", "0/1", "2026-01-01T00:00:00+00:00", buffer=7)
 

@@ -1,4 +1,4 @@
-"""What a decision rests on, read at the unit's snapshot in few round trips for all members together."""
+"""Observed: what a decision rests on, read at the unit's snapshot in few round trips for all tables together."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from psycopg import sql
 from airflow_provider_pgtrickle.engine.capture.layout import CHANGES
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
+from airflow_provider_pgtrickle.engine.declare.storage import recapture
 from airflow_provider_pgtrickle.engine.dvm.binding import Window
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
+from airflow_provider_pgtrickle.engine.refresh import alerts, history, snapshot
+from airflow_provider_pgtrickle.engine.refresh.alerts import Event
 from airflow_provider_pgtrickle.engine.refresh.decision import SourceFacts
-from airflow_provider_pgtrickle.engine.refresh.frontier import Frontier
-from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Snapshot
+from airflow_provider_pgtrickle.engine.refresh.lock import Locked, Request
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier, Snapshot
 
 _WORTH_ANALYZING = 2_000
 # A tenth of the usual sample, in a seventh of the time: what counts is that a window isn't thought to be empty.
@@ -90,6 +93,26 @@ class SourceState:
 
 
 @dataclass(frozen=True)
+class Observed(Locked):
+    """A locked table with the states of its sources, by frontier key."""
+
+    states: Mapping[str, SourceState]
+
+    def data_timestamp(self, at: Snapshot, unit: Mapping[str, Observed]) -> datetime:
+        """The instant that all of the content reflects: the snapshot's, or what the stalest stream table it reads has.
+
+        Tables of the unit are as new as the unit.
+        """
+        older = [
+            state.data_timestamp
+            for key, state in self.states.items()
+            if state.data_timestamp is not None and key not in unit
+        ]
+        inside = [unit[key].data_timestamp(at, unit) for key in self.states if key in unit]
+        return min([at.taken_at, *older, *inside])
+
+
+@dataclass(frozen=True)
 class _Buffer:
     file: int | None
     data_timestamp: datetime | None
@@ -104,6 +127,46 @@ class Reader:
     st: StreamTable
     sources: Mapping[str, Source]
     frontier: Frontier
+
+
+def observe(
+    conn: Connection, unit: Mapping[str, Locked], request: Request, trace: history.Trace
+) -> tuple[Snapshot, dict[str, Observed]]:
+    """Take the snapshot and read what the decisions need. Broken capture is mended first, and looked at again."""
+    at, observed = _look(conn, unit, trace)
+    torn = [member for member in observed.values() if any(state.torn for state in member.states.values())]
+    if torn:
+        conn.execute("COMMIT")
+        with conn.transaction():
+            for member in torn:
+                recapture(conn, member.stored, request.settings)
+        at, observed = _look(conn, unit, trace)
+    _warn_of_growth(observed, request)
+    return at, observed
+
+
+def _look(conn: Connection, unit: Mapping[str, Locked], trace: history.Trace) -> tuple[Snapshot, dict[str, Observed]]:
+    with trace.phase("snapshot"):
+        at = snapshot.take(conn)
+    with trace.phase("decide"):
+        states = read(conn, at, [Reader(m.st, m.query.sources, m.frontier) for m in unit.values()])
+    return at, {key: Observed(**vars(member), states=states[member.st.id]) for key, member in unit.items()}
+
+
+def _warn_of_growth(unit: Mapping[str, Observed], request: Request) -> None:
+    grown = {
+        state.source.key: (member.name, state)
+        for member in unit.values()
+        for state in member.states.values()
+        if state.pending_rows > request.settings.change_buffer_warning_rows
+    }
+    if not grown:
+        return
+    # At once, in a session of its own: the coordinator's transaction may last.
+    with request.database.connect(autocommit=True) as conn:
+        for name, state in grown.values():
+            source = f"{state.source.schema}.{state.source.name}"
+            alerts.send(conn, Event.BUFFER_GROWTH_WARNING, name, source=source, pending_rows=state.pending_rows)
 
 
 def read(conn: Connection, at: Snapshot, readers: Sequence[Reader]) -> dict[int, dict[str, SourceState]]:

@@ -1,0 +1,406 @@
+"""Written: the one transaction that makes a refresh true.
+
+It checks the lease, writes each table's difference or first content, hands it on to the tables that read this one,
+moves the frontier, completes the history and sends the alerts; all tables of the unit, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from airflow_provider_pgtrickle.engine.capture.guard import guard_added_partitions
+from airflow_provider_pgtrickle.engine.capture.layout import CHANGES
+from airflow_provider_pgtrickle.engine.declare import identity_index, lookup_index, replica_identity, row_id_index
+from airflow_provider_pgtrickle.engine.declare.storage import rebuild
+from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID, buffer_column
+from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
+from airflow_provider_pgtrickle.engine.errors import TransientFault
+from airflow_provider_pgtrickle.engine.refresh import alerts, history, invariants, lease, stage
+from airflow_provider_pgtrickle.engine.refresh.alerts import Event
+from airflow_provider_pgtrickle.engine.refresh.compute import Computed
+from airflow_provider_pgtrickle.engine.refresh.consolidate import (
+    DELETE,
+    INSERT,
+    OP,
+    REPLACED,
+    UPDATE,
+    Difference,
+    Sink,
+    consolidate,
+    net,
+)
+from airflow_provider_pgtrickle.engine.refresh.decision import Action
+from airflow_provider_pgtrickle.engine.refresh.executor import Staged
+from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
+from airflow_provider_pgtrickle.engine.refresh.sameness import agree, look_alike
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier, Snapshot
+from airflow_provider_pgtrickle.engine.refresh.stage import analyze, names
+from airflow_provider_pgtrickle.engine.settings import Settings
+
+_MUCH = 50_000
+_WORK_MEM = "128MB"
+# From here on an index is cheaper built anew than grown.
+_MANY = 20_000
+
+
+@dataclass(frozen=True)
+class Applied:
+    """How many rows of the stream table were written."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
+def write(
+    conn: Connection,
+    unit: Mapping[str, Computed],
+    at: Snapshot,
+    token: RunToken,
+    trace: history.Trace,
+    settings: Settings,
+) -> dict[str, RefreshResult] | None:
+    """Write what was computed, all tables or none; None where the frontier had moved, and so nothing was to be done.
+
+    `conn` is in autocommit, idle, and holds the tables' locks.
+    """
+    try:
+        return _commit(conn, unit, at, token, trace, settings)
+    except (psycopg.errors.ProgramLimitExceeded, psycopg.errors.ObjectNotInPrerequisiteState) as error:
+        if not _mended(conn, unit, error):
+            raise
+    return _commit(conn, unit, at, token, trace, settings)
+
+
+def _commit(
+    conn: Connection,
+    unit: Mapping[str, Computed],
+    at: Snapshot,
+    token: RunToken,
+    trace: history.Trace,
+    settings: Settings,
+) -> dict[str, RefreshResult] | None:
+    ids = [member.stored.id for member in unit.values()]
+    with conn.transaction():
+        if any(member.action is not Action.NO_DATA for member in unit.values()):
+            # Bookkeeping may be lost in a crash of the server, and so may a frontier with nothing behind it.
+            conn.execute("SET LOCAL synchronous_commit TO DEFAULT")
+        frontiers = lease.verify(conn, ids, token)
+        if any(frontiers[member.stored.id] != member.stored.frontier for member in unit.values()):
+            return None
+        with trace.phase("apply"):
+            written = {key: _write(conn, member, settings) for key, member in unit.items()}
+        results = {}
+        for key, member in unit.items():
+            result = _result(member, written[key], at, unit, token, trace)
+            _advance(conn, member, unit, at, result)
+            history.finish(conn, member.stored.id, result, trace, str(member.plan))
+            _announce(conn, member, result)
+            results[member.name] = result
+    return results
+
+
+def _write(conn: Connection, member: Computed, settings: Settings) -> Applied:
+    if member.action is Action.REINITIALIZE:
+        rebuilt = rebuild(conn, member.stored, settings)
+        if (rebuilt.storage, rebuilt.fingerprint) != (member.st.storage, member.st.fingerprint):
+            raise TransientFault("Its sources changed once more during the refresh", stream_table=member.name)
+    if member.staged is None:
+        return Applied()
+    _allow_memory(conn, member.staged.rows)
+    unlock_table(conn)
+    sink = member.sink(conn)
+    invariants.nothing_changes_what_is_written(conn, sink)
+    if member.st.partition_by and member.st.relid is not None:
+        guard_added_partitions(conn, member.st.relid)
+    with invariants.refusals_named(sink):
+        return _applied(conn, member, member.staged, sink)
+
+
+def _applied(conn: Connection, member: Computed, staged: Staged, sink: Sink) -> Applied:
+    if member.difference is not None:
+        applied, rows = _apply(conn, sink, member.difference), member.difference.table
+    else:
+        rows = _stage(conn, member, staged, sink)
+        if member.plan.whole and _is_empty(conn, sink):
+            applied = _populate(conn, sink, rows, staged.rows)
+        else:
+            difference = consolidate(conn, sink, member.st.id, rows, whole=member.plan.whole)
+            applied, rows = _apply(conn, sink, difference), difference.table
+    if member.plan.whole:
+        lookup_index.ensure(conn, sink.table, member.query.lookups)
+    buffer = f"changes_{member.stored.key}"
+    if applied != Applied() and _exists(conn, buffer):
+        _write_buffer(conn, sink, buffer, member.visible(), rows)
+    stage.drop_shared(conn, member.st.id)
+    return applied
+
+
+def _stage(conn: Connection, member: Computed, staged: Staged, sink: Sink) -> sql.Identifier:
+    """The stage, loaded: that of the executors, or one of this session."""
+    if staged.stage_table is not None:
+        table = sql.Identifier(*staged.stage_table)
+        stage.analyze(conn, table, staged.rows)
+    else:
+        assert staged.arrow is not None
+        table = stage.temporary(conn, sink.table, member.st.id, sink.names)
+        stage.copy_arrow(conn, table, staged.arrow)
+    stage.finish(conn, table, staged.late)
+    return table
+
+
+def _allow_memory(conn: Connection, rows: int) -> None:
+    """Grouping many rows, or building an index over them, on disk would take several times as long."""
+    if rows >= _MUCH:
+        for setting in ("work_mem", "maintenance_work_mem"):
+            conn.execute(
+                "SELECT pg_catalog.set_config(%(name)s, %(least)s, true) WHERE"
+                " pg_catalog.pg_size_bytes(pg_catalog.current_setting(%(name)s)) < pg_catalog.pg_size_bytes(%(least)s)",
+                {"name": setting, "least": _WORK_MEM},
+            )
+
+
+def _exists(conn: Connection, buffer: str) -> bool:
+    row = conn.execute(
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_class WHERE relname = %s"
+        " AND relnamespace = pg_catalog.to_regnamespace(%s))",
+        (buffer, CHANGES),
+    ).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _advance(
+    conn: Connection, member: Computed, unit: Mapping[str, Computed], at: Snapshot, result: RefreshResult
+) -> None:
+    """Move the frontier, and mend what the table's state says."""
+    upstream = [key for key in member.states if key in unit]
+    # What an upstream member writes in this transaction lies beyond the snapshot, and is consumed already.
+    own: tuple[int, ...] = ()
+    if upstream:
+        row = conn.execute("SELECT pg_catalog.pg_current_xact_id()::text::bigint").fetchone()
+        assert row is not None
+        own = (int(row[0]),)
+    assert result.data_timestamp is not None
+    # What was written has the table locked against those who alter it.
+    rewritten, table = invariants.own_rows(conn, member.stored)
+    if rewritten and member.action is not Action.REINITIALIZE:
+        raise TransientFault("Its table was altered while it was refreshed", stream_table=member.name)
+    moved: Frontier = member.frontier.advanced(
+        {
+            key: at.frontier(state.buffer, own if key in upstream else (), state.epoch)
+            for key, state in member.states.items()
+        },
+        result.data_timestamp.isoformat(),
+        table,
+    )
+    conn.execute(
+        "UPDATE pgtrickle.pgt_stream_tables SET frontier = %s, data_timestamp = %s,"
+        " last_refresh_at = pg_catalog.clock_timestamp(), is_populated = true, status = 'ACTIVE',"
+        " consecutive_errors = 0, last_error = NULL, needs_reinit = false, reinit_reason = NULL,"
+        " lease_token = NULL, lease_pid = NULL, lease_expires = NULL, updated_at = pg_catalog.now() WHERE pgt_id = %s",
+        (Jsonb(moved.to_json()), result.data_timestamp, member.stored.id),
+    )
+
+
+def _result(
+    member: Computed,
+    applied: Applied,
+    at: Snapshot,
+    unit: Mapping[str, Computed],
+    token: RunToken,
+    trace: history.Trace,
+) -> RefreshResult:
+    staged = member.staged
+    return RefreshResult(
+        name=member.name,
+        action=str(member.action),
+        fallback_reason=member.plan.decision.fallback_reason,
+        rows_inserted=applied.inserted,
+        rows_updated=applied.updated,
+        rows_deleted=applied.deleted,
+        source_changes=member.plan.source_changes,
+        duration_ms=trace.total_ms,
+        data_timestamp=member.data_timestamp(at, unit),
+        rows_read=staged.rows_read if staged else 0,
+        reads=staged.reads if staged else 0,
+        spark_jobs=staged.jobs if staged else 0,
+        run_token=token.run,
+    )
+
+
+def _announce(conn: Connection, member: Computed, result: RefreshResult) -> None:
+    if member.stored.status in ("SUSPENDED", "ERROR"):
+        alerts.send(conn, Event.RESUMED, member.name)
+    if member.action is not Action.NO_DATA:
+        alerts.send(
+            conn,
+            Event.REFRESH_COMPLETED,
+            member.name,
+            action=result.action,
+            fallback_reason=result.fallback_reason,
+            rows_inserted=result.rows_inserted,
+            rows_updated=result.rows_updated,
+            rows_deleted=result.rows_deleted,
+            data_timestamp=result.data_timestamp,
+            run_token=result.run_token,
+        )
+
+
+def _mended(conn: Connection, unit: Mapping[str, Computed], error: psycopg.Error) -> bool:
+    """Whether the tables were given what the same rows go in with."""
+    with conn.transaction():
+        if isinstance(error, psycopg.errors.ObjectNotInPrerequisiteState):
+            # Published meanwhile, and filled by a version that gave no replica identity.
+            settled = [replica_identity.settle(conn, member.stored.qualified) for member in unit.values()]
+            return any(settled)
+        # A value that is too large for an index of ours.
+        dropped = [
+            kind.drop(conn, member.stored.qualified)
+            for member in unit.values()
+            for kind in (identity_index, lookup_index)
+        ]
+    return any(dropped)
+
+
+# -- one table's rows ------------------------------------------------------------------------------
+
+
+def unlock_table(conn: Connection) -> None:
+    """Let the stream tables' guards pass, in this transaction only."""
+    conn.execute("SELECT pg_catalog.set_config('pgtrickle.refreshing', 'on', true)")
+
+
+def _apply(conn: Connection, sink: Sink, difference: Difference) -> Applied:
+    """Write a difference: deletions and replacements first, so that what comes finds its place free."""
+    invariants.no_identity_comes_twice(sink, difference)
+    count = difference.counts.get
+    deleted = _delete(conn, sink, difference) if count(DELETE) else 0
+    invariants.every_row_was_there(sink, "deleted", count(DELETE, 0), deleted)
+    updated = _update(conn, sink, difference) if count(UPDATE) else 0
+    invariants.every_row_was_there(sink, "replaced", count(UPDATE, 0), updated)
+    if sink.keyed:
+        invariants.no_identity_is_there_already(conn, sink, difference)
+    inserted = _insert(conn, sink, difference) if count(INSERT) else 0
+    return Applied(inserted, updated, deleted)
+
+
+def _populate(conn: Connection, sink: Sink, stage: sql.Identifier, rows: int) -> Applied:
+    """Fill an empty table; there is nothing to compare with."""
+    columns = names((ROW_ID, *sink.names))
+    with row_id_index.built_afterwards(conn, sink.table) if rows >= _MANY else nullcontext():
+        inserted = conn.execute(
+            sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {}").format(sink.table.sql, columns, columns, stage)
+        ).rowcount
+    invariants.no_identity_stands_twice(conn, sink)
+    replica_identity.settle(conn, sink.table, first=True)
+    analyze(conn, sink.table.sql, inserted)
+    return Applied(inserted=inserted)
+
+
+def _is_empty(conn: Connection, sink: Sink) -> bool:
+    """Whether the stream table holds no row at all."""
+    row = conn.execute(sql.SQL("SELECT NOT EXISTS (SELECT FROM {})").format(sink.table.sql)).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _write_buffer(conn: Connection, sink: Sink, buffer: str, visible: tuple[str, ...], rows: sql.Identifier) -> int:
+    """Hand the difference (or the first content) on to the tables that read this one: visible columns only.
+
+    Rows that differ only in hidden columns cancel out here, so that consumers don't see them at all.
+    """
+    columns = tuple(column for column in sink.columns if column.name in visible)
+    weighted: sql.Composable = sql.SQL("SELECT {}, {} FROM {}").format(
+        sql.Identifier(WEIGHT), names((ROW_ID, *visible)), rows
+    )
+    if len(columns) < len(sink.columns):
+        weighted = net(weighted, columns)
+    return conn.execute(
+        sql.SQL(
+            "INSERT INTO {buffer} (action, pk_hash{targets})"
+            " SELECT CASE WHEN w.{weight} > 0 THEN 'I' ELSE 'D' END, w.{id}{values}"
+            " FROM ({weighted}) w, pg_catalog.generate_series(1, abs(w.{weight}))"
+        ).format(
+            buffer=sql.Identifier(CHANGES, buffer),
+            targets=sql.SQL("").join(sql.SQL(", {}").format(sql.Identifier(buffer_column("new", c))) for c in visible),
+            weight=sql.Identifier(WEIGHT),
+            id=sql.Identifier(ROW_ID),
+            values=sql.SQL("").join(sql.SQL(", {}").format(sql.Identifier("w", c)) for c in visible),
+            weighted=weighted,
+        )
+    ).rowcount
+
+
+def _delete(conn: Connection, sink: Sink, difference: Difference) -> int:
+    if sink.keyed:
+        statement = sql.SQL("DELETE FROM {t} t USING {d} d WHERE d.{op} = {delete} AND t.{id} = d.{id} AND {same}")
+    else:
+        # Exactly n twins go, and of equal rows those that look like the row to delete.
+        statement = sql.SQL(
+            "DELETE FROM {t} t USING ("
+            " SELECT s.tableoid AS place, s.ctid AS spot, d.wanted,"
+            " row_number() OVER (PARTITION BY d.twins ORDER BY {alike} DESC) AS n"
+            " FROM (SELECT *, -sum({w}) OVER same AS wanted, dense_rank() OVER (ORDER BY {all}) AS twins,"
+            " row_number() OVER same AS nth FROM {d} d WHERE {op} = {delete} WINDOW same AS (PARTITION BY {all})) d"
+            " JOIN {t} s ON s.{id} = d.{id} AND {stored} WHERE d.nth = 1) gone"
+            " WHERE gone.n <= gone.wanted AND t.ctid = gone.spot AND t.tableoid = gone.place"
+        )
+    return conn.execute(
+        statement.format(
+            t=sink.table.sql,
+            d=difference.table,
+            op=sql.Identifier(OP),
+            delete=DELETE,
+            id=sql.Identifier(ROW_ID),
+            w=sql.Identifier(WEIGHT),
+            same=agree(sink.columns, "t", "d"),
+            stored=agree(sink.columns, "s", "d"),
+            alike=look_alike(sink.columns, "s", "d"),
+            all=sql.SQL(", ").join([sql.Identifier("d", ROW_ID), *(c.partition("d") for c in sink.columns)]),
+        )
+    ).rowcount
+
+
+def _update(conn: Connection, sink: Sink, difference: Difference) -> int:
+    assignments = sql.SQL(", ").join(
+        sql.SQL("{} = {}").format(sql.Identifier(c.name), sql.Identifier("u", c.name)) for c in sink.columns
+    )
+    return conn.execute(
+        sql.SQL(
+            "UPDATE {t} t SET {assignments} FROM {d} o JOIN {d} u ON u.{id} = o.{id} AND u.{op} = {update} AND {key}"
+            " WHERE o.{op} = {replaced} AND t.{id} = o.{id} AND {same}"
+        ).format(
+            t=sink.table.sql,
+            assignments=assignments,
+            d=difference.table,
+            id=sql.Identifier(ROW_ID),
+            op=sql.Identifier(OP),
+            update=UPDATE,
+            replaced=REPLACED,
+            key=agree(sink.key, "u", "o"),
+            same=agree(sink.columns, "t", "o"),
+        )
+    ).rowcount
+
+
+def _insert(conn: Connection, sink: Sink, difference: Difference) -> int:
+    repeated = (
+        sql.SQL("") if sink.keyed else sql.SQL(", pg_catalog.generate_series(1, d.{})").format(sql.Identifier(WEIGHT))
+    )
+    return conn.execute(
+        sql.SQL("INSERT INTO {t} ({columns}) SELECT {values} FROM {d} d{repeated} WHERE d.{op} = {insert}").format(
+            t=sink.table.sql,
+            columns=names((ROW_ID, *sink.names)),
+            values=names((ROW_ID, *sink.names), "d"),
+            d=difference.table,
+            repeated=repeated,
+            op=sql.Identifier(OP),
+            insert=INSERT,
+        )
+    ).rowcount
