@@ -24,5 +24,5 @@ def cleanup(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
 
 COMMANDS = (
     Command("install", "Create the catalog in the database, or bring it up to date.", install),
-    Command("cleanup", "Remove buffered changes that every stream table has consumed.", cleanup),
+    Command("cleanup", "Remove consumed changes, orphaned staging tables and old history.", cleanup),
 )
