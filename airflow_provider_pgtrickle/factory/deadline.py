@@ -7,7 +7,7 @@ from datetime import timedelta
 from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
-from airflow_provider_pgtrickle.engine.refresh.alerts import Event
+from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 from airflow_provider_pgtrickle.factory.parts import Part
 
 

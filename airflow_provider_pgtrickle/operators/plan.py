@@ -128,7 +128,7 @@ class StreamTablePlanOperator(BaseOperator):
 
     def _tell_of_stale(self, client: PgTrickle, states: Mapping[str, TableState]) -> None:
         """Here and not after the refreshes: whatever kept them from running is seen by the first plan that does."""
-        from airflow_provider_pgtrickle.engine.refresh import alerts
+        from airflow_provider_pgtrickle.engine.catalog import alerts
 
         with client.database.transaction() as conn:
             stale = alerts.tell_of_stale(conn, list(states))

@@ -12,8 +12,7 @@ from psycopg import sql
 from airflow_provider_pgtrickle.engine.errors import redact
 
 if TYPE_CHECKING:
-    # DAG files with a watcher come here; the engine behind a snapshot takes them a third of a second to load.
-    from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+    from psycopg import Connection
 
 CHANNEL = "pg_trickle_alert"
 
