@@ -114,7 +114,7 @@ def _deadline(graph: StreamTableGraph, component: Component) -> dict[str, Any]:
     from airflow.sdk.definitions.callback import AsyncCallback
     from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
-    from airflow_provider_pgtrickle.engine.refresh.alerts import Event
+    from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 
     ends = [name for name in component.schedules if not component.graph.downstream(name)]
     alert = DeadlineAlert(

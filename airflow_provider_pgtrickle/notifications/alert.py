@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.bases.notifier import BaseNotifier
 from asgiref.sync import sync_to_async
 
+from airflow_provider_pgtrickle.engine.catalog import alerts
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.errors import UsageError, redact
-from airflow_provider_pgtrickle.engine.refresh import alerts
 from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 from airflow_provider_pgtrickle.triggers.alert import ALERTS
 

@@ -127,7 +127,7 @@ class StreamTablePlanOperator(BaseOperator):
 
     def _tell_of_stale(self, client: PgTrickle, states: Mapping[str, TableState]) -> None:
         """Send the alert for tables that are too old. A plan notices them even if no refresh task runs."""
-        from airflow_provider_pgtrickle.engine.refresh import alerts
+        from airflow_provider_pgtrickle.engine.catalog import alerts
 
         with client.database.transaction() as conn:
             stale = alerts.tell_of_stale(conn, list(states))

@@ -19,9 +19,9 @@ from asgiref.sync import sync_to_async
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
+from airflow_provider_pgtrickle.engine.catalog.alerts import CHANNEL
 from airflow_provider_pgtrickle.engine.catalog.database import PINNED, pinning
 from airflow_provider_pgtrickle.engine.errors import redact
-from airflow_provider_pgtrickle.engine.refresh.alerts import CHANNEL
 
 _BACKOFF_FIRST_SECONDS = 0.1
 _BACKOFF_LONGEST_SECONDS = 60.0

@@ -9,7 +9,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from airflow_provider_pgtrickle.engine.refresh import alerts
+from airflow_provider_pgtrickle.engine.catalog import alerts
 
 # A row's version (xmin) shows whether a table has changed since, so that its history need not be read again.
 _TABLES = sql.SQL("""

@@ -16,9 +16,9 @@ import psycopg
 import pytest
 
 from airflow_provider_pgtrickle.engine.capture.tracking import track
+from airflow_provider_pgtrickle.engine.catalog.alerts import CHANNEL
 from airflow_provider_pgtrickle.engine.catalog.migrate import install
 from airflow_provider_pgtrickle.engine.catalog.relations import read_sources
-from airflow_provider_pgtrickle.engine.refresh.alerts import CHANNEL
 
 CONN_ID = "pgtrickle_test"
 #: Nothing but a notification or a reconnect may wake a trigger within a test.

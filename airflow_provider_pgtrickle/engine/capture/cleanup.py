@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable
 
 from psycopg import Connection, sql
 
-from airflow_provider_pgtrickle.engine.capture.layout import CHANGES
 from airflow_provider_pgtrickle.engine.catalog.faults import translating
 from airflow_provider_pgtrickle.engine.catalog.locks import try_lock_for_transaction
+from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES
 
 # A reader without a frontier for the source has consumed nothing yet.
 _CONSUMERS = """

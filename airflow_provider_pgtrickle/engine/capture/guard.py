@@ -39,6 +39,11 @@ _UNGUARDED = """
 """
 
 
+def let_through(conn: Connection) -> None:
+    """Switch the guards of all stream tables off, in this transaction only."""
+    conn.execute("SELECT pg_catalog.set_config('pgtrickle.refreshing', 'on', true)")
+
+
 def guard_added_partitions(conn: Connection, relid: int) -> None:
     """Guard what a user added to a partitioned stream table since its last refresh."""
     found = conn.execute(_UNGUARDED, {"relid": relid, "statement": TRIGGER, "row": ROW_TRIGGER}).fetchone()

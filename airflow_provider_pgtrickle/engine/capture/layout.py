@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from psycopg import Connection, sql
 
 from airflow_provider_pgtrickle.engine.catalog.relations import read_sources
-from airflow_provider_pgtrickle.engine.dvm.buffers import buffer_column
+from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_column, buffer_name
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-
-CHANGES = "pgtrickle_changes"
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class Layout:
 
     @property
     def buffer(self) -> QualifiedName:
-        return QualifiedName(CHANGES, f"changes_{self.relid}")
+        return QualifiedName(CHANGES, buffer_name(str(self.relid)))
 
     @property
     def function(self) -> QualifiedName:

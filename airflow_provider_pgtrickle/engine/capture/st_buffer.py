@@ -11,9 +11,10 @@ from airflow_provider_pgtrickle.engine.capture.buffer import (
     is_logged,
     present_columns,
 )
-from airflow_provider_pgtrickle.engine.capture.layout import CHANGES, captured_columns
+from airflow_provider_pgtrickle.engine.capture.layout import captured_columns
 from airflow_provider_pgtrickle.engine.catalog.faults import translating
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
+from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_name
 from airflow_provider_pgtrickle.engine.errors import RefreshError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
@@ -21,7 +22,7 @@ _OWN = {"change_id", "xid", "lsn", "action", "pk_hash"}
 
 
 def st_buffer_name(pgt_id: int) -> QualifiedName:
-    return QualifiedName(CHANGES, f"changes_pgt_{pgt_id}")
+    return QualifiedName(CHANGES, buffer_name(f"pgt_{pgt_id}"))
 
 
 def ensure_st_buffer(conn: Connection, st: StreamTable) -> QualifiedName:

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from psycopg import Connection, sql
 
 from airflow_provider_pgtrickle.engine.capture.buffer import build_buffer, is_logged
-from airflow_provider_pgtrickle.engine.capture.layout import CHANGES, Layout, layout, lock_members
+from airflow_provider_pgtrickle.engine.capture.layout import Layout, layout, lock_members
 from airflow_provider_pgtrickle.engine.capture.trigger_function import create_function
 from airflow_provider_pgtrickle.engine.capture.triggers import attach, detach, is_attached
 from airflow_provider_pgtrickle.engine.catalog.faults import translating
-from airflow_provider_pgtrickle.engine.dvm.buffers import buffer_column
+from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_column
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.errors import QueryError
 from airflow_provider_pgtrickle.engine.names import QualifiedName

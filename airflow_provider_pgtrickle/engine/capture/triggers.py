@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from psycopg import Connection, sql
 
-from airflow_provider_pgtrickle.engine.capture.layout import CHANGES, Layout, Member
+from airflow_provider_pgtrickle.engine.capture.layout import Layout, Member
+from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES
 
 _STATEMENT_EVENTS = {
     "insert": "AFTER INSERT ON {table} REFERENCING NEW TABLE AS new_rows",

@@ -8,14 +8,13 @@ next refresh completes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import psycopg
 
-from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog import alerts, records
 from airflow_provider_pgtrickle.engine.catalog.database import scalar
 from airflow_provider_pgtrickle.engine.catalog.faults import about
 from airflow_provider_pgtrickle.engine.catalog.locks import lock_declarations, lock_rows
@@ -146,8 +145,7 @@ def _status(conn: psycopg.Connection, before: StreamTable, wanted: str) -> dict[
     if status != "ACTIVE":
         raise UsageError(f"status can't be {wanted!r}", remedy="Use ACTIVE to resume or SUSPENDED to suspend.")
     if before.status in ("SUSPENDED", "ERROR"):
-        payload = {"event": "resumed", "stream_table": str(before.qualified), "was": before.status}
-        conn.execute("SELECT pg_catalog.pg_notify('pg_trickle_alert', %s)", (json.dumps(payload),))
+        alerts.send(conn, alerts.Event.RESUMED, str(before.qualified), was=before.status)
     return {
         "status": "ACTIVE" if before.is_populated else "INITIALIZING",
         "consecutive_errors": 0,

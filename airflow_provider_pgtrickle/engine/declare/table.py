@@ -10,7 +10,7 @@ from enum import Enum
 import psycopg
 from psycopg import sql
 
-from airflow_provider_pgtrickle.engine.capture.guard import guard
+from airflow_provider_pgtrickle.engine.capture.guard import guard, let_through
 from airflow_provider_pgtrickle.engine.catalog.database import scalar
 from airflow_provider_pgtrickle.engine.declare import columns, identity_index, lookup_index, row_id_index
 from airflow_provider_pgtrickle.engine.declare.columns import Column
@@ -120,7 +120,7 @@ def keep_private(conn: psycopg.Connection, name: QualifiedName) -> None:
 
 def empty(conn: psycopg.Connection, name: QualifiedName) -> None:
     """Delete every row. Unlike TRUNCATE this leaves them visible to older snapshots."""
-    conn.execute("SELECT pg_catalog.set_config('pgtrickle.refreshing', 'on', true)")
+    let_through(conn)
     conn.execute(sql.SQL("DELETE FROM {}").format(name.sql))
 
 

@@ -1,10 +1,21 @@
-"""The columns of a change buffer."""
+"""How a change buffer and its columns are named."""
 
 from __future__ import annotations
 
 import hashlib
 
 ROW_ID = "__pgt_row_id"
+CHANGES = "pgtrickle_changes"
+"""The schema of the buffers and their trigger functions."""
+
+
+def buffer_name(key: str) -> str:
+    """The buffer of a source by its key in a frontier: the oid of a table, `pgt_<id>` of a stream table.
+
+    >>> buffer_name("16385"), buffer_name("pgt_3")
+    ('changes_16385', 'changes_pgt_3')
+    """
+    return f"changes_{key}"
 
 
 def buffer_column(prefix: str, column: str) -> str:

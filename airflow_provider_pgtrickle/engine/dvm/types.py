@@ -22,7 +22,26 @@ _IMAGES = {
     "inet",
     "cidr",
     "macaddr",
+    "xid8",
+    "pg_lsn",
 }
+_LOOSE = {
+    "numeric",
+    "real",
+    "double precision",
+    "money",
+    "interval",
+    "character",
+    "bpchar",
+    "time with time zone",
+    "jsonb",
+    "bit",
+    "bit varying",
+    "macaddr8",
+    "tsvector",
+    "tsquery",
+}
+"""Equal values may differ to the eye (1.0 and 1.00, -0 and 0, '1 day' and '24 hours'), or nobody has looked."""
 _TYPMOD = re.compile(r"\((\d+)(?:,(-?\d+))?\)")
 
 
@@ -38,6 +57,15 @@ def base_type(name: str) -> str:
 def is_its_image(name: str) -> bool:
     """Whether equal values of the type are the same value to every function (1.0 and 1.00 are not)."""
     return base_type(name) in _IMAGES or numeric_scale(name) is not None
+
+
+def is_compared(name: str) -> bool:
+    """Whether the type has an equality by which its values can be grouped; of some that have one it isn't known here.
+
+    >>> is_compared("numeric(5,2)"), is_compared("json")
+    (True, False)
+    """
+    return base_type(name) in _IMAGES | _LOOSE
 
 
 def as_text(value: str, type_name: str) -> str:

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window
 from airflow_provider_pgtrickle.engine.dvm.budget import budget, check_size, deep
+from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_name
 from airflow_provider_pgtrickle.engine.dvm.differ import Differ
 from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META, Emitter
 from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, explain, looked_up
@@ -205,7 +206,7 @@ class View:
         sources = {}
         for key, source in self.sources.items():
             suffix = key if source.kind == "STREAM_TABLE" else str(source.relid or key)
-            window = Window(("pgtrickle_changes", f"changes_{suffix}"), "100:100:", "200:200:")
+            window = Window((CHANGES, buffer_name(suffix)), "100:100:", "200:200:")
             sources[key] = SourceBinding(True, window)
         return Binding(sources, ("…", "stream table"))
 

@@ -22,7 +22,7 @@ from airflow_provider_pgtrickle.engine.refresh.sameness import Column
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 
 #: Types whose equal values may look different, and have one hash all the same.
-_HASHED = {"numeric", "real", "double precision", "interval", "character", "inet", "cidr", "jsonb", "macaddr8"}
+_HASHED = {"numeric", "real", "double precision", "interval", "character", "jsonb", "macaddr8"}
 _FLOATS = {"real", "double precision"}
 _BATCH = 20_000
 _COLUMNS = ("side", "range", "rows", "hash")

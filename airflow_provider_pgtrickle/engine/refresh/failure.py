@@ -6,7 +6,8 @@ import random
 from collections.abc import Sequence
 from enum import Enum
 
-from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog import alerts, records
+from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.errors import (
     EnvironmentFault,
@@ -20,8 +21,7 @@ from airflow_provider_pgtrickle.engine.errors import (
     redact,
 )
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh import alerts, history, lease
-from airflow_provider_pgtrickle.engine.refresh.alerts import Event
+from airflow_provider_pgtrickle.engine.refresh import history, lease
 from airflow_provider_pgtrickle.engine.refresh.executor import NoExecutor
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 
-from airflow_provider_pgtrickle.engine.catalog import fingerprint, records
+from airflow_provider_pgtrickle.engine.catalog import alerts, fingerprint, records
+from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare import table
@@ -14,8 +15,7 @@ from airflow_provider_pgtrickle.engine.declare.storage import rebuild, recapture
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.errors import TableAltered, TransientFault
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh import alerts, history, invariants, lease
-from airflow_provider_pgtrickle.engine.refresh.alerts import Event
+from airflow_provider_pgtrickle.engine.refresh import history, invariants, lease
 from airflow_provider_pgtrickle.engine.refresh.consolidate import Sink
 from airflow_provider_pgtrickle.engine.refresh.decision import Fallback
 from airflow_provider_pgtrickle.engine.refresh.executor import Executor

@@ -9,14 +9,16 @@ from typing import LiteralString
 
 from psycopg import sql
 
-from airflow_provider_pgtrickle.engine.capture.layout import CHANGES
+from airflow_provider_pgtrickle.engine.catalog import alerts
+from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare.storage import recapture
 from airflow_provider_pgtrickle.engine.dvm.binding import Window
+from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_name
+from airflow_provider_pgtrickle.engine.dvm.emit import window_predicate
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
-from airflow_provider_pgtrickle.engine.refresh import alerts, history, snapshot
-from airflow_provider_pgtrickle.engine.refresh.alerts import Event
+from airflow_provider_pgtrickle.engine.refresh import history, snapshot
 from airflow_provider_pgtrickle.engine.refresh.decision import SourceFacts
 from airflow_provider_pgtrickle.engine.refresh.lock import Locked, Request
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier, Snapshot
@@ -228,12 +230,9 @@ def describe_changes(database: Database, states: Iterable[SourceState], describe
     many = {file: source for file, source in many.items() if file not in described}
     described.update(many)
     if many:
-        _analyzed(database, [sql.Identifier(CHANGES, buffer_name(source)) for source in many.values()], first=_COARSE)
-
-
-def buffer_name(source: Source) -> str:
-    """The change buffer of a source, a table of the schema `pgtrickle_changes`."""
-    return f"changes_{source.key}"
+        _analyzed(
+            database, [sql.Identifier(CHANGES, buffer_name(source.key)) for source in many.values()], first=_COARSE
+        )
 
 
 def _buffers(conn: Connection, sources: Mapping[str, Source]) -> dict[str, _Buffer]:
@@ -241,7 +240,7 @@ def _buffers(conn: Connection, sources: Mapping[str, Source]) -> dict[str, _Buff
         _BUFFERS,
         (
             list(sources),
-            [buffer_name(source) for source in sources.values()],
+            [buffer_name(source.key) for source in sources.values()],
             [source.pgt_id for source in sources.values()],
             [source.relid for source in sources.values()],
             [source.captured for source in sources.values()],
@@ -260,7 +259,7 @@ def _window(frontier: Frontier, source: Source, buffer: _Buffer, at: Snapshot) -
     if since.xids.xmax > at.frontier(None).xids.xmax:
         # Transaction numbers only grow: this frontier is from before a restore or from another cluster.
         return None
-    return since.window((CHANGES, buffer_name(source)), at.xids)
+    return since.window((CHANGES, buffer_name(source.key)), at.xids)
 
 
 def _pending(conn: Connection, windows: Mapping[tuple[int, str], Window]) -> dict[tuple[int, str], tuple[int, bool]]:
@@ -277,16 +276,12 @@ def _pending(conn: Connection, windows: Mapping[tuple[int, str], Window]) -> dic
 
 
 def within(window: Window) -> sql.Composed:
-    """The condition that a buffer's row is in the window. The range on xid is for the index, visibility decides."""
-    old, new = (sql.SQL("{}::pg_snapshot").format(sql.Literal(text)) for text in (window.old, window.new))
-    condition = sql.SQL(
-        "xid >= pg_snapshot_xmin({old}) AND xid < pg_snapshot_xmax({new})"
-        " AND pg_visible_in_snapshot(xid, {new}) AND NOT pg_visible_in_snapshot(xid, {old})"
-    ).format(old=old, new=new)
-    if window.also:
-        consumed = sql.SQL(", ").join(sql.SQL("{}::xid8").format(sql.Literal(str(xid))) for xid in window.also)
-        condition += sql.SQL(" AND xid NOT IN ({})").format(consumed)
-    return condition
+    """The condition that a buffer's row is in the window: also for a session that sees more than its snapshot."""
+    new = sql.SQL("{}::pg_snapshot").format(sql.Literal(window.new))
+    # The predicate is the algebra's own text. The range on xid is for the index, visibility decides.
+    return sql.SQL("{} AND xid < pg_snapshot_xmax({}) AND pg_visible_in_snapshot(xid, {})").format(
+        sql.SQL(window_predicate(window)), new, new
+    )
 
 
 def _analyzed(

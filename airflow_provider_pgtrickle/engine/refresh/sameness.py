@@ -7,52 +7,8 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from airflow_provider_pgtrickle.engine.dvm.types import as_text
+from airflow_provider_pgtrickle.engine.dvm.types import as_text, is_compared, is_its_image
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
-
-# Equal means identical: no second representation that a reader could tell apart.
-_EXACT = frozenset(
-    {
-        "bool",
-        "int2",
-        "int4",
-        "int8",
-        "oid",
-        "text",
-        "varchar",
-        "name",
-        "char",
-        "date",
-        "timestamp",
-        "timestamptz",
-        "time",
-        "uuid",
-        "bytea",
-        "xid8",
-        "pg_lsn",
-        "macaddr",
-    }
-)
-# Equal values may differ to the eye (1.0 and 1.00, -0 and 0, '1 day' and '24 hours').
-_LOOSE = frozenset(
-    {
-        "numeric",
-        "float4",
-        "float8",
-        "money",
-        "interval",
-        "bpchar",
-        "timetz",
-        "inet",
-        "cidr",
-        "jsonb",
-        "bit",
-        "varbit",
-        "macaddr8",
-        "tsvector",
-        "tsquery",
-    }
-)
 
 _DESCRIBE = """
 WITH RECURSIVE kind(attnum, typid, depth) AS (
@@ -65,7 +21,7 @@ WITH RECURSIVE kind(attnum, typid, depth) AS (
 )
 SELECT DISTINCT ON (a.attnum)
        a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod),
-       CASE WHEN t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace THEN t.typname END,
+       CASE WHEN t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace THEN pg_catalog.format_type(t.oid, NULL) END,
        t.typtype, coalesce(c.collisdeterministic, true)
   FROM kind k
   JOIN pg_catalog.pg_type t ON t.oid = k.typid
@@ -138,5 +94,6 @@ def look_alike(columns: Iterable[Column], left: str, right: str) -> sql.Composed
 
 
 def _column(name: str, type_: str, base: str | None, kind: str, deterministic: bool) -> Column:
-    exact = (base in _EXACT or kind == "e") and deterministic
-    return Column(name, type_, exact or base in _EXACT or base in _LOOSE or kind in ("r", "m"), exact)
+    is_known, is_image = base is not None and is_compared(base), base is not None and is_its_image(base)
+    exact = (is_image or kind == "e") and deterministic
+    return Column(name, type_, exact or is_known or kind in ("r", "m"), exact)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from airflow_provider_pgtrickle.engine.capture.layout import CHANGES
-from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
+from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.errors import PermissionFault
 from airflow_provider_pgtrickle.engine.names import RESERVED_PREFIX, QualifiedName

@@ -18,6 +18,7 @@ from airflow_provider_pgtrickle.engine.catalog.database import Database, transla
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare import dependencies
 from airflow_provider_pgtrickle.engine.dvm.budget import deep
+from airflow_provider_pgtrickle.engine.dvm.buffers import buffer_name
 from airflow_provider_pgtrickle.engine.errors import SURROUNDINGS, LeaseLost, PgTrickleError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh import failure, history, lease, lock, snapshot
@@ -238,7 +239,7 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
 
 def _clean_up(conn: Connection, unit: Iterable[Computed]) -> None:
     """Delete consumed rows of the buffers just read. The refresh is done: whatever fails here, the next one tries."""
-    read = {f"changes_{key}" for member in unit for key, state in member.states.items() if state.pending_rows}
+    read = {buffer_name(key) for member in unit for key, state in member.states.items() if state.pending_rows}
     if not read:
         return
     with suppress(psycopg.Error, PgTrickleError), conn.transaction():

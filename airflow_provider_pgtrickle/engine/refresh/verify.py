@@ -21,8 +21,10 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from airflow_provider_pgtrickle.engine import dvm
+from airflow_provider_pgtrickle.engine.capture import guard
 from airflow_provider_pgtrickle.engine.capture.st_buffer import drop_st_buffer, ensure_st_buffer
-from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog import alerts, records
+from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 from airflow_provider_pgtrickle.engine.catalog.database import Database, translating
 from airflow_provider_pgtrickle.engine.catalog.probe import Probe, probe
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
@@ -31,8 +33,7 @@ from airflow_provider_pgtrickle.engine.dvm import Binding, Open, Reason, SourceB
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.errors import SURROUNDINGS, PgTrickleError, UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh import alerts, observe, snapshot, write
-from airflow_provider_pgtrickle.engine.refresh.alerts import Event
+from airflow_provider_pgtrickle.engine.refresh import observe, snapshot
 from airflow_provider_pgtrickle.engine.refresh.compare import (
     Comparison,
     Found,
@@ -651,7 +652,7 @@ def _repair(request: Request, owner: StreamTable, wrong: Sequence[StreamTable]) 
     What differs was never told to the readers, or was told to them wrong, so a difference would mislead them.
     """
     with request.database.transaction() as conn:
-        write.unlock_table(conn)
+        guard.let_through(conn)
         for st in wrong:
             if st.keyed:
                 _delete_twins(conn, st)

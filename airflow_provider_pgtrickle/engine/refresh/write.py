@@ -14,15 +14,15 @@ import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from airflow_provider_pgtrickle.engine.capture.guard import guard_added_partitions
-from airflow_provider_pgtrickle.engine.capture.layout import CHANGES
+from airflow_provider_pgtrickle.engine.capture.guard import guard_added_partitions, let_through
+from airflow_provider_pgtrickle.engine.catalog import alerts
+from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 from airflow_provider_pgtrickle.engine.declare import identity_index, lookup_index, replica_identity, row_id_index
 from airflow_provider_pgtrickle.engine.declare.storage import rebuild
-from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID, buffer_column
+from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, ROW_ID, buffer_column, buffer_name
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.errors import TransientFault
-from airflow_provider_pgtrickle.engine.refresh import alerts, history, invariants, lease, stage
-from airflow_provider_pgtrickle.engine.refresh.alerts import Event
+from airflow_provider_pgtrickle.engine.refresh import history, invariants, lease, stage
 from airflow_provider_pgtrickle.engine.refresh.compute import Computed
 from airflow_provider_pgtrickle.engine.refresh.consolidate import (
     DELETE,
@@ -115,7 +115,7 @@ def _write(conn: Connection, member: Computed, settings: Settings) -> Applied:
     if member.staged is None:
         return Applied()
     _allow_memory(conn, member.staged.rows)
-    unlock_table(conn)
+    let_through(conn)
     sink = member.sink(conn)
     invariants.nothing_changes_what_is_written(conn, sink)
     if member.st.partition_by and member.st.relid is not None:
@@ -136,7 +136,7 @@ def _applied(conn: Connection, member: Computed, staged: Staged, sink: Sink) -> 
             applied, rows = _apply(conn, sink, difference), difference.table
     if member.plan.whole:
         lookup_index.ensure(conn, sink.table, member.query.lookups)
-    buffer = f"changes_{member.stored.key}"
+    buffer = buffer_name(member.stored.key)
     if applied != Applied() and _exists(conn, buffer):
         _write_buffer(conn, sink, buffer, member.visible(), rows)
     stage.drop_shared(conn, member.st.id)
@@ -270,11 +270,6 @@ def _mended(conn: Connection, unit: Mapping[str, Computed], error: psycopg.Error
 
 
 # -- one table's rows ------------------------------------------------------------------------------
-
-
-def unlock_table(conn: Connection) -> None:
-    """Let the stream tables' guards pass, in this transaction only."""
-    conn.execute("SELECT pg_catalog.set_config('pgtrickle.refreshing', 'on', true)")
 
 
 def _apply(conn: Connection, sink: Sink, difference: Difference) -> Applied:

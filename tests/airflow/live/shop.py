@@ -11,7 +11,7 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.engine.refresh.alerts import CHANNEL
+from airflow_provider_pgtrickle.engine.catalog.alerts import CHANNEL
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from tests.airflow.live.running import wait_for
 

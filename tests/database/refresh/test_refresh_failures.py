@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from airflow_provider_pgtrickle.engine.catalog import alerts
 from airflow_provider_pgtrickle.engine.errors import (
     PermissionFault,
     RefreshError,
@@ -17,7 +18,7 @@ from airflow_provider_pgtrickle.engine.errors import (
     UnknownStreamTable,
     ValueFault,
 )
-from airflow_provider_pgtrickle.engine.refresh import alerts, history
+from airflow_provider_pgtrickle.engine.refresh import history
 from airflow_provider_pgtrickle.engine.refresh.executor import NoExecutor
 from airflow_provider_pgtrickle.engine.settings import Settings
 from tests.database.refresh.handwritten import filtered

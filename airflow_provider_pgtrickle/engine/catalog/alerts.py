@@ -1,4 +1,4 @@
-"""NOTIFY on `pg_trickle_alert`: a hint for whoever listens, never the record."""
+"""Alerts by NOTIFY on `pg_trickle_alert`. They are hints for listeners; the record is the catalog."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from psycopg import sql
 from airflow_provider_pgtrickle.engine.errors import redact
 
 if TYPE_CHECKING:
-    # DAG files with a watcher come here; the engine behind a snapshot takes them a third of a second to load.
-    from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+    from psycopg import Connection
 
 CHANNEL = "pg_trickle_alert"
 
-#: When `stale_data` is due, of a row `i` of `pgtrickle.stream_tables_info`. Not at once the schedule: right before
-#: each refresh every table is that old. A warm table takes twice its time; what is held or on demand may be old.
+#: Whether `stale_data` is due for a row `i` of `pgtrickle.stream_tables_info`: at twice the schedule, because every
+#: table is as old as its schedule just before its refresh. A warm table takes twice its time; one that is held back or
+#: refreshed on demand may be old.
 STALE = sql.SQL(
     "i.status = 'ACTIVE' AND NOT i.is_gated AND i.tier IN ('hot', 'warm')"
     " AND coalesce(i.staleness > CASE i.tier WHEN 'warm' THEN 4 ELSE 2 END * i.effective_schedule, false)"
 )
 
-# A payload holds 8,000 bytes; texts are cut well below, in characters of up to four bytes.
+# A payload holds 8,000 bytes. Texts are cut well below that, because a character may take four bytes.
 _LONGEST_TEXT = 1000
 
 
@@ -41,7 +41,7 @@ class Event(StrEnum):
 
 
 def tell_of_stale(conn: Connection, names: Sequence[str]) -> list[str]:
-    """Announce those of the named tables that fell behind their schedule, and return them."""
+    """Announce those of the named tables that fell behind their schedule; their names."""
     stale = conn.execute(
         sql.SQL(
             "SELECT i.name, extract(epoch FROM i.staleness)::float8, i.data_timestamp"
