@@ -194,7 +194,7 @@ class PgTrickle:
             raise UsageError("refresh takes a list of names", remedy='Write refresh(["a", "b"]).')
         with self._before_refresh() as conn:
             qualified = {name: self._name(conn, name) for name in names}
-            order = {member: place for place, member in enumerate(dependencies.graph(conn).order())}
+            order = {member: position for position, member in enumerate(dependencies.graph(conn).order())}
             for target in qualified.values():
                 records.get(conn, target)
         members = sorted(set(qualified.values()), key=lambda member: order[str(member)])

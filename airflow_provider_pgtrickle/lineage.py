@@ -169,15 +169,15 @@ def _schema(relations: tuple[Relation, ...]) -> dict[str, dict[str, dict[str, st
 def _origins(node: Node) -> set[Origin]:
     """The leaves under an output column, with what happened to them on the way."""
     found: set[Origin] = set()
-    pending = [(node, "IDENTITY")]
-    while pending:
-        at, how = pending.pop()
+    to_visit = [(node, "IDENTITY")]
+    while to_visit:
+        at, how = to_visit.pop()
         if isinstance(at.expression, exp.Table):
             relation = QualifiedName(at.expression.db, at.expression.name)
             found.add(Origin(relation, exp.to_column(at.name, dialect="postgres").name, how))
             continue
         here = _worst(how, _transformation(at.expression))
-        pending.extend((below, here) for below in at.downstream)
+        to_visit.extend((below, here) for below in at.downstream)
     return found
 
 

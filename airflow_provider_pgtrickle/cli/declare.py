@@ -22,7 +22,7 @@ _OPTIONS: tuple[Argument, ...] = (
     argument(
         "--differential-max-change-ratio", type=float, metavar="RATIO", help="above it a refresh runs FULL; 0: never"
     ),
-    argument("--verify-every", metavar="1d|never", help="how often its DAG holds the content against the query"),
+    argument("--verify-every", metavar="1d|never", help="how often its DAG compares the content with the query"),
 )
 _QUERY: tuple[Argument, ...] = (
     argument("--query", help="the defining SELECT; '-' reads it from standard input"),

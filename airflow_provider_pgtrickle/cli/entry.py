@@ -32,7 +32,9 @@ def parser() -> argparse.ArgumentParser:
     )
     shared.add_argument("--json", action="store_true", help="print JSON")
     top = argparse.ArgumentParser(
-        prog="pgtrickle", description="Stream tables for any PostgreSQL, kept by Spark.", parents=[shared]
+        prog="pgtrickle",
+        description="Stream tables for any PostgreSQL, computed by PostgreSQL and Spark.",
+        parents=[shared],
     )
     subparsers = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_parser_class(shared))
     for command in commands():

@@ -28,7 +28,7 @@ def validate(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
 COMMANDS = (
     Command(
         "explain",
-        "How a stream table is kept: operators, delta SQL, sink, and why it is (not) differentiable.",
+        "How a stream table is maintained: operators, delta SQL, sink, and why it is (not) differentiable.",
         explain,
         (argument("name", metavar="NAME"),),
     ),

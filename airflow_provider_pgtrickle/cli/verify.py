@@ -41,7 +41,7 @@ def verify(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
 COMMANDS = (
     Command(
         "verify",
-        "Hold contents against their queries: exit code 1 where one differs.",
+        "Compare contents with their queries: exit code 1 if one differs.",
         verify,
         (
             argument("names", nargs="*", metavar="NAME"),

@@ -202,7 +202,7 @@ def _verify(graph: StreamTableGraph, component: Component, dag: DAG, plan: BaseO
         only_due=True,
         postgres_conn_id=graph.postgres_conn_id,
         trigger_rule=TriggerRule.NONE_FAILED,
-        doc_md="Holds contents against their queries, where `verify_every` has passed; fails where one differs.",
+        doc_md="Compares contents with their queries when `verify_every` has passed; fails if one differs.",
         **_pool(graph),
     )
     after = [unit.task_id for unit in component.units if tables.keys() & set(unit.names)]

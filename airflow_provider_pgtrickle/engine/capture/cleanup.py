@@ -50,7 +50,7 @@ def clean_buffers(conn: Connection, only: Collection[str] | None = None) -> dict
 
 
 def _delete_seen(conn: Connection, buffer: str, snapshots: Iterable[str]) -> int:
-    # The bound on xid is for the index. It holds for every row that one of the snapshots sees.
+    # The bound on xid is for the index. It holds for every row that all snapshots see.
     statement = sql.SQL("""
         DELETE FROM {} AS b
         WHERE b.xid < (SELECT min(pg_snapshot_xmax(s)) FROM unnest(%(snapshots)s::pg_snapshot[]) AS s)

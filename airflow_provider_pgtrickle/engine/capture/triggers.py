@@ -60,7 +60,7 @@ def attach(conn: Connection, layout: Layout, *, anew: bool) -> None:
 def is_attached(conn: Connection, layout: Layout) -> bool:
     """Whether every trigger is there and fires when it should."""
     present = {(relid, trigger): firing for relid, _, _, trigger, firing, _ in _present(conn, layout.relid)}
-    return all(present.get(place) == firing for place, (_, _, firing) in _wanted(layout).items())
+    return all(present.get(wanted) == firing for wanted, (_, _, firing) in _wanted(layout).items())
 
 
 def detach(conn: Connection, relid: int) -> None:

@@ -22,10 +22,10 @@ from airflow_provider_pgtrickle.engine.catalog.probed import Probe
 # no trigger fires for its changed values. Its number or the transaction that last altered it shows that.
 _TABLES = """
     WITH wanted AS (
-        SELECT place, (value ->> 0)::oid AS relid, value -> 1 AS columns
-        FROM jsonb_array_elements(%(tables)s::jsonb) WITH ORDINALITY AS t(value, place)
+        SELECT ordinal, (value ->> 0)::oid AS relid, value -> 1 AS columns
+        FROM jsonb_array_elements(%(tables)s::jsonb) WITH ORDINALITY AS t(value, ordinal)
     )
-    SELECT w.place::int - 1, md5(concat_ws('|', n.nspname, c.relname, c.relkind, c.relpersistence,
+    SELECT w.ordinal::int - 1, md5(concat_ws('|', n.nspname, c.relname, c.relkind, c.relpersistence,
         c.relrowsecurity, c.relforcerowsecurity,
         (SELECT jsonb_agg(jsonb_build_array(a.attname, a.atttypid, a.atttypmod, a.attcollation, a.attnotnull,
                                             a.attgenerated, d.adbin::text, a.attnum, a.xmin::text) ORDER BY a.attnum)
@@ -36,10 +36,10 @@ _TABLES = """
         (SELECT jsonb_agg(jsonb_build_array(i.indisprimary, k.columns) ORDER BY i.indisprimary, k.columns)
          FROM pg_catalog.pg_index i
          CROSS JOIN LATERAL (
-            SELECT array_agg(a.attname::text ORDER BY p.place) AS columns, bool_and(a.attnotnull IS TRUE) AS sound
-            FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS p(attnum, place)
+            SELECT array_agg(a.attname::text ORDER BY p.ordinal) AS columns, bool_and(a.attnotnull IS TRUE) AS sound
+            FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS p(attnum, ordinal)
             LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = p.attnum AND a.attnum > 0
-            WHERE p.place <= i.indnkeyatts) AS k
+            WHERE p.ordinal <= i.indnkeyatts) AS k
          WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND k.sound
            -- A stream table's indexes come and go with its content, and no query is planned by them.
            AND NOT EXISTS (SELECT FROM pgtrickle.pgt_stream_tables t WHERE t.pgt_relid = c.oid)),
@@ -248,7 +248,7 @@ def _taken(
     tables = sorted({(relid, json.dumps(columns)) for of, _ in wanted for relid, columns in of.items()})
     asked = [[relid, json.loads(columns)] for relid, columns in tables]
     found: dict[int, str] = dict(conn.execute(_TABLES, {"tables": json.dumps(asked)}).fetchall()) if asked else {}
-    of_table = {table: found.get(place) for place, table in enumerate(tables)}
+    of_table = {table: found.get(ordinal) for ordinal, table in enumerate(tables)}
     of_kind = {
         kind: _digests(conn, statement, sorted({int(oid) for _, objects in wanted for oid in objects[kind]}))
         for kind, statement in _DIGESTS.items()

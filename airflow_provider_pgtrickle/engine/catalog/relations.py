@@ -48,11 +48,11 @@ _COLUMNS = """
 # does.
 _KEYS = """
     SELECT i.indrelid::bigint AS relid, i.indisprimary AS is_primary,
-           array_agg(a.attname::text ORDER BY k.place) AS columns
+           array_agg(a.attname::text ORDER BY k.ordinal) AS columns
     FROM pg_catalog.pg_index i
-    CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, place)
+    CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, ordinal)
     LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum AND a.attnum > 0
-    WHERE i.indrelid = ANY(%s) AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND k.place <= i.indnkeyatts
+    WHERE i.indrelid = ANY(%s) AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND k.ordinal <= i.indnkeyatts
     GROUP BY i.indexrelid, i.indrelid, i.indisprimary
     HAVING bool_and(a.attnotnull IS TRUE)
     ORDER BY i.indexrelid
@@ -84,8 +84,8 @@ def _source(
     stream_table = row["pgt_id"] is not None
     internal = {c["name"] for c in row["storage"] or () if c["role"] != "visible"}
     hidden = tuple(
-        (place, c["name"])
-        for place, c in enumerate(columns)
+        (position, c["name"])
+        for position, c in enumerate(columns)
         if stream_table and (c["name"] in internal or c["name"].startswith(RESERVED_PREFIX))
     )
     unseen = {name for _, name in hidden}

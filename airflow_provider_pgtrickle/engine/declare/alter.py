@@ -2,8 +2,8 @@
 
 A new query is written to the catalog with its capture, and the table keeps its old rows and columns until
 the refresh that follows reshapes it and fills it in one transaction (`storage.rebuild`). So readers see
-the old content or the new, never less, and whoever is killed in between leaves a stream table that its
-next refresh completes.
+the old content or the new, and a process that is killed in between leaves a stream table that its next
+refresh completes.
 """
 
 from __future__ import annotations

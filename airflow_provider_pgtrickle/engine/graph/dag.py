@@ -117,12 +117,12 @@ class Graph:
 
     def tree(self, name: str) -> Iterator[tuple[int, str]]:
         """(depth, name) of the table and everything above it, base tables included."""
-        pending = [(0, name)]
-        while pending:
-            depth, current = pending.pop()
+        to_visit = [(0, name)]
+        while to_visit:
+            depth, current = to_visit.pop()
             yield depth, current
             node = self.nodes.get(current)
-            pending.extend((depth + 1, source) for source in sorted(node.sources if node else (), reverse=True))
+            to_visit.extend((depth + 1, source) for source in sorted(node.sources if node else (), reverse=True))
 
     @cached_property
     def _order(self) -> list[str]:

@@ -42,21 +42,21 @@ def partition_copier(
             return
         context = TaskContext.get()
         assert context is not None
-        part, copied = context.partitionId(), 0
+        partition, copied = context.partitionId(), 0
         options = csv.WriteOptions(include_header=False)
         with psycopg.connect(dsn, application_name="pgtrickle") as conn, conn.cursor() as cursor:
             cursor.execute(settings)
-            cursor.execute(claim, [part])
+            cursor.execute(claim, [partition])
             if cursor.rowcount:
-                with cursor.copy(copy) as sink:
+                with cursor.copy(copy) as rows:
                     batch = first
                     while batch is not None:
                         text = pyarrow.BufferOutputStream()
                         csv.write_csv(batch, text, options)
-                        sink.write(memoryview(text.getvalue()))
+                        rows.write(memoryview(text.getvalue()))
                         copied += batch.num_rows
                         batch = next(filled, None)
-                cursor.execute(settle, [copied, part])
+                cursor.execute(settle, [copied, partition])
         yield pyarrow.RecordBatch.from_pydict({"copied": [copied]}, pyarrow.schema([("copied", pyarrow.int64())]))
 
     return copy_partition
