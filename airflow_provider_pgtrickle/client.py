@@ -236,7 +236,7 @@ class PgTrickle:
     # Showing
 
     def explain_st(self, name: str) -> dvm.Explanation:
-        """Operator tree, delta SQL, leaves, sink, and why it is (not) differentiable; `str()` makes it readable."""
+        """Explain a stream table: operator tree, delta SQL, leaves, sink, and why it is (not) differentiable."""
         with self._transaction() as conn:
             table = records.get(conn, self._name(conn, name))
             parts = tuple(
@@ -246,7 +246,7 @@ class PgTrickle:
             return replace(self._explained(conn, table), parts=parts)
 
     def validate_query(self, query: str) -> dvm.Explanation:
-        """The same for a query, before anything is created."""
+        """Explain a query before anything is created."""
         with self._transaction() as conn:
             return self._explain(conn, *analysed(conn, query, own_path(conn)))
 

@@ -73,7 +73,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Lineage:
-    """Where one stream table comes from."""
+    """The lineage of one stream table."""
 
     output: Relation
     inputs: tuple[Relation, ...]

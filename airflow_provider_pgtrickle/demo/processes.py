@@ -38,7 +38,7 @@ class Processes:
         self._write([*self._read(), {"name": name, "pid": started.pid, "born": born}])
 
     def running(self) -> dict[str, psutil.Process]:
-        """Those that still run, by name."""
+        """The processes that still run, by name."""
         found = {}
         for entry in self._read():
             try:

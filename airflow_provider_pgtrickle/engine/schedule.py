@@ -129,7 +129,7 @@ class Cron:
 
 @dataclass(frozen=True)
 class Calculated:
-    """As often as the tables downstream need it; `Graph.effective_schedules` resolves it."""
+    """The table is refreshed as often as its readers need; `Graph.effective_schedules` resolves it."""
 
     def __str__(self) -> str:
         return "calculated"

@@ -82,7 +82,7 @@ class StreamTableGraph:
 
     @classmethod
     def from_folder(cls, name: str, path: str | Path, *args: Any, **kwargs: Any) -> StreamTableGraph:
-        """The same from .sql files with a YAML header; a relative path starts at the calling file."""
+        """A graph from .sql files with YAML headers. A relative path starts at the calling file."""
         root = Path(path)
         if not root.is_absolute():
             caller = inspect.stack()[1].filename

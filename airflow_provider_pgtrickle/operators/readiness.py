@@ -152,7 +152,7 @@ class Verdict:
     skip: Mapping[str, str]
     """Reason by task id."""
     halted: Mapping[str, str] = field(default_factory=dict)
-    """By task id: what halts units that nobody holds back. Their tasks fail or are skipped."""
+    """What halts units that nobody holds back, by task id. Their tasks fail or are skipped."""
 
     def with_also(self, task_ids: Sequence[str], units: Sequence[Unit]) -> Verdict:
         """The verdict with these units to run, too, and units that read them and were skipped for lack of a change."""

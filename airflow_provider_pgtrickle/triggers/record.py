@@ -84,7 +84,7 @@ class TableState:
 @dataclass(frozen=True)
 class Record:
     tables: dict[str, TableState] = field(default_factory=dict)
-    """By `schema.name`."""
+    """The tables' states by `schema.name`."""
     pending: dict[tuple[str, str], int] = field(default_factory=dict)
     """Pending rows by (stream table, source), where there are any."""
 

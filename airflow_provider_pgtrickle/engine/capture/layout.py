@@ -160,7 +160,7 @@ def layout(conn: Connection, source: Source, columns: Iterable[str]) -> Layout:
 
 
 def captured_columns(conn: Connection, relid: int, names: Iterable[str]) -> tuple[CapturedColumn, ...]:
-    """Those of the relation's columns that are named, in its order."""
+    """The named columns of the relation, in its order."""
     rows = conn.execute(_COLUMNS, {"relid": relid, "names": list(names)})
     return tuple(CapturedColumn(*row) for row in rows)
 

@@ -78,7 +78,7 @@ def detach(conn: Connection, relid: int) -> None:
 
 
 def _wanted(layout: Layout) -> dict[tuple[int, str], tuple[Member, str, str]]:
-    """By relation and trigger name: where, on what event, and when it fires, as `pg_trigger.tgenabled` has it."""
+    """The triggers that should exist, by relation and name: the member, the event, and `pg_trigger.tgenabled`."""
     wanted: dict[tuple[int, str], tuple[Member, str, str]] = {}
     for member in layout.members:
 

@@ -197,7 +197,7 @@ def again(conn: Connection, stored: str) -> str:
 
 
 def all_again(conn: Connection, stored: Sequence[str]) -> list[str]:
-    """The same for many fingerprints, with as many statements as for one."""
+    """The present fingerprints for many stored ones, with as many statements as for one."""
     wanted = []
     for before in map(json.loads, stored):
         tables = {relid: table["columns"] for relid, table in before["tables"].items()}

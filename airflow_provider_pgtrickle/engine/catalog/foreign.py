@@ -35,10 +35,10 @@ _FOREIGN = f"""
 class ForeignCode:
     oid: int
     name: str
-    """`the function f(integer)` or `the view v`, qualified."""
+    """`the function f(integer)` or `the view v`, with its schema."""
     owner: str
     digest: str
-    """Of its definition, so it differs when the code was replaced."""
+    """A digest of its definition, which differs when the code was replaced."""
 
 
 def foreign_code(conn: Connection, functions: Iterable[int], views: Iterable[int]) -> tuple[ForeignCode, ...]:

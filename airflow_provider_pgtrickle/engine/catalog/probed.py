@@ -24,11 +24,11 @@ class Probe:
     canonical: str
     """PostgreSQL's own rendering, every name qualified, no semicolon."""
     text: str
-    """The same with every name in quotes: what `dvm.analyze` reads."""
+    """The canonical text with every name in quotes, which `dvm.analyze` reads."""
     columns: tuple[OutputColumn, ...]
     schema: Schema
     columns_used: Mapping[int, tuple[str, ...]]
-    """By relid of each source: the columns that the query or a view in it names, in the table's order."""
+    """The columns that the query or a view in it names, by the source's relid, in the table's order."""
     views: tuple[int, ...]
     """Oids of the views behind the query."""
     function_oids: tuple[int, ...]

@@ -111,13 +111,13 @@ STEADY = frozenset(
 @dataclass(frozen=True)
 class References:
     columns: Mapping[int, frozenset[str] | None]
-    """By relid of each relation that is no view: the columns named, None for all of them."""
+    """The columns named, by relid of each relation that is no view; None means all columns."""
     own_columns: Mapping[int, frozenset[str]]
     """The columns that the starting view names itself, and not through another view."""
     views: Mapping[int, tuple[tuple[str, str], str, tuple[str, ...]]]
-    """By oid: (schema, name), canonical text, column names. The starting view is not among them."""
+    """(schema, name), canonical text and column names of each view by oid, without the starting view."""
     functions: Mapping[str, str]
-    """By function name: the worst volatility called under it. Functions in STEADY count as immutable."""
+    """The worst volatility that is called under each function name. Functions in STEADY count as immutable."""
     aggregates: frozenset[str]
     """Names under which an aggregate is called."""
     set_returning: frozenset[str]

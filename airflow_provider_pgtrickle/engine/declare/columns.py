@@ -33,9 +33,9 @@ class Column:
 
     name: str
     type: str
-    """As `format_type` prints it; PostgreSQL's own words, hence safe to give back to it."""
+    """The type as `format_type` prints it, which is safe to give back to PostgreSQL."""
     collation: str | None = None
-    """Quoted by PostgreSQL, None where it is the type's own."""
+    """The collation, quoted by PostgreSQL; None if it is the type's own."""
     hidden: bool = False
     not_null: bool = False
     """It belongs to an identity that is never NULL, by which a publication can tell rows apart."""

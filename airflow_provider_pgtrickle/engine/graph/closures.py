@@ -61,7 +61,7 @@ class Closures:
         return self._masks.get(name) or self.bit(name)
 
     def moved_since(self, before: Closures, names: Iterable[str]) -> int:
-        """Those of `names` that have other sources than they had."""
+        """The tables of `names` whose sources have changed."""
         mask = 0
         for name in names:
             if self._masks[name] != before._masks.get(name):
@@ -97,7 +97,7 @@ class Closures:
         return compress(self._names, f"{mask:b}"[::-1].encode().translate(_DIGITS))
 
     def _few(self, mask: int) -> Iterator[str]:
-        """The same, faster where few bits are set."""
+        """The names of a bit set, faster if few bits are set."""
         while mask:
             lowest = mask & -mask
             yield self._names[lowest.bit_length() - 1]

@@ -1,4 +1,4 @@
-"""Where the PostgreSQL JDBC driver is."""
+"""Finds the PostgreSQL JDBC driver."""
 
 from __future__ import annotations
 
