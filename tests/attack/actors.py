@@ -229,6 +229,7 @@ class Owner(Actor):
         return False
 
     def act(self, step: Say) -> None:
+        statement: str | None = None
         try:
             statement = self._resolved(step.sql)
             if statement is None:
@@ -244,8 +245,21 @@ class Owner(Actor):
         except psycopg.Error as error:
             self.room.counts["refused statements"] += 1
             fault = self._fault(step.sql, error)
-            if fault:
+            if fault and not self._succeeds_now(statement, error):
                 self.wronged.append(f"{step.sql}: {fault}")
+
+    def _succeeds_now(self, statement: str | None, error: psycopg.Error) -> bool:
+        """Whether it only failed because it had waited behind somebody's DROP of its buffer (decision 20)."""
+        if statement is None or not isinstance(error, psycopg.errors.UndefinedTable):
+            return False
+        try:
+            if self.in_transaction:
+                self._conn.execute("ROLLBACK")
+            self._conn.execute(statement)
+        except psycopg.Error:
+            return False
+        self.room.counts["failed once behind a DROP"] += 1
+        return True
 
     def end(self) -> None:
         self._conn.close()
