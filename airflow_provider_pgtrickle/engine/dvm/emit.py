@@ -16,7 +16,14 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, Pending, Window
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID, buffer_column
-from airflow_provider_pgtrickle.engine.dvm.expressions import ROW, WEIGHT, renamed_by_place, render, rewrite
+from airflow_provider_pgtrickle.engine.dvm.expressions import (
+    ROW,
+    SOURCE_META,
+    WEIGHT,
+    renamed_by_place,
+    render,
+    rewrite,
+)
 from airflow_provider_pgtrickle.engine.dvm.node import Keys, Node
 from airflow_provider_pgtrickle.engine.dvm.rows import Place, Rows
 from airflow_provider_pgtrickle.engine.dvm.schema import Source, SourceColumn
@@ -26,9 +33,6 @@ if TYPE_CHECKING:
     from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
 
 Change = Callable[[exp.Expr], exp.Expr | None]
-
-SOURCE_META = "pgtrickle_source"
-"""Where the front end leaves a table's source key for tables inside subqueries."""
 
 
 @lru_cache(maxsize=10_000)

@@ -15,6 +15,8 @@ from airflow_provider_pgtrickle.engine.dvm.dialect import CANONICAL
 
 ROW = "__pgt_row"
 WEIGHT = "__pgt_w"
+SOURCE_META = "pgtrickle_source"
+"""Where the front end leaves the key of the source that a table of the text is."""
 SET_META = "pgtrickle_set"
 """Where the front end marks a call that returns a set of rows."""
 

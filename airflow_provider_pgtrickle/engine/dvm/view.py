@@ -10,10 +10,9 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window
 from airflow_provider_pgtrickle.engine.dvm.budget import budget, check_size, deep
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ
-from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META, Emitter
+from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, explain, looked_up
-from airflow_provider_pgtrickle.engine.dvm.expressions import plain_column, render, unparen
+from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META, plain_column, render, unparen
 from airflow_provider_pgtrickle.engine.dvm.frontend import PASSES
 from airflow_provider_pgtrickle.engine.dvm.frontend.bounds import bounds
 from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
@@ -28,10 +27,10 @@ from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.engine.dvm.frontend.whole_rows import whole_rows
 from airflow_provider_pgtrickle.engine.dvm.lower import SparkPlan, lower
 from airflow_provider_pgtrickle.engine.dvm.lower.place import Describe, Slices
-from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
+from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node, Open, walk
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
-from airflow_provider_pgtrickle.engine.dvm.proof import Open, open_columns
+from airflow_provider_pgtrickle.engine.dvm.proof import open_columns
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refusal, Refused
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source
 from airflow_provider_pgtrickle.engine.dvm.sinks import SINKS, Sink

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META
+from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind_nested
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.engine.dvm.calls import aggregate_calls, belongs, is_windowed
 from airflow_provider_pgtrickle.engine.dvm.dialect import raw_type
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
     column,
@@ -22,7 +23,6 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     unparen,
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend import from_items
-from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import aggregate_calls, belongs, is_windowed
 from airflow_provider_pgtrickle.engine.dvm.frontend.as_written import as_written
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind
 from airflow_provider_pgtrickle.engine.dvm.frontend.decorrelate import join_scalars, semi_join

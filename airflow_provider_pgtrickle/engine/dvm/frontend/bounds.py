@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.budget import budget
+from airflow_provider_pgtrickle.engine.dvm.calls import aggregate_calls
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
     column,
     has_subquery,
@@ -17,16 +18,13 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     unparen,
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend import PASSES
-from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import aggregate_calls
 from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.covered import covered
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import number_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
 from airflow_provider_pgtrickle.engine.dvm.frontend.prune import prune
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
-from airflow_provider_pgtrickle.engine.dvm.frontend.settled import GROUPING, ROW_WISE, open_column
 from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
-from airflow_provider_pgtrickle.engine.dvm.operators.once import Once
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.reached import Bounds
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
@@ -44,7 +42,9 @@ def bounds(query: exp.Query, schema: Schema, outputs: tuple[str, ...]) -> Bounds
             body = _body(query.copy(), schema)
     except (Refused, RecursionError):
         return None
-    if not all(map(_is_settled, walk(body))):
+    # The stored rows are PostgreSQL's answer to the text, and a change is computed from the tree: they are about the
+    # same rows only where no answer is left open.
+    if any(node.unsettled() is not None for node in walk(body)):
         return None
     items = tuple((o, column(n)) for o, n in zip(outputs, body.names, strict=True))
     return Bounds(Project(body, items), order, limit)
@@ -110,15 +110,3 @@ def _is_over_row(term: exp.Expr, schema: Schema) -> bool:
     if next(aggregate_calls(term, frozenset(schema.aggregates)), None) is not None:
         return False
     return all(is_row_column(c) for c in term.find_all(exp.Column))
-
-
-# -- what is bounded -------------------------------------------------------------------------------
-
-
-def _is_settled(node: Node) -> bool:
-    """The stored rows are PostgreSQL's answer to the text, a change is computed from the tree: they are about the
-    same rows only where no answer is left open."""
-    if isinstance(node, GROUPING):
-        return open_column(node) is None
-    # Subqueries in expressions are text, in which an order may be open, too.
-    return isinstance(node, (*ROW_WISE, Once)) and not getattr(node, "parts", ())

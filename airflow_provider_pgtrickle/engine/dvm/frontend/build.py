@@ -5,8 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.dialect import walk_clauses
-from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META
-from airflow_provider_pgtrickle.engine.dvm.expressions import column, renamed_by_place
+from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META, column, renamed_by_place
 from airflow_provider_pgtrickle.engine.dvm.frontend import block
 from airflow_provider_pgtrickle.engine.dvm.frontend.as_written import as_written
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind_nested

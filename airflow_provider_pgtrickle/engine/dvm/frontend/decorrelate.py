@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.engine.dvm.calls import NAMES, ORDERED_SETS, aggregate_calls, call_name
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
     ROW,
     column,
@@ -28,7 +29,6 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     unparen,
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend import from_items
-from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import NAMES, ORDERED_SETS, aggregate_calls, call_name
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.engine.dvm.node import Node

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.dialect import Defined, RowsFrom, Syntax, using_alias
-from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
+    SOURCE_META,
     column,
     columns_of,
     conjunction,

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META
+from airflow_provider_pgtrickle.engine.dvm.calls import aggregate_calls
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
     ROW,
+    SOURCE_META,
     conjuncts,
     equality,
     has_subquery,
@@ -16,7 +17,6 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     unparen,
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend import from_items
-from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import aggregate_calls
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.engine.dvm.frontend.subquery_order import make_total

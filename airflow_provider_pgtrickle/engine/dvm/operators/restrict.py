@@ -6,12 +6,11 @@ read less, at a leaf: written so that PostgreSQL can drive an index of R by K.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ
 from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Condition, Key, Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Condition, Differ, Key, Keys, Node
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +24,10 @@ class Restrict(Node):
     @property
     def inputs(self) -> tuple[Node, ...]:
         return (self.child, self.keys.relation)
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        child, relation = inputs
+        return replace(self, child=child, keys=replace(self.keys, relation=relation))
 
     @property
     def columns(self) -> tuple[Column, ...]:

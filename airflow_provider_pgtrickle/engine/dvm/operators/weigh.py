@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Node, Unary
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Key, Keys, Node, Unary
+from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.engine.dvm.rows import Rows
 
 
@@ -34,15 +36,30 @@ class Weigh(Unary):
             weight = weight.removeprefix("-") if weight.startswith("-") else f"-{weight}"
         return replace(rows, weight=weight)
 
+    @property
+    def row_wise(self) -> bool:
+        return True
+
     def label(self) -> str:
         return "+" if self.sign > 0 else "−"
 
 
 def difference(new: Node, old: Node) -> Node:
     """new − old as one weighted relation."""
-    from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
-
     return UnionAll.of((Weigh(new, 1), Weigh(old, -1)))
+
+
+def before(d: Differ, node: Node, keys: Keys | None) -> Node:
+    """old(node) ⋉ keys as new(node) ⋉ keys − Δnode ⋉ keys, weighted: for what is linear in it.
+
+    PostgreSQL plans it with the tables' own statistics, which a union of old rows has not.
+    """
+    change = d.delta(node)
+    new = Restrict(node.restrict(keys), keys) if keys is not None else node
+    if change is None:
+        return new
+    gone = Restrict(change, keys) if keys is not None else change
+    return difference(new, gone)
 
 
 @dataclass(frozen=True, eq=False)
