@@ -30,17 +30,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.budget import spend
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT, column, columns_of, plain_column
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 from airflow_provider_pgtrickle.engine.dvm.types import is_its_image
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
-    from airflow_provider_pgtrickle.engine.dvm.rows import Rows
 
 Key = frozenset[str]
 Condition = Callable[[Callable[[str], str]], str]
@@ -303,6 +300,10 @@ class Node(ABC):
         """Whether a delta is read where it is needed, however often: it costs what the buffer costs, and PostgreSQL
         knows the buffer's statistics."""
         return False
+
+    def is_apart(self, uses: int) -> bool:
+        """Whether it is computed once and given a name, where it is read so many times."""
+        return self.shared or (self.weighted and uses > 1 and not self.in_place)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding
 from airflow_provider_pgtrickle.engine.dvm.budget import budget
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter
 from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META
 from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
@@ -44,7 +44,7 @@ def as_of(text: str, schema: Schema, binding: Binding, captured: Iterable[tuple[
     named = {(key, name) for key in reads & binding.changed for name in used[key]}
     if not named <= set(captured):
         return None
-    return Emitter(binding, builder.sources, used).statement(node)
+    return PostgresEmitter(binding, builder.sources, used).statement(node)
 
 
 def _in_order(source: Source, names: set[str]) -> tuple[str, ...]:

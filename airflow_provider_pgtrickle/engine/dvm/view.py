@@ -9,8 +9,8 @@ from functools import cached_property
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window
-from airflow_provider_pgtrickle.engine.dvm.budget import budget, check_size, deep
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.budget import budget, deep
+from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter, check_size
 from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, explain, looked_up
 from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META, plain_column, render, unparen
 from airflow_provider_pgtrickle.engine.dvm.frontend import PASSES
@@ -191,8 +191,8 @@ class View:
         storage = (*self.columns, *self.hidden)
         return lower(root, storage, key, lambda: self._emitter(binding), describe, slices, prefix, late)
 
-    def _emitter(self, binding: Binding) -> Emitter:
-        return Emitter(binding, self.sources, self.used)
+    def _emitter(self, binding: Binding) -> PostgresEmitter:
+        return PostgresEmitter(binding, self.sources, self.used)
 
     @property
     def tree(self) -> Node | None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.calls import call_name, is_order_sensitive, ordered_calls
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.exact_types import exact_type
 from airflow_provider_pgtrickle.engine.dvm.expressions import columns_of, plain_column, render, unparen
 from airflow_provider_pgtrickle.engine.dvm.node import (
@@ -27,6 +26,7 @@ from airflow_provider_pgtrickle.engine.dvm.node import (
     Unary,
 )
 from airflow_provider_pgtrickle.engine.dvm.operators.grouping import Grouping
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 from airflow_provider_pgtrickle.engine.dvm.types import base_type
 
 _ALWAYS_ALIKE = {"count", "bool_and", "bool_or", "every"}

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.expressions import columns_of, plain_column
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Key, Keys, Node, Unary
 from airflow_provider_pgtrickle.engine.dvm.operators.keys import DistinctKeys
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Weigh, before
-from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 
 @dataclass(frozen=True, eq=False)

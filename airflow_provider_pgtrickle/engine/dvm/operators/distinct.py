@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Keys, Node, Unary
 from airflow_provider_pgtrickle.engine.dvm.operators.grouping import Grouping
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.expressions import column, plain_column, render
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Keys, Node, Unary
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
 @dataclass(frozen=True, eq=False)

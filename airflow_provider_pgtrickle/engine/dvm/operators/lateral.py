@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.expressions import columns_of
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Keys, Node
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Dependent, Subquery
-from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 
 @dataclass(frozen=True, eq=False)

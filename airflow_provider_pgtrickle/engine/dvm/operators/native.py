@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.expressions import render
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Leaf, Node
 from airflow_provider_pgtrickle.engine.dvm.operators.weigh import difference
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.exact_types import exact_type
 from airflow_provider_pgtrickle.engine.dvm.expressions import columns_of, plain_column, render, returns_set, substitute
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Item, Key, Keys, Node, Open
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Dependent, Subquery, unique_keys_through
-from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 
 @dataclass(frozen=True, eq=False)

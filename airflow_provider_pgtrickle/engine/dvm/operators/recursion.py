@@ -12,12 +12,12 @@ from itertools import pairwise
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.expressions import column, columns_of, equality, plain_column
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Leaf, Node
 from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
 @dataclass(frozen=True, eq=False)

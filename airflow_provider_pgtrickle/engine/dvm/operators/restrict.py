@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Condition, Differ, Key, Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +71,13 @@ class Restrict(Node):
         return len(below.keys.pairs) == 1 or all(below._is_safe(*p) for p in below.keys.pairs)
 
     def select(self, e: Emitter) -> str:
-        own = e.semi_join(self)
+        own = e.semi_join(self.child, self.keys.relation, self.keys.pairs, self.keys.null_matches)
         if own is not None:
             return own
         if self.exact and self._is_done_below():
             return e.body(self.child)
         if self.exact and len(self.keys.pairs) > 1 and not all(self._is_safe(*p) for p in self.keys.pairs):
-            return e.null_safe_semi_join(self.child, self.keys)
+            return e.record_semi_join(self.child, self.keys.relation, self.keys.pairs)
         conditions = self._conditions(e)
         if not self.exact and (better := self.child.select_where(e, conditions)) is not None:
             return better

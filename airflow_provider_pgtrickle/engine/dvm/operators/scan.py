@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Condition, Differ, Key, Keys, Leaf, Node
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
-from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows, Weight
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 
 
@@ -118,7 +117,7 @@ class DeltaScan(Leaf):
     def rows(self, e: Emitter) -> Rows:
         alias = e.alias()
         places = {c.name: (alias, o) for o, c in self.scan.mapping}
-        return Rows(f"{e.changes(self.scan.source)} AS {alias}", places, f"{alias}.{e.weight}")
+        return Rows(f"{e.changes(self.scan.source)} AS {alias}", places, Weight.of(alias))
 
     def label(self) -> str:
         return f"Δ{self.scan.source.schema}.{self.scan.source.name}"

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.expressions import columns_of, conjuncts, equality, plain_column, render
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Key, Keys, Node, walk
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Touched
@@ -20,7 +19,7 @@ from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Weigh, before
-from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Key, Keys, Node, Open
 from airflow_provider_pgtrickle.engine.dvm.operators.grouping import Grouping
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll, left_open_by_branches
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Keys, Node, Open
+from airflow_provider_pgtrickle.engine.dvm.rendering import ONE, Emitter
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class UnionAll(Node):
         for branch in self.branches:
             rows = e.rows(branch).under(dict(zip(self.out, branch.names, strict=True)))
             if self.weighted and rows.weight is None:
-                rows = replace(rows, weight="1")
+                rows = replace(rows, weight=ONE)
             selects.append(e.select(rows, e.listed(rows, self.out)))
         return " UNION ALL ".join(selects)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Keys, Leaf, Node, Unary
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 PLACE, SPOT, IMAGE = "__pgt_place", "__pgt_spot", "__pgt_image"
 PLACE_TYPES = ((PLACE, "oid"), (SPOT, "tid"))

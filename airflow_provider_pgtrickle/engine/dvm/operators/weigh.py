@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Key, Keys, Node, Unary
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
-from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.rendering import ONE, Emitter, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +30,8 @@ class Weigh(Unary):
 
     def rows(self, e: Emitter) -> Rows:
         rows = e.rows(self.child)
-        weight = rows.weight or "1"
-        if self.sign < 0:
-            weight = weight.removeprefix("-") if weight.startswith("-") else f"-{weight}"
-        return replace(rows, weight=weight)
+        weight = rows.weight or ONE
+        return replace(rows, weight=weight if self.sign > 0 else weight.negated())
 
     @property
     def row_wise(self) -> bool:
@@ -78,7 +75,7 @@ class Expose(Unary):
 
     def select(self, e: Emitter) -> str:
         rows = e.rows(self.child)
-        weight = f"({rows.weight})::bigint AS {e.name(self.as_name)}"
+        weight = f"({e.weighed(rows.weight or ONE)})::bigint AS {e.name(self.as_name)}"
         return e.select(replace(rows, weight=None), [weight, *e.listed(rows, self.child.names)])
 
     def label(self) -> str:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.expressions import column, columns_of, plain_column, render, rewrite, unparen
 from airflow_provider_pgtrickle.engine.dvm.frames import (
     called,
@@ -25,6 +24,7 @@ from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Item, Key
 from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import is_sum
 from airflow_provider_pgtrickle.engine.dvm.operators.grouping import Grouping, touched_difference
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
 @dataclass(frozen=True, eq=False)
