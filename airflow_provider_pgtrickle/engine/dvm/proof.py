@@ -13,7 +13,7 @@ from airflow_provider_pgtrickle.engine.dvm.binding import Binding
 from airflow_provider_pgtrickle.engine.dvm.budget import budget
 from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter
 from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META
-from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
+from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
 from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names, parse
 from airflow_provider_pgtrickle.engine.dvm.frontend.spell_keys import spell_keys
@@ -32,7 +32,7 @@ def as_of(text: str, schema: Schema, binding: Binding, captured: Iterable[tuple[
     try:
         with budget():
             query = whole_rows(inline_views(parse(text), schema), schema)
-            builder = Builder(schema)
+            builder = TreeBuilder(schema)
             spell_keys(query, builder.own_aggregates)
             builder.note_reads(query)
             outputs = tuple(output_names(query))

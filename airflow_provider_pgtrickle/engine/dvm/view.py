@@ -11,11 +11,11 @@ from sqlglot import exp
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window
 from airflow_provider_pgtrickle.engine.dvm.budget import budget, deep
 from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter, check_size
-from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, explain, looked_up
+from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, leaves, looked_up, written
 from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META, plain_column, render, unparen
 from airflow_provider_pgtrickle.engine.dvm.frontend import PASSES
 from airflow_provider_pgtrickle.engine.dvm.frontend.bounds import bounds
-from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
+from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
 from airflow_provider_pgtrickle.engine.dvm.frontend.covered import covered
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import drop_limit, is_bounded, number_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
@@ -166,7 +166,23 @@ class View:
         return frozenset(looked_up(plan)) | self._sink.walked
 
     def explain(self, binding: Binding | None = None, missing_indexes: Iterable[str] = ()) -> Explanation:
-        return explain(self, binding, missing_indexes)
+        """What will be done with the query; `missing_indexes` are statements that would make some."""
+        bound = binding or self.example_binding()
+        plan = self.plan(bound.changed) if self.refusal is None else None
+        return Explanation(
+            differentiable=self.refusal is None,
+            reason=str(self.refusal) if self.refusal else None,
+            operator_tree=written(self.tree) if self.tree is not None else "(left to PostgreSQL as it stands)",
+            sink=self.sink,
+            because=self.because,
+            identity=self.identity,
+            keyed=self.keyed,
+            hidden=self.hidden,
+            full_sql=self.storage_query(),
+            delta_sql=self.delta(bound) if plan is not None else None,
+            missing_indexes=tuple(missing_indexes),
+            leaves=tuple((n.label(), self.render(n, bound)) for n in leaves(plan)) if plan is not None else (),
+        )
 
     def spark(
         self,
@@ -250,7 +266,7 @@ def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], 
     bounded = bounds(query, schema, outputs) if topk is not None else None
     for rewrite_pass in PASSES if topk is None else (inline_views, whole_rows, mark_sets, drop_limit, refuse):
         query = rewrite_pass(query, schema)
-    builder = Builder(schema)
+    builder = TreeBuilder(schema)
     if topk is not None:
         reads = frozenset(t.meta[SOURCE_META] for t in query.find_all(exp.Table) if SOURCE_META in t.meta)
         builder.note_reads(query)
@@ -276,7 +292,7 @@ def _topk(query: exp.Query) -> TopK | None:
     return TopK(number_of(limit) if limit else None, (number_of(offset) or 0) if offset else 0, terms)
 
 
-def _used(roots: Iterable[Node], builder: Builder) -> dict[str, tuple[str, ...]]:
+def _used(roots: Iterable[Node], builder: TreeBuilder) -> dict[str, tuple[str, ...]]:
     wanted: dict[str, set[str]] = {key: set(names) for key, names in builder.inside.items()}
     for node in (n for root in roots for n in walk(root)):
         if isinstance(node, Scan):
@@ -296,7 +312,7 @@ def _full_only(canonical: str, outputs: tuple[str, ...], schema: Schema, refusal
     sources = {s.key: s for s in schema.sources.values()}
     used = {key: tuple(c.name for c in s.columns) for key, s in sources.items()}
     try:
-        builder = Builder(schema)
+        builder = TreeBuilder(schema)
         query = inline_views(parse(canonical), schema)
         builder.note_reads(query)
         if not any(isinstance(c.this, exp.Star) for c in query.find_all(exp.Column)):

@@ -5,20 +5,16 @@ So is one with GROUPING SETS whose keys the server takes for one another.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind_nested
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.engine.dvm.frontend.subquery_order import make_total
 from airflow_provider_pgtrickle.engine.dvm.node import Node
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
 
 
 def as_written(builder: Builder, query: exp.Query, scope: Scope) -> tuple[Node, list[str]]:

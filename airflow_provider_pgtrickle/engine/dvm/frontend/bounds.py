@@ -18,7 +18,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     unparen,
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend import PASSES
-from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
+from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
 from airflow_provider_pgtrickle.engine.dvm.frontend.covered import covered
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import number_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
@@ -63,7 +63,7 @@ def _body(query: exp.Query, schema: Schema) -> Node:
         query.set(clause, None)
     for rewrite_pass in PASSES:
         query = rewrite_pass(query, schema)
-    built, _ = Builder(schema).query(query, Scope())
+    built, _ = TreeBuilder(schema).query(query, Scope())
     return prune(covered(built))
 
 

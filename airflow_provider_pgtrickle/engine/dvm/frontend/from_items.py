@@ -7,7 +7,6 @@ only goes down to it, the others become join terms.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -23,6 +22,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     render,
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind, bind_nested
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import is_bounded
 from airflow_provider_pgtrickle.engine.dvm.frontend.join_subqueries import join_subqueries
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names
@@ -38,10 +38,6 @@ from airflow_provider_pgtrickle.engine.dvm.operators.outer_join import OuterJoin
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.engine.dvm.types import base_type
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
-
 
 #: The value of a column that no query may read.
 _UNSEEN = exp.Null()
@@ -280,10 +276,8 @@ def _join(builder: Builder, left: Operand, join: exp.Join, scope: Scope) -> Oper
 
 
 def _joined(builder: Builder, operand: Operand, scope: Scope) -> Node:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.block import filtered
-
     node = combine(list(operand.relations), [t for t in operand.terms if not has_subquery(t)])
-    return filtered(builder, node, scope, [t for t in operand.terms if has_subquery(t)])
+    return builder.filtered(node, scope, [t for t in operand.terms if has_subquery(t)])
 
 
 def _on(
@@ -341,18 +335,15 @@ def _reads_neighbours(item: exp.Expr, scope: Scope) -> bool:
 
 
 def _lateral(builder: Builder, operand: Operand, join: exp.Join, outer: bool, scope: Scope) -> Operand:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.subquery import analyse, of_expression
-
     left, item = _joined(builder, operand, scope), join.this
     bare, outputs, ordinality = _bare(item)
     if isinstance(bare, exp.Subquery):
         query = bind_nested(bare.this, scope)
         builder.note_reads(query)
-        parts = analyse(builder, query, scope, left)
         bound: exp.Expr = exp.Subquery(this=query)
     else:
         bound = bind(bare, scope)
-        parts = of_expression(builder, bound, scope, left)
+    parts = builder.subqueries_of(bound, scope, left)
     names = [builder.name(o) for o in outputs]
     columns = tuple((output, column(name)) for output, name in zip(outputs, names, strict=True))
     scope.add(item.alias, dict(columns))

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.covered import covered
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import CommonTable
 from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
@@ -20,9 +20,6 @@ from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.recursion import Itself, Recursion, path, settle
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
 
 
 class _Unfit(Exception):

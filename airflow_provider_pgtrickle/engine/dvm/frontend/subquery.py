@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.calls import aggregate_calls
@@ -14,18 +12,17 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     equality,
     has_subquery,
     plain_column,
+    subqueries,
     unparen,
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend import from_items
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.engine.dvm.frontend.subquery_order import make_total
 from airflow_provider_pgtrickle.engine.dvm.node import Node
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Subquery
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
 
 
 def of_predicate(builder: Builder, bound: exp.Expr, scope: Scope, row: Node) -> tuple[Subquery, ...]:
@@ -53,7 +50,7 @@ def _parts(builder: Builder, bound: exp.Expr, scope: Scope, row: Node, *, only_t
             inner = unparen(member.this)
             parts += analyse(builder, inner.args["query"], scope, row, unparen(inner.this), needs_not_null=True)
         else:
-            for query in _outermost(member):
+            for query in list(subqueries(member)):
                 parts += analyse(builder, query, scope, row)
     return tuple(parts)
 
@@ -61,12 +58,6 @@ def _parts(builder: Builder, bound: exp.Expr, scope: Scope, row: Node, *, only_t
 def _is_not_in(term: exp.Expr) -> bool:
     inner = unparen(term.this) if isinstance(term, exp.Not) else None
     return isinstance(inner, exp.In) and bool(inner.args.get("query"))
-
-
-def _outermost(expression: exp.Expr) -> list[exp.Query]:
-    from airflow_provider_pgtrickle.engine.dvm.expressions import subqueries
-
-    return list(subqueries(expression))
 
 
 def analyse(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.calls import ordered_calls
@@ -13,12 +11,10 @@ from airflow_provider_pgtrickle.engine.dvm.frames import (
     made_finer,
     may_be_finer,
 )
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.spell_keys import spell_keys
 from airflow_provider_pgtrickle.engine.dvm.frontend.tie_breakers import row_breakers, tie_breakers, unordered
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
 
 
 def make_total(builder: Builder, query: exp.Expr) -> None:
