@@ -150,6 +150,11 @@ def returns_set(expression: exp.Expr) -> bool:
     return False
 
 
+def tables_of(expression: exp.Expr) -> frozenset[str]:
+    """Keys of the sources whose tables stand in an expression or a query."""
+    return frozenset(t.meta[SOURCE_META] for t in expression.find_all(exp.Table) if SOURCE_META in t.meta)
+
+
 def holds_query(node: exp.Expr) -> bool:
     """Whether a node is the value that a subquery gives: (SELECT …), EXISTS, IN, op ANY, op ALL, ARRAY(SELECT …)."""
     if isinstance(node, exp.Binary) and isinstance(node.expression, (exp.All, exp.Any)):

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlglot import exp
-
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding
 from airflow_provider_pgtrickle.engine.dvm.budget import budget
 from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter
-from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META
+from airflow_provider_pgtrickle.engine.dvm.expressions import tables_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
 from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names, parse
@@ -36,7 +34,7 @@ def as_of(text: str, schema: Schema, binding: Binding, captured: Iterable[tuple[
             spell_keys(query, builder.own_aggregates)
             builder.note_reads(query)
             outputs = tuple(output_names(query))
-            reads = frozenset(t.meta[SOURCE_META] for t in query.find_all(exp.Table) if SOURCE_META in t.meta)
+            reads = tables_of(query)
             node = Native(query, outputs, reads, is_old=True)
     except Refused:
         return None

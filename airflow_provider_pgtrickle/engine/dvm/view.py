@@ -3,46 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.engine.dvm import pipeline
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window
 from airflow_provider_pgtrickle.engine.dvm.budget import budget, deep
-from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter, check_size
+from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter
 from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, leaves, looked_up, written
-from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META, plain_column, render, unparen
-from airflow_provider_pgtrickle.engine.dvm.frontend import PASSES
-from airflow_provider_pgtrickle.engine.dvm.frontend.bounds import bounds
+from airflow_provider_pgtrickle.engine.dvm.expressions import plain_column, render, unparen
 from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
-from airflow_provider_pgtrickle.engine.dvm.frontend.covered import covered
-from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import drop_limit, is_bounded, number_of
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
-from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names, parse, read
-from airflow_provider_pgtrickle.engine.dvm.frontend.prune import prune
-from airflow_provider_pgtrickle.engine.dvm.frontend.refuse import Impossible, refuse
-from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
-from airflow_provider_pgtrickle.engine.dvm.frontend.whole_rows import whole_rows
+from airflow_provider_pgtrickle.engine.dvm.frontend.refuse import Impossible
 from airflow_provider_pgtrickle.engine.dvm.lower import SparkPlan, lower
 from airflow_provider_pgtrickle.engine.dvm.lower.place import Describe, Slices
 from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node, Open, walk
-from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
+from airflow_provider_pgtrickle.engine.dvm.pipeline import TopK
 from airflow_provider_pgtrickle.engine.dvm.proof import open_columns
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refusal, Refused
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source
-from airflow_provider_pgtrickle.engine.dvm.sinks import SINKS, Sink
-from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query
+from airflow_provider_pgtrickle.engine.dvm.sinks import Sink
 from airflow_provider_pgtrickle.engine.errors import QueryError
-
-
-@dataclass(frozen=True)
-class TopK:
-    limit: int | None
-    offset: int
-    order_by: str
 
 
 class View:
@@ -262,37 +247,14 @@ def round_trip(text: str) -> str | None:
 
 
 def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], schema: Schema) -> View:
-    topk = _topk(query)
-    bounded = bounds(query, schema, outputs) if topk is not None else None
-    for rewrite_pass in PASSES if topk is None else (inline_views, whole_rows, mark_sets, drop_limit, refuse):
-        query = rewrite_pass(query, schema)
-    builder = TreeBuilder(schema)
-    if topk is not None:
-        reads = frozenset(t.meta[SOURCE_META] for t in query.find_all(exp.Table) if SOURCE_META in t.meta)
-        builder.note_reads(query)
-        root: Node = Native(query, tuple(builder.name(o) for o in outputs), reads)
-    else:
-        built, _ = builder.query(query, Scope())
-        root = prune(covered(built))
-    described = Query(root, outputs, builder.name, bounded)
-    sink = next(s for s in (kind.take(described) for kind in SINKS) if s is not None)
-    for tree in (sink.storage, sink.delta(Differ(builder.sources))):
-        if tree is not None:
-            check_size(tree)
-    used = _used([sink.storage] + ([bounded.body] if bounded else []), builder)
-    sources = {key: builder.sources[key] for key in sorted(used)}
-    return View(canonical, outputs, sources, used, sink, None, topk)
+    draft = pipeline.run(query, outputs, schema)
+    assert draft.sink is not None
+    used = _used([draft.sink.storage] + ([draft.bounds.body] if draft.bounds else []), draft.builder)
+    sources = {key: draft.builder.sources[key] for key in sorted(used)}
+    return View(canonical, outputs, sources, used, draft.sink, None, draft.topk)
 
 
-def _topk(query: exp.Query) -> TopK | None:
-    limit, offset, order = (query.args.get(c) for c in ("limit", "offset", "order"))
-    if not order or not is_bounded(query):
-        return None
-    terms = ", ".join(render(t) for t in order.expressions)
-    return TopK(number_of(limit) if limit else None, (number_of(offset) or 0) if offset else 0, terms)
-
-
-def _used(roots: Iterable[Node], builder: TreeBuilder) -> dict[str, tuple[str, ...]]:
+def _used(roots: Iterable[Node], builder: Builder) -> dict[str, tuple[str, ...]]:
     wanted: dict[str, set[str]] = {key: set(names) for key, names in builder.inside.items()}
     for node in (n for root in roots for n in walk(root)):
         if isinstance(node, Scan):

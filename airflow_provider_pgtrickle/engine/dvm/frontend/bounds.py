@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -17,13 +17,8 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     rewrite,
     unparen,
 )
-from airflow_provider_pgtrickle.engine.dvm.frontend import PASSES
-from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
-from airflow_provider_pgtrickle.engine.dvm.frontend.covered import covered
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import number_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
-from airflow_provider_pgtrickle.engine.dvm.frontend.prune import prune
-from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.reached import Bounds
@@ -31,15 +26,20 @@ from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema
 
 
-def bounds(query: exp.Query, schema: Schema, outputs: tuple[str, ...]) -> Bounds | None:
-    """The bounds of a TopK query; None where only recomputing it can tell what a change does to it."""
+def bounds(
+    query: exp.Query, schema: Schema, outputs: tuple[str, ...], tree: Callable[[exp.Query], Node]
+) -> Bounds | None:
+    """The bounds of a TopK query; None where only recomputing it can tell what a change does to it.
+
+    `tree` makes the operator tree of what is bounded.
+    """
     limit = _limit(query)
     try:
         with budget():
             order = _order(mark_sets(query.copy(), schema), schema, outputs)
             if not limit or order is None:
                 return None
-            body = _body(query.copy(), schema)
+            body = tree(_unbounded(query))
     except (Refused, RecursionError):
         return None
     # The stored rows are PostgreSQL's answer to the text, and a change is computed from the tree: they are about the
@@ -58,13 +58,12 @@ def _limit(query: exp.Query) -> int | None:
     return None if options and options.args.get("with_ties") else number_of(limit)
 
 
-def _body(query: exp.Query, schema: Schema) -> Node:
+def _unbounded(query: exp.Query) -> exp.Query:
+    """A copy without what orders and bounds it."""
+    copy = query.copy()
     for clause in ("order", "limit", "offset"):
-        query.set(clause, None)
-    for rewrite_pass in PASSES:
-        query = rewrite_pass(query, schema)
-    built, _ = TreeBuilder(schema).query(query, Scope())
-    return prune(covered(built))
+        copy.set(clause, None)
+    return copy
 
 
 # -- ORDER BY --------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.dialect import walk_clauses
-from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META, column
+from airflow_provider_pgtrickle.engine.dvm.expressions import column, tables_of
 from airflow_provider_pgtrickle.engine.dvm.frontend import block
 from airflow_provider_pgtrickle.engine.dvm.frontend.as_written import as_written
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind_nested
@@ -72,7 +72,7 @@ class TreeBuilder(Builder):
         bound = bind_nested(cte.alone(name), cte.scope)
         spell_keys(bound, self.own_aggregates)
         self.note_reads(bound)
-        reads = frozenset(t.meta[SOURCE_META] for t in bound.find_all(exp.Table) if SOURCE_META in t.meta)
+        reads = tables_of(bound)
         native = Native(bound, tuple(self.name(o) for o in outputs), reads)
         return recursion(self, name, cte, native), outputs
 

@@ -20,6 +20,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     has_subquery,
     plain_column,
     render,
+    tables_of,
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind, bind_nested
 from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
@@ -197,7 +198,7 @@ def _function(builder: Builder, item: exp.Expr, scope: Scope) -> Operand:
         return _derived(builder, exp.Subquery(this=bare.this, alias=item.args["alias"].copy()), scope)
     names = tuple(builder.name(o) for o in outputs)
     bound = bind(bare, Scope())
-    reads = frozenset(t.meta[SOURCE_META] for t in bound.find_all(exp.Table) if SOURCE_META in t.meta)
+    reads = tables_of(bound)
     if not reads:
         node: Node = Constant(bound, names, ordinality)
     elif ordinality:

@@ -13,6 +13,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     has_subquery,
     plain_column,
     subqueries,
+    tables_of,
     unparen,
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend import from_items
@@ -73,7 +74,7 @@ def analyse(
         query = query.this
     make_total(builder, query)
     builder.note_reads(query)
-    sources = _sources(query)
+    sources = tables_of(query)
     if not sources:
         return ()
     if isinstance(query, exp.SetOperation) and not query.args.get("with_"):
@@ -86,10 +87,6 @@ def analyse(
         return _tied(builder, query, row, member, needs_not_null) or unknown
     except Refused:
         return unknown
-
-
-def _sources(query: exp.Expr) -> frozenset[str]:
-    return frozenset(t.meta[SOURCE_META] for t in query.find_all(exp.Table) if SOURCE_META in t.meta)
 
 
 def _count(expressions: list[exp.Expr]) -> int:
