@@ -13,7 +13,7 @@ from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
 from airflow_provider_pgtrickle.engine.dvm.operators.inner_join import InnerJoin
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.engine.dvm.proof import open_columns
-from airflow_provider_pgtrickle.engine.dvm.sinks.total_order import total_order
+from airflow_provider_pgtrickle.engine.dvm.sinks.sink import total_order
 from tests.unit.dvm.algebra import first
 from tests.unit.dvm.shop import view
 

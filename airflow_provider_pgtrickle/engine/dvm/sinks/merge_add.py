@@ -38,8 +38,14 @@ from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Expose, Weigh
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
 from airflow_provider_pgtrickle.engine.dvm.sinks.parts import COUNT, WEIGHT_COLUMN, Item, Part, cast, part_of
 from airflow_provider_pgtrickle.engine.dvm.sinks.replace import with_keys
-from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query, Sink, below_projections, expose, if_changed
-from airflow_provider_pgtrickle.engine.dvm.sinks.total_order import total_order
+from airflow_provider_pgtrickle.engine.dvm.sinks.sink import (
+    Query,
+    Sink,
+    below_projections,
+    expose,
+    if_changed,
+    total_order,
+)
 
 
 @dataclass(frozen=True)

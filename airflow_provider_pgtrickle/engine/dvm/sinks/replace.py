@@ -17,8 +17,15 @@ from airflow_provider_pgtrickle.engine.dvm.operators.keys import keys_from
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.engine.dvm.operators.weigh import difference
-from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query, Sink, descend, expose, if_changed, visible
-from airflow_provider_pgtrickle.engine.dvm.sinks.total_order import total_order
+from airflow_provider_pgtrickle.engine.dvm.sinks.sink import (
+    Query,
+    Sink,
+    descend,
+    expose,
+    if_changed,
+    total_order,
+    visible,
+)
 
 
 class Replace(Sink):

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.expressions import column
 from airflow_provider_pgtrickle.engine.dvm.names import Namer
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Node
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Node, rewritten
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Touched
 from airflow_provider_pgtrickle.engine.dvm.operators.keys import DistinctKeys
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
@@ -111,3 +111,12 @@ def expose(node: Node, core: Node, names: Sequence[str], namer: Namer) -> tuple[
 def if_changed(relation: Node, change: Node) -> Node:
     """The relation, or nothing where the change is empty when it is run."""
     return Touched(relation, ((DistinctKeys(change, (("k0", exp.true()),), keep_nulls=True), ()),))
+
+
+def total_order(root: Node, but: Node | None = None) -> Node:
+    """The tree with every order that it leaves open made total, so that computing it twice gives the same rows.
+
+    They are among those that PostgreSQL may give. `but` may leave its own order open. Where an order can't be made
+    total the query is refused for differences, and runs FULL.
+    """
+    return rewritten(root, lambda node, fresh: fresh if node is but else fresh.ordered())
