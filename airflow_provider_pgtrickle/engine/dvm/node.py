@@ -1,7 +1,9 @@
 """The algebra's nodes: relations that can be differentiated, restricted to keys, and rendered.
 
-A node is a frozen value. Everything that the rest of the engine asks about an operator is a method of its node, with
-a default that is safe for any operator, so that a new one is one file. It answers
+A node is a frozen value. Everything that the rest of the engine asks about an operator is a method of its node, so
+that a new operator is one file. The defaults are safe for any operator, except that one whose answer depends on an open
+order has to say so (`left_open`, `ordered`), and one that turns weighted rows into plain ones too (`weighted`).
+It answers
 
     inputs, with_inputs(…)  what it reads, and the same over other inputs
     columns, unique_keys    what its rows have, and what tells them apart
@@ -201,7 +203,10 @@ class Node(ABC):
         return self
 
     def left_open(self, of: Callable[[Node], Open]) -> Open:
-        """Its columns in which one right answer may differ from another; `of` knows those of its inputs."""
+        """Its columns in which one right answer may differ from another; `of` knows those of its inputs.
+
+        An operator that adds none of its own leaves open what they do.
+        """
         return self.below(of).of(self.names)
 
     def below(self, of: Callable[[Node], Open]) -> Open:
@@ -283,6 +288,7 @@ class Node(ABC):
 
     @property
     def weighted(self) -> bool:
+        """Whether its rows carry a weight beside their columns."""
         return any(i.weighted for i in self.inputs)
 
     @property
