@@ -16,7 +16,7 @@ from sqlglot import exp, parse_one
 from airflow_provider_pgtrickle.engine import dvm
 from airflow_provider_pgtrickle.engine.catalog.migrate import install
 from airflow_provider_pgtrickle.engine.catalog.probe import probe
-from airflow_provider_pgtrickle.engine.dvm import frontend, operators
+from airflow_provider_pgtrickle.engine.dvm import operators, pipeline
 from airflow_provider_pgtrickle.engine.dvm.expressions import ROW, column, rewrite
 from airflow_provider_pgtrickle.engine.dvm.lower import closed
 from airflow_provider_pgtrickle.engine.dvm.lower.carriers import Carrier, Kind, carrier_of
@@ -69,7 +69,7 @@ def sections(dsn: str) -> Iterator[tuple[str, str, Table]]:
     yield (
         "Rewrites",
         "Applied in this order before the tree is built.",
-        (("pass", "what it does"), [(f"`{p.__name__}`", _first(import_module(p.__module__))) for p in frontend.PASSES]),
+        (("pass", "what it does"), [(f"`{p.__name__}`", _first(import_module(p.__module__))) for p in pipeline.PASSES]),
     )
     yield (
         "Reasons",

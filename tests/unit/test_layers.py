@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -122,3 +122,44 @@ def test_spark_applications_import_no_airflow() -> None:
     for path in sorted((PACKAGE.parent / "spark_apps").rglob("*.py")):
         assert "airflow" not in outer(path)
         assert {name for name in inner(path) if RANK[name] >= AIRFLOW_FROM} == set()
+
+
+def modules() -> dict[str, Path]:
+    """The engine's modules, a package standing for what its `__init__` says."""
+    parts = {
+        path: path.relative_to(PACKAGE.parent).with_suffix("").parts for path in (PACKAGE / "engine").rglob("*.py")
+    }
+    return {".".join(p[:-1] if p[-1] == "__init__" else p): path for path, p in parts.items()}
+
+
+def imported(path: Path, known: Collection[str]) -> set[str]:
+    """The modules that a file imports: at its top, inside functions, and for its type annotations alone."""
+    return {name if name in known else name.rpartition(".")[0] for name in imports(path)} & set(known)
+
+
+def cycles(graph: Mapping[str, set[str]]) -> set[frozenset[str]]:
+    """The largest sets of modules each of which imports all the others, if through still others."""
+    found: set[frozenset[str]] = set()
+    reached = {module: reachable(graph, module) for module in graph}
+    for module, others in reached.items():
+        if module in others:
+            found.add(frozenset(other for other in others if module in reached[other]))
+    return found
+
+
+def reachable(graph: Mapping[str, set[str]], module: str) -> set[str]:
+    reached: set[str] = set()
+    waiting = set(graph[module])
+    while waiting:
+        reached |= waiting
+        waiting = set().union(*(graph[name] for name in waiting)) - reached
+    return reached
+
+
+def test_the_engine_has_no_import_cycles_not_even_for_type_annotations() -> None:
+    known = modules()
+    assert cycles({name: imported(path, known) for name, path in known.items()}) == set()
+
+
+def test_a_cycle_is_found_with_all_of_its_modules() -> None:
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"d"}}) == {frozenset("bc"), frozenset("d")}

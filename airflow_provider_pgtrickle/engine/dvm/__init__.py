@@ -6,11 +6,13 @@ Pure: sqlglot and plain values only; no driver, no Airflow, no Spark.
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, Pending, SourceBinding, Window
 from airflow_provider_pgtrickle.engine.dvm.explain import Explanation
 from airflow_provider_pgtrickle.engine.dvm.lower import LeafPlan, SparkPlan
-from airflow_provider_pgtrickle.engine.dvm.proof import Open, as_of
+from airflow_provider_pgtrickle.engine.dvm.node import Open
+from airflow_provider_pgtrickle.engine.dvm.pipeline import TopK
+from airflow_provider_pgtrickle.engine.dvm.proof import as_of
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refusal
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source, SourceColumn
 from airflow_provider_pgtrickle.engine.dvm.split import Split, splits
-from airflow_provider_pgtrickle.engine.dvm.view import TopK, View, analyze, refused, round_trip
+from airflow_provider_pgtrickle.engine.dvm.view import View, analyze, refused, round_trip
 
 __all__ = [
     "Binding",

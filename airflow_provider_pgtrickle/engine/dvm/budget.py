@@ -8,13 +8,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.engine.errors import QueryError, SyntaxFault, UsageError, unencodable
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.node import Node
 
 MAX_CHARACTERS = 1_000_000
 """Of a query's text: what PostgreSQL reads and prints in two seconds, some six times in all."""
@@ -111,35 +107,6 @@ def deep() -> Iterator[None]:
             _Deep.within -= 1
             if _Deep.within == 0:
                 sys.setrecursionlimit(_Deep.before)
-
-
-def check_size(root: Node) -> None:
-    """Refuse a plan whose statement has too many SELECTs: what is shared is written once, all else where it is read."""
-    sizes: dict[int, int] = {}
-    depths: dict[int, int] = {}
-    parents: dict[int, int] = {}
-    order: list[Node] = []
-    stack: list[tuple[Node, bool]] = [(root, False)]
-    while stack:
-        node, is_done = stack.pop()
-        if is_done:
-            order.append(node)
-            continue
-        parents[id(node)] = parents.get(id(node), 0) + 1
-        if parents[id(node)] == 1:
-            stack.append((node, True))
-            stack.extend((child, False) for child in node.inputs)
-    apart = 0
-    for node in order:
-        size = 1 + sum(sizes[id(child)] for child in node.inputs)
-        if node.shared or (node.weighted and parents[id(node)] > 1 and not node.in_place):
-            apart, size = apart + size, 1
-        sizes[id(node)] = size
-        depths[id(node)] = 1 + max((depths[id(child)] for child in node.inputs), default=0)
-    if sizes[id(root)] + apart > MAX_SELECTS:
-        raise too_large("SELECTs in one statement", MAX_SELECTS)
-    if depths[id(root)] > MAX_DEPTH:
-        raise too_large("SELECTs inside each other", MAX_DEPTH)
 
 
 def too_large(

@@ -7,28 +7,28 @@ PostgreSQL's planner sees through it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import sqlglot
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, Pending, Window
+from airflow_provider_pgtrickle.engine.dvm.budget import MAX_DEPTH, MAX_SELECTS, too_large
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID, buffer_column
-from airflow_provider_pgtrickle.engine.dvm.expressions import ROW, WEIGHT, renamed_by_place, render, rewrite
-from airflow_provider_pgtrickle.engine.dvm.node import Keys, Node
-from airflow_provider_pgtrickle.engine.dvm.rows import Place, Rows
+from airflow_provider_pgtrickle.engine.dvm.expressions import (
+    ROW,
+    SOURCE_META,
+    WEIGHT,
+    renamed_by_place,
+    render,
+    rewrite,
+)
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Pairs, Place, Relation, SharedPart, placed
 from airflow_provider_pgtrickle.engine.dvm.schema import Source, SourceColumn
 from airflow_provider_pgtrickle.engine.dvm.types import as_text, is_its_image
 
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
-
 Change = Callable[[exp.Expr], exp.Expr | None]
-
-SOURCE_META = "pgtrickle_source"
-"""Where the front end leaves a table's source key for tables inside subqueries."""
 
 
 @lru_cache(maxsize=10_000)
@@ -36,22 +36,14 @@ def quote(name: str) -> str:
     return render(exp.to_identifier(name, quoted=True))
 
 
-def placed(reference: exp.Column, where: str | Mapping[str, Place]) -> exp.Column:
-    """A column of the row at hand as it is written in a SELECT: by one alias, or as its place says."""
-    alias, name = (where, reference.name) if isinstance(where, str) else where[reference.name]
-    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(alias))
-
-
 def literal(text: str) -> str:
     return render(exp.Literal.string(text))
 
 
-class Emitter:
-    """One statement in the making."""
+class PostgresEmitter(Emitter):
+    """One statement of PostgreSQL over the sources at their versions."""
 
     weight = quote(WEIGHT)
-    has_indexes = True
-    """Whether what a join needs may be looked up instead of read."""
 
     def __init__(
         self,
@@ -59,129 +51,37 @@ class Emitter:
         sources: Mapping[str, Source],
         used: Mapping[str, Iterable[str]],
     ) -> None:
+        super().__init__()
         self._binding = binding
         self._sources = sources
         self._used = {key: tuple(names) for key, names in used.items()}
-        self._ctes: dict[str, str] = {}
-        self._shared: dict[int, str] = {}
-        self._uses: dict[int, int] = {}
-        self._aliases = 0
         self.slices: dict[str, str] = {}
         """For a parallel read: the part of a source, by its key, that this statement reads."""
 
     # -- the statement -------------------------------------------------------------------------
 
-    def statement(self, root: Node) -> str:
+    def statement(self, root: Relation) -> str:
         """`WITH … SELECT` of the root's columns, its weight first where it has one."""
-        self._count(root)
+        self.count(root)
         body = root.select(self)
-        if not self._ctes:
+        if not self._parts:
             return body
-        ctes = ",\n".join(f"{name} AS {definition}" for name, definition in self._ctes.items())
-        return f"WITH {ctes}\n{body}"
+        parts = ",\n".join(f"{name} AS {part}" for name, part in self._parts.items())
+        return f"WITH {parts}\n{body}"
 
-    def _count(self, root: Node) -> None:
-        stack = [root]
-        while stack:
-            node = stack.pop()
-            self._uses[id(node)] = self._uses.get(id(node), 0) + 1
-            if self._uses[id(node)] == 1:
-                stack.extend(node.inputs)
-
-    def from_item(self, node: Node) -> tuple[str, str]:
-        """(`item AS alias`, alias) of a node as it stands in FROM."""
-        alias = self.alias()
-        return f"{self.named(node) or f'({node.select(self)})'} AS {alias}", alias
-
-    def named(self, node: Node) -> str | None:
-        """The name of a node that is computed apart."""
-        return self._shared_name(node)
-
-    def rows(self, node: Node) -> Rows:
-        """A node as part of the SELECT around it, where it can be, or as a derived table of that."""
-        own = node.rows(self) if self.named(node) is None else None
-        return own or self._derived(node, *self.from_item(node))
-
-    def item(self, node: Node) -> Rows:
-        """A node as one relation of a FROM."""
-        rows = self.rows(node)
-        if rows.is_item:
-            return rows
-        alias = self.alias()
-        return self._derived(node, f"({self.select(rows, self.listed(rows, node.names))}) AS {alias}", alias)
-
-    def _derived(self, node: Node, item: str, alias: str) -> Rows:
-        return Rows(item, {n: (alias, n) for n in node.names}, f"{alias}.{self.weight}" if node.weighted else None)
-
-    def select(self, rows: Rows, items: Iterable[str], word: str = "SELECT") -> str:
-        """One SELECT of rows, their weight first."""
-        weight = []
-        if rows.weight:
-            is_named = rows.weight.endswith(f".{self.weight}") and not {" ", "-"} & set(rows.weight)
-            weight = [rows.weight if is_named else f"{rows.weight} AS {self.weight}"]
-        return f"{word} {', '.join([*weight, *items]) or 'NULL'} {rows.clauses}"
-
-    def listed(self, rows: Rows, names: Iterable[str]) -> list[str]:
-        """Columns for a SELECT's list, each under its own name."""
-        listed = []
-        for name in names:
-            alias, held = rows.places[name]
-            listed.append(f"{alias}.{self.name(held)}" + ("" if held == name else f" AS {self.name(name)}"))
-        return listed
-
-    def place(self, rows: Rows, name: str) -> str:
-        alias, held = rows.places[name]
-        return f"{alias}.{self.name(held)}"
-
-    def body(self, node: Node) -> str:
-        """The SELECT of a node in place of another's."""
-        return node.select(self)
-
-    def apart(self, node: Node) -> Rows:
-        """A node that is computed once, however the SELECT around it is planned."""
-        alias = self.alias()
-        return self._derived(node, f"{self._apart(node)} AS {alias}", alias)
-
-    def _shared_name(self, node: Node) -> str | None:
-        if not node.shared and not (node.weighted and self._uses.get(id(node), 0) > 1 and not node.in_place):
-            return None
-        return self._apart(node)
-
-    def _apart(self, node: Node) -> str:
-        if id(node) not in self._shared:
-            definition = node.select(self)
-            name = self.shared_name(len(self._shared) + 1, node)
-            self._ctes[name] = f"MATERIALIZED ({definition})"
-            self._shared[id(node)] = name
-        return self._shared[id(node)]
-
-    def shared_name(self, number: int, node: Node) -> str:
+    def shared_name(self, number: int, node: Relation) -> str:
         return quote(f"__pgt_{'delta' if node.weighted else 'part'}_{number}")
 
     def is_distinct(self, is_delta: bool) -> bool:
-        """Whether a key set says DISTINCT. A delta's keys hardly repeat, and after it PostgreSQL expects 200 rows."""
+        """A delta's keys hardly repeat, and after DISTINCT PostgreSQL expects 200 rows."""
         return not is_delta
 
-    def semi_join(self, node: Restrict) -> str | None:
-        """The dialect's own spelling of a semi-join, where it has one."""
-        return None
-
     # -- small pieces --------------------------------------------------------------------------
-
-    def alias(self) -> str:
-        self._aliases += 1
-        return f"__pgt_q{self._aliases}"
 
     def name(self, name: str) -> str:
         return quote(name)
 
-    def columns(self, node: Node, alias: str, weight: bool = True) -> str:
-        names = node.all_names if weight else node.names
-        return ", ".join(f"{alias}.{quote(n)}" for n in names)
-
     def expression(self, expression: exp.Expr, alias: str | Mapping[str, Place], is_old: bool = False) -> str:
-        """An expression with its row's columns qualified, and the tables inside it at the right version."""
-
         def change(node: exp.Expr) -> exp.Expr | None:
             if isinstance(node, exp.Column) and node.table == ROW:
                 return placed(node, alias)
@@ -194,10 +94,10 @@ class Emitter:
     def _versioned(self, table: exp.Table, is_old: bool, inside: Change) -> exp.Expr | None:
         """The table at one version, what is joined to it changed as all else."""
         source = self._sources[table.meta[SOURCE_META]]
-        relation = self.relation(source, is_old)
-        if relation == self._plain(source):
+        version = self._version(source, is_old)
+        if version is None:
             return None
-        replaced: exp.Expr = exp.Table(this=sqlglot.to_identifier(relation.strip('"'), quoted=True))
+        replaced: exp.Expr = exp.Table(this=sqlglot.to_identifier(version, quoted=True))
         if renamed_by_place(table):
             replaced = exp.Subquery(this=self._whole(source).from_(replaced))
         alias = table.args.get("alias")
@@ -223,12 +123,12 @@ class Emitter:
             raise ValueError("this plan reads the stored rows; the binding must say where they are")
         return ".".join(quote(part) for part in self._binding.stored)
 
-    def null_safe_semi_join(self, child: Node, keys: Keys) -> str:
-        """Rows compared as records: equal NULLs match, and PostgreSQL can hash them."""
+    def record_semi_join(self, child: Relation, keys: Relation, pairs: Pairs) -> str:
+        """Equal NULLs match in records, and PostgreSQL can hash them."""
         source, alias = self.from_item(child)
-        relation, key = self.from_item(keys.relation)
-        left = ", ".join(f"{alias}.{quote(t)}" for t, _ in keys.pairs)
-        right = ", ".join(f"{key}.{quote(k)}" for _, k in keys.pairs)
+        relation, key = self.from_item(keys)
+        left = ", ".join(f"{alias}.{quote(t)}" for t, _ in pairs)
+        right = ", ".join(f"{key}.{quote(k)}" for _, k in pairs)
         record = self.alias()
         return (
             f"SELECT {self.columns(child, alias)} FROM {source} "
@@ -242,15 +142,21 @@ class Emitter:
         return f"{quote(source.schema)}.{quote(source.name)}"
 
     def relation(self, source: Source, is_old: bool) -> str:
-        """What stands in FROM for a source at one version."""
-        adjustment = self._adjustment(source, is_old)
-        if adjustment is not None:
-            name = quote(f"__pgt_{'old' if is_old else 'now'}_{source.key}")
-            if name not in self._ctes:
-                self._ctes[name] = f"NOT MATERIALIZED ({self._sum_of(source, *adjustment)})"
-            return name
+        version = self._version(source, is_old)
+        if version is not None:
+            return quote(version)
         part = None if is_old else self.slices.get(source.key)
         return f"(SELECT * FROM {self._plain(source)} WHERE {part})" if part else self._plain(source)
+
+    def _version(self, source: Source, is_old: bool) -> str | None:
+        """The name of a shared part that holds the source at one version; None where that is its table."""
+        adjustment = self._adjustment(source, is_old)
+        if adjustment is None:
+            return None
+        name = f"__pgt_{'old' if is_old else 'now'}_{source.key}"
+        if quote(name) not in self._parts:
+            self._parts[quote(name)] = SharedPart(self._sum_of(source, *adjustment), materialized=False)
+        return name
 
     def relation_where(self, source: Source, is_old: bool, condition: Callable[[str], str]) -> str | None:
         """What stands in FROM for the rows that meet a condition on an alias, of a source that is its table and its
@@ -262,7 +168,6 @@ class Emitter:
         return None if adjustment is None else f"({self._sum_of(source, *adjustment, condition)})"
 
     def is_table(self, source: Source, is_old: bool) -> bool:
-        """Whether a source at one version is its table as it stands."""
         return self._adjustment(source, is_old) is None
 
     def _adjustment(self, source: Source, is_old: bool) -> tuple[str, str] | None:
@@ -286,9 +191,9 @@ class Emitter:
             return parts[0]
         columns = self._source_columns(source)
         name = quote(f"__pgt_changes_{source.key}")
-        if name not in self._ctes:
+        if name not in self._parts:
             selects = [f"SELECT {self.weight}, {columns} FROM {p}" for p in parts]
-            self._ctes[name] = f"({' UNION ALL '.join(selects)})"
+            self._parts[name] = SharedPart(" UNION ALL ".join(selects))
         return name
 
     def _columns_used(self, source: Source) -> tuple[SourceColumn, ...]:
@@ -307,7 +212,7 @@ class Emitter:
 
     def _window_changes(self, source: Source, window: Window) -> str:
         name = quote(f"__pgt_window_{source.key}")
-        if name not in self._ctes:
+        if name not in self._parts:
             columns = self._columns_used(source)
             is_stream_table = source.kind == "STREAM_TABLE"
             buffer = ".".join(quote(p) for p in window.buffer)
@@ -324,25 +229,25 @@ class Emitter:
                 both = [side(1, "new", "'I'"), side(-1, "new", "'D'")]
             else:
                 both = [side(1, "new", "'I', 'U'"), side(-1, "old", "'U', 'D'")]
-            self._ctes[name] = f"NOT MATERIALIZED ({' UNION ALL '.join(both)})"
+            self._parts[name] = SharedPart(" UNION ALL ".join(both), materialized=False)
         return name
 
     def _pending_changes(self, source: Source, pending: Pending) -> str:
         name = quote(f"__pgt_pending_{source.key}")
-        if name not in self._ctes:
+        if name not in self._parts:
             columns = self._source_columns(source)
-            self._ctes[name] = f"(SELECT {self.weight}, {columns} FROM ({pending.sql}) AS p)"
+            self._parts[name] = SharedPart(f"SELECT {self.weight}, {columns} FROM ({pending.sql}) AS p")
         return name
 
-    def _sum_of(
-        self, source: Source, changes: str, sign: str, condition: Callable[[str], str] = lambda _: "true"
-    ) -> str:
+    def _sum_of(self, source: Source, changes: str, sign: str, condition: Callable[[str], str] | None = None) -> str:
         """source ± changes as a bag: rows the changes don't touch as they are, the touched ones summed."""
         columns, touch = self._columns_used(source), self._touch(source)
         plain, listed = self._plain(source), self._source_columns(source)
         touched = ", ".join(f"t.{quote(c)}" for c in touch)
         keys = f"SELECT {', '.join(quote(c) for c in touch)} FROM {changes}"
-        only = f"({touched}) IN ({keys})" if touch else "true"
+        is_touched = f"({touched}) IN ({keys})"
+        in_table = [*([is_touched] if touch else []), *([condition("t")] if condition else [])]
+        in_changes = [condition("c")] if condition else []
         group, restored = [], []
         for c in columns:
             column = f"s.{quote(c.name)}"
@@ -356,25 +261,24 @@ class Emitter:
                 group.append(f'{as_text(column, c.type)} COLLATE "C"')
         summed = (
             f"SELECT {', '.join([*restored, f'sum(s.{self.weight}) AS __pgt_n'])} FROM ("
-            f"SELECT 1 AS {self.weight}, {listed} FROM {plain} AS t{_where(only, condition('t'))} "
-            f"UNION ALL SELECT {sign}{self.weight}, {listed} FROM {changes} AS c{_where(condition('c'))}"
+            f"SELECT 1 AS {self.weight}, {listed} FROM {plain} AS t{_where(in_table)} "
+            f"UNION ALL SELECT {sign}{self.weight}, {listed} FROM {changes} AS c{_where(in_changes)}"
             f") AS s GROUP BY {', '.join(group)} HAVING sum(s.{self.weight}) > 0"
         )
         many = "" if touch and source.kind != "STREAM_TABLE" else " CROSS JOIN LATERAL generate_series(1, u.__pgt_n)"
         items = ", ".join(f"u.{quote(c.name)}" for c in columns)
         parts = [f"SELECT {items} FROM ({summed}) AS u{many}"]
         if touch:
-            wanted, changed = condition("t"), f"(({touched}) IN ({keys}))"
-            if wanted != "true":
+            changed, wanted = f"({is_touched})", [condition("t")] if condition else []
+            if wanted:
                 # As a join: PostgreSQL thinks that it hashes the keys of an IN anew for each row it looks up.
                 same = " AND ".join(f"c.{quote(n)} = t.{quote(n)}" for n in touch)
                 changed = f"EXISTS (SELECT FROM {changes} AS c WHERE {same})"
-            parts.insert(0, f"SELECT {listed} FROM {plain} AS t{_where(f'NOT {changed}', wanted)}")
+            parts.insert(0, f"SELECT {listed} FROM {plain} AS t{_where([f'NOT {changed}', *wanted])}")
         return " UNION ALL ".join(parts)
 
 
-def _where(*conditions: str) -> str:
-    terms = [c for c in conditions if c != "true"]
+def _where(terms: Sequence[str]) -> str:
     return f" WHERE {' AND '.join(terms)}" if terms else ""
 
 
@@ -387,3 +291,32 @@ def window_predicate(window: Window) -> str:
     terms = [f"xid >= pg_snapshot_xmin({old})", f"NOT pg_visible_in_snapshot(xid, {old})"]
     terms += [f"xid <> {literal(str(xid))}::xid8" for xid in window.also]
     return " AND ".join(terms)
+
+
+def check_size(root: Relation) -> None:
+    """Refuse a plan whose statement has too many SELECTs: what is shared is written once, all else where it is read."""
+    sizes: dict[int, int] = {}
+    depths: dict[int, int] = {}
+    parents: dict[int, int] = {}
+    order: list[Relation] = []
+    stack: list[tuple[Relation, bool]] = [(root, False)]
+    while stack:
+        node, is_done = stack.pop()
+        if is_done:
+            order.append(node)
+            continue
+        parents[id(node)] = parents.get(id(node), 0) + 1
+        if parents[id(node)] == 1:
+            stack.append((node, True))
+            stack.extend((child, False) for child in node.inputs)
+    apart = 0
+    for node in order:
+        size = 1 + sum(sizes[id(child)] for child in node.inputs)
+        if node.is_apart(parents[id(node)]):
+            apart, size = apart + size, 1
+        sizes[id(node)] = size
+        depths[id(node)] = 1 + max((depths[id(child)] for child in node.inputs), default=0)
+    if sizes[id(root)] + apart > MAX_SELECTS:
+        raise too_large("SELECTs in one statement", MAX_SELECTS)
+    if depths[id(root)] > MAX_DEPTH:
+        raise too_large("SELECTs inside each other", MAX_DEPTH)

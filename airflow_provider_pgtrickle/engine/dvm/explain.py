@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import sqlglot
 from sqlglot.errors import SqlglotError
@@ -15,10 +14,6 @@ from airflow_provider_pgtrickle.engine.dvm.node import Node
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import DeltaScan, Scan
 from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.binding import Binding
-    from airflow_provider_pgtrickle.engine.dvm.view import View
 
 
 @dataclass(frozen=True)
@@ -65,28 +60,9 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(view: View, binding: Binding | None = None, missing_indexes: Iterable[str] = ()) -> Explanation:
-    bound = binding or view.example_binding()
-    plan = view.plan(bound.changed) if view.refusal is None else None
-    return Explanation(
-        differentiable=view.refusal is None,
-        reason=str(view.refusal) if view.refusal else None,
-        operator_tree=_tree(view.tree) if view.tree is not None else "(left to PostgreSQL as it stands)",
-        sink=view.sink,
-        because=view.because,
-        identity=view.identity,
-        keyed=view.keyed,
-        hidden=view.hidden,
-        full_sql=view.storage_query(),
-        delta_sql=view.delta(bound) if plan is not None else None,
-        missing_indexes=tuple(missing_indexes),
-        leaves=tuple((n.label(), view.render(n, bound)) for n in _leaves(plan)) if plan is not None else (),
-    )
-
-
 def looked_up(plan: Node) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Sources that are read by keys, with the columns those keys are for."""
-    for node in _leaves(plan):
+    for node in leaves(plan):
         if isinstance(node, Restrict) and isinstance(node.child, Scan):
             origin = {column.name: name for name, column in node.child.mapping}
             yield node.child.source.key, tuple(origin[target] for target, _ in node.keys.pairs)
@@ -111,7 +87,8 @@ def readable(text: str) -> str:
         return text
 
 
-def _tree(root: Node) -> str:
+def written(root: Node) -> str:
+    """A tree, one line for each operator."""
     lines: list[str] = []
     stack: list[tuple[Node, int]] = [(root, 0)]
     while stack:
@@ -121,7 +98,7 @@ def _tree(root: Node) -> str:
     return "\n".join(lines)
 
 
-def _leaves(plan: Node) -> Iterator[Node]:
+def leaves(plan: Node) -> Iterator[Node]:
     """Each read of a delta once: what is at the bottom, with the keys that restrict it."""
     seen: set[object] = set()
     stack: list[Node] = [plan]

@@ -15,6 +15,8 @@ from airflow_provider_pgtrickle.engine.dvm.dialect import CANONICAL
 
 ROW = "__pgt_row"
 WEIGHT = "__pgt_w"
+SOURCE_META = "pgtrickle_source"
+"""Where the front end leaves the key of the source that a table of the text is."""
 SET_META = "pgtrickle_set"
 """Where the front end marks a call that returns a set of rows."""
 
@@ -146,6 +148,11 @@ def returns_set(expression: exp.Expr) -> bool:
             return True
         stack.extend(node.iter_expressions())
     return False
+
+
+def tables_of(expression: exp.Expr) -> frozenset[str]:
+    """Keys of the sources whose tables stand in an expression or a query."""
+    return frozenset(t.meta[SOURCE_META] for t in expression.find_all(exp.Table) if SOURCE_META in t.meta)
 
 
 def holds_query(node: exp.Expr) -> bool:

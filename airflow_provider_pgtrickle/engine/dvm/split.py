@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.engine.dvm.calls import aggregate_calls, is_windowed
 from airflow_provider_pgtrickle.engine.dvm.expressions import has_subquery, render, rewrite
-from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import aggregate_calls, is_windowed
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import is_bounded
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import parse
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refused

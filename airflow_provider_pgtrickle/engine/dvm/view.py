@@ -3,48 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.engine.dvm import pipeline
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window
-from airflow_provider_pgtrickle.engine.dvm.budget import budget, check_size, deep
+from airflow_provider_pgtrickle.engine.dvm.budget import budget, deep
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_name
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ
-from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META, Emitter
-from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, explain, looked_up
+from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter
+from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, leaves, looked_up, written
 from airflow_provider_pgtrickle.engine.dvm.expressions import plain_column, render, unparen
-from airflow_provider_pgtrickle.engine.dvm.frontend import PASSES
-from airflow_provider_pgtrickle.engine.dvm.frontend.bounds import bounds
-from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
-from airflow_provider_pgtrickle.engine.dvm.frontend.covered import covered
-from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import drop_limit, is_bounded, number_of
+from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
-from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names, parse, read
-from airflow_provider_pgtrickle.engine.dvm.frontend.prune import prune
-from airflow_provider_pgtrickle.engine.dvm.frontend.refuse import Impossible, refuse
-from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
-from airflow_provider_pgtrickle.engine.dvm.frontend.whole_rows import whole_rows
+from airflow_provider_pgtrickle.engine.dvm.frontend.refuse import Impossible
 from airflow_provider_pgtrickle.engine.dvm.lower import SparkPlan, lower
 from airflow_provider_pgtrickle.engine.dvm.lower.place import Describe, Slices
-from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
-from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
+from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node, Open, walk
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
-from airflow_provider_pgtrickle.engine.dvm.proof import Open, open_columns
+from airflow_provider_pgtrickle.engine.dvm.pipeline import TopK
+from airflow_provider_pgtrickle.engine.dvm.proof import open_columns
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refusal, Refused
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source
-from airflow_provider_pgtrickle.engine.dvm.sinks import SINKS, Sink
-from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query
+from airflow_provider_pgtrickle.engine.dvm.sinks import Sink
 from airflow_provider_pgtrickle.engine.errors import QueryError
-
-
-@dataclass(frozen=True)
-class TopK:
-    limit: int | None
-    offset: int
-    order_by: str
 
 
 class View:
@@ -168,7 +152,23 @@ class View:
         return frozenset(looked_up(plan)) | self._sink.walked
 
     def explain(self, binding: Binding | None = None, missing_indexes: Iterable[str] = ()) -> Explanation:
-        return explain(self, binding, missing_indexes)
+        """What will be done with the query; `missing_indexes` are statements that would make some."""
+        bound = binding or self.example_binding()
+        plan = self.plan(bound.changed) if self.refusal is None else None
+        return Explanation(
+            differentiable=self.refusal is None,
+            reason=str(self.refusal) if self.refusal else None,
+            operator_tree=written(self.tree) if self.tree is not None else "(left to PostgreSQL as it stands)",
+            sink=self.sink,
+            because=self.because,
+            identity=self.identity,
+            keyed=self.keyed,
+            hidden=self.hidden,
+            full_sql=self.storage_query(),
+            delta_sql=self.delta(bound) if plan is not None else None,
+            missing_indexes=tuple(missing_indexes),
+            leaves=tuple((n.label(), self.render(n, bound)) for n in leaves(plan)) if plan is not None else (),
+        )
 
     def spark(
         self,
@@ -193,8 +193,8 @@ class View:
         storage = (*self.columns, *self.hidden)
         return lower(root, storage, key, lambda: self._emitter(binding), describe, slices, prefix, late)
 
-    def _emitter(self, binding: Binding) -> Emitter:
-        return Emitter(binding, self.sources, self.used)
+    def _emitter(self, binding: Binding) -> PostgresEmitter:
+        return PostgresEmitter(binding, self.sources, self.used)
 
     @property
     def tree(self) -> Node | None:
@@ -248,34 +248,11 @@ def round_trip(text: str) -> str | None:
 
 
 def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], schema: Schema) -> View:
-    topk = _topk(query)
-    bounded = bounds(query, schema, outputs) if topk is not None else None
-    for rewrite_pass in PASSES if topk is None else (inline_views, whole_rows, mark_sets, drop_limit, refuse):
-        query = rewrite_pass(query, schema)
-    builder = Builder(schema)
-    if topk is not None:
-        reads = frozenset(t.meta[SOURCE_META] for t in query.find_all(exp.Table) if SOURCE_META in t.meta)
-        builder.note_reads(query)
-        root: Node = Native(query, tuple(builder.name(o) for o in outputs), reads)
-    else:
-        built, _ = builder.query(query, Scope())
-        root = prune(covered(built))
-    described = Query(root, outputs, builder.name, bounded)
-    sink = next(s for s in (kind.take(described) for kind in SINKS) if s is not None)
-    for tree in (sink.storage, sink.delta(Differ(builder.sources))):
-        if tree is not None:
-            check_size(tree)
-    used = _used([sink.storage] + ([bounded.body] if bounded else []), builder)
-    sources = {key: builder.sources[key] for key in sorted(used)}
-    return View(canonical, outputs, sources, used, sink, None, topk)
-
-
-def _topk(query: exp.Query) -> TopK | None:
-    limit, offset, order = (query.args.get(c) for c in ("limit", "offset", "order"))
-    if not order or not is_bounded(query):
-        return None
-    terms = ", ".join(render(t) for t in order.expressions)
-    return TopK(number_of(limit) if limit else None, (number_of(offset) or 0) if offset else 0, terms)
+    draft = pipeline.run(query, outputs, schema)
+    assert draft.sink is not None
+    used = _used([draft.sink.storage] + ([draft.bounds.body] if draft.bounds else []), draft.builder)
+    sources = {key: draft.builder.sources[key] for key in sorted(used)}
+    return View(canonical, outputs, sources, used, draft.sink, None, draft.topk)
 
 
 def _used(roots: Iterable[Node], builder: Builder) -> dict[str, tuple[str, ...]]:
@@ -298,7 +275,7 @@ def _full_only(canonical: str, outputs: tuple[str, ...], schema: Schema, refusal
     sources = {s.key: s for s in schema.sources.values()}
     used = {key: tuple(c.name for c in s.columns) for key, s in sources.items()}
     try:
-        builder = Builder(schema)
+        builder = TreeBuilder(schema)
         query = inline_views(parse(canonical), schema)
         builder.note_reads(query)
         if not any(isinstance(c.this, exp.Star) for c in query.find_all(exp.Column)):

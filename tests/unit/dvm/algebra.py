@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ
 from airflow_provider_pgtrickle.engine.dvm.expressions import plain_column
-from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
+from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node, walk
 from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
 from airflow_provider_pgtrickle.engine.dvm.operators.constant import Constant
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Dependent, Touched

@@ -5,20 +5,16 @@ So is one with GROUPING SETS whose keys the server takes for one another.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META
+from airflow_provider_pgtrickle.engine.dvm.expressions import tables_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind_nested
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.engine.dvm.frontend.subquery_order import make_total
 from airflow_provider_pgtrickle.engine.dvm.node import Node
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
 
 
 def as_written(builder: Builder, query: exp.Query, scope: Scope) -> tuple[Node, list[str]]:
@@ -30,5 +26,5 @@ def as_written(builder: Builder, query: exp.Query, scope: Scope) -> tuple[Node, 
     bound = bind_nested(query, scope)
     make_total(builder, bound)
     builder.note_reads(bound)
-    reads = frozenset(t.meta[SOURCE_META] for t in bound.find_all(exp.Table) if SOURCE_META in t.meta)
+    reads = tables_of(bound)
     return Native(bound, tuple(builder.name(o) for o in outputs), reads), outputs

@@ -7,8 +7,8 @@ from typing import cast
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.budget import COPY, spend
+from airflow_provider_pgtrickle.engine.dvm.calls import defined_aliases
 from airflow_provider_pgtrickle.engine.dvm.expressions import ROW, is_row_column, rewrite, taken_out
-from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import defined_aliases
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
 
 

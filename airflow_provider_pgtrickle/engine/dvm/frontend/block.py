@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.engine.dvm.calls import aggregate_calls, belongs, is_windowed
 from airflow_provider_pgtrickle.engine.dvm.dialect import raw_type
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
     column,
@@ -22,9 +22,9 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     unparen,
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend import from_items
-from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import aggregate_calls, belongs, is_windowed
 from airflow_provider_pgtrickle.engine.dvm.frontend.as_written import as_written
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.decorrelate import join_scalars, semi_join
 from airflow_provider_pgtrickle.engine.dvm.frontend.grouping_sets import has_sets, sets_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
@@ -39,9 +39,6 @@ from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.engine.dvm.operators.window import Window
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
 
 
 class _Confused(Exception):

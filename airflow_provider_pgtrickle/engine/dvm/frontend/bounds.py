@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.budget import budget
+from airflow_provider_pgtrickle.engine.dvm.calls import aggregate_calls
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
     column,
     has_subquery,
@@ -16,35 +17,34 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     rewrite,
     unparen,
 )
-from airflow_provider_pgtrickle.engine.dvm.frontend import PASSES
-from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import aggregate_calls
-from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
-from airflow_provider_pgtrickle.engine.dvm.frontend.covered import covered
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import number_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
-from airflow_provider_pgtrickle.engine.dvm.frontend.prune import prune
-from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
-from airflow_provider_pgtrickle.engine.dvm.frontend.settled import GROUPING, ROW_WISE, open_column
 from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
-from airflow_provider_pgtrickle.engine.dvm.operators.once import Once
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.reached import Bounds
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema
 
 
-def bounds(query: exp.Query, schema: Schema, outputs: tuple[str, ...]) -> Bounds | None:
-    """The bounds of a TopK query; None where only recomputing it can tell what a change does to it."""
+def bounds(
+    query: exp.Query, schema: Schema, outputs: tuple[str, ...], tree: Callable[[exp.Query], Node]
+) -> Bounds | None:
+    """The bounds of a TopK query; None where only recomputing it can tell what a change does to it.
+
+    `tree` makes the operator tree of what is bounded.
+    """
     limit = _limit(query)
     try:
         with budget():
             order = _order(mark_sets(query.copy(), schema), schema, outputs)
             if not limit or order is None:
                 return None
-            body = _body(query.copy(), schema)
+            body = tree(_unbounded(query))
     except (Refused, RecursionError):
         return None
-    if not all(map(_is_settled, walk(body))):
+    # The stored rows are PostgreSQL's answer to the text, and a change is computed from the tree: they are about the
+    # same rows only where no answer is left open.
+    if any(node.unsettled() is not None for node in walk(body)):
         return None
     items = tuple((o, column(n)) for o, n in zip(outputs, body.names, strict=True))
     return Bounds(Project(body, items), order, limit)
@@ -58,13 +58,12 @@ def _limit(query: exp.Query) -> int | None:
     return None if options and options.args.get("with_ties") else number_of(limit)
 
 
-def _body(query: exp.Query, schema: Schema) -> Node:
+def _unbounded(query: exp.Query) -> exp.Query:
+    """A copy without what orders and bounds it."""
+    copy = query.copy()
     for clause in ("order", "limit", "offset"):
-        query.set(clause, None)
-    for rewrite_pass in PASSES:
-        query = rewrite_pass(query, schema)
-    built, _ = Builder(schema).query(query, Scope())
-    return prune(covered(built))
+        copy.set(clause, None)
+    return copy
 
 
 # -- ORDER BY --------------------------------------------------------------------------------------
@@ -110,15 +109,3 @@ def _is_over_row(term: exp.Expr, schema: Schema) -> bool:
     if next(aggregate_calls(term, frozenset(schema.aggregates)), None) is not None:
         return False
     return all(is_row_column(c) for c in term.find_all(exp.Column))
-
-
-# -- what is bounded -------------------------------------------------------------------------------
-
-
-def _is_settled(node: Node) -> bool:
-    """The stored rows are PostgreSQL's answer to the text, a change is computed from the tree: they are about the
-    same rows only where no answer is left open."""
-    if isinstance(node, GROUPING):
-        return open_column(node) is None
-    # Subqueries in expressions are text, in which an order may be open, too.
-    return isinstance(node, (*ROW_WISE, Once)) and not getattr(node, "parts", ())

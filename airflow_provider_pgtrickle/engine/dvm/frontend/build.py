@@ -5,39 +5,30 @@ from __future__ import annotations
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.dialect import walk_clauses
-from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META
-from airflow_provider_pgtrickle.engine.dvm.expressions import column, renamed_by_place
+from airflow_provider_pgtrickle.engine.dvm.expressions import column, tables_of
 from airflow_provider_pgtrickle.engine.dvm.frontend import block
 from airflow_provider_pgtrickle.engine.dvm.frontend.as_written import as_written
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind_nested
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import is_bounded
 from airflow_provider_pgtrickle.engine.dvm.frontend.recursion import recursion
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import CommonTable, Scope
 from airflow_provider_pgtrickle.engine.dvm.frontend.spell_keys import spell_keys
-from airflow_provider_pgtrickle.engine.dvm.names import Namer
-from airflow_provider_pgtrickle.engine.dvm.node import Node
+from airflow_provider_pgtrickle.engine.dvm.frontend.subquery import of_expression
+from airflow_provider_pgtrickle.engine.dvm.node import Item, Node
+from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Subquery
 from airflow_provider_pgtrickle.engine.dvm.operators.distinct import Distinct
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.set_operation import SetOperation
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
-from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source
 
 
-class Builder:
-    """One query in the making: names stay unique throughout it."""
-
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
-        self.sources: dict[str, Source] = {s.key: s for s in schema.sources.values()}
-        self.name = Namer()
-        self.own_aggregates = frozenset(schema.aggregates)
-        self.inside: dict[str, set[str]] = {}
-        """Columns that subqueries left to PostgreSQL read, by source."""
+class TreeBuilder(Builder):
+    """Builds the operator tree of a whole query."""
 
     def query(self, query: exp.Expr, scope: Scope) -> tuple[Node, list[str]]:
-        """The node of a query expression and its output columns' names as the query gives them."""
         while isinstance(query, exp.Subquery) and not query.alias and not is_bounded(query):
             query = query.this
         if isinstance(query, exp.Query) and is_bounded(query):
@@ -66,7 +57,6 @@ class Builder:
         return inner
 
     def common_table(self, name: str, cte: CommonTable) -> tuple[Node, list[str]]:
-        """A reference to a WITH item: the shared node under fresh names."""
         if cte.built is None:
             if cte.recursive_with is not None:
                 cte.built = self._recursive(name, cte)
@@ -82,7 +72,7 @@ class Builder:
         bound = bind_nested(cte.alone(name), cte.scope)
         spell_keys(bound, self.own_aggregates)
         self.note_reads(bound)
-        reads = frozenset(t.meta[SOURCE_META] for t in bound.find_all(exp.Table) if SOURCE_META in t.meta)
+        reads = tables_of(bound)
         native = Native(bound, tuple(self.name(o) for o in outputs), reads)
         return recursion(self, name, cte, native), outputs
 
@@ -111,23 +101,16 @@ class Builder:
         chain.append(node)
         return chain[::-1]
 
-    # -- what PostgreSQL evaluates as it stands ------------------------------------------------
+    # -- what modules further down reach through the builder ---------------------------------------
 
-    def note_reads(self, query: exp.Expr) -> None:
-        """Remember which columns a subquery that is left to PostgreSQL may read."""
-        names = {c.name for c in query.find_all(exp.Column)}
-        for join in query.find_all(exp.Join):
-            names |= {i.name for i in join.args.get("using") or []}
-        for table in query.find_all(exp.Table):
-            key = table.meta.get(SOURCE_META)
-            if key is not None:
-                source = self.sources[key]
-                held = {c.name for c in source.columns}
-                given = table.alias_column_names
-                renamed = {name for alias, name in zip(given, source.layout, strict=False) if alias in names}
-                # The names of a join's columns tell nothing of whose they are.
-                read = names | renamed if given or not renamed_by_place(table) else held
-                self.inside.setdefault(key, set()).update(read & held)
+    def filtered(self, node: Node, scope: Scope, terms: list[exp.Expr]) -> Node:
+        return block.filtered(self, node, scope, terms)
+
+    def with_computed(self, node: Node, scope: Scope, computed: list[Item]) -> Node:
+        return block.with_computed(self, node, scope, computed)
+
+    def subqueries_of(self, bound: exp.Expr, scope: Scope, row: Node) -> tuple[Subquery, ...]:
+        return of_expression(self, bound, scope, row)
 
 
 def _has_clauses(node: exp.Expr, root: exp.Expr) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META
+from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META
 from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 

@@ -8,10 +8,9 @@ WHERE x IN (SELECT y …)                          semi-join; NOT IN only where 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.engine.dvm.calls import NAMES, ORDERED_SETS, aggregate_calls, call_name
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
     ROW,
     column,
@@ -28,8 +27,8 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     unparen,
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend import from_items
-from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import NAMES, ORDERED_SETS, aggregate_calls, call_name
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.engine.dvm.node import Node
 from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
@@ -39,9 +38,6 @@ from airflow_provider_pgtrickle.engine.dvm.operators.outer_join import OuterJoin
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.semi_join import SemiJoin
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
 
 _NULL_OVER_NOTHING = NAMES - (ORDERED_SETS - {"mode", "percentile_cont", "percentile_disc"}) - {"count", "regr_count"}
 
@@ -134,8 +130,6 @@ def _reads_row(expression: exp.Expr) -> bool:
 
 def _rows(builder: Builder, block: exp.Select) -> tuple[Node, list[exp.Expr], Scope] | None:
     """The block's rows without the terms that tie it to the outer row, and those terms."""
-    from airflow_provider_pgtrickle.engine.dvm.frontend.block import filtered
-
     clauses = [c for c in (block.args.get("from_"), *(block.args.get("joins") or [])) if c]
     if not clauses or any(_reads_row(c) for c in clauses):
         return None
@@ -149,7 +143,7 @@ def _rows(builder: Builder, block: exp.Select) -> tuple[Node, list[exp.Expr], Sc
     own = [bind(t, scope) for t in terms if not _reads_row(t)]
     plain = [t for t in (*group.terms, *own) if not has_subquery(t)]
     node = from_items.combine(list(group.relations), plain)
-    node = filtered(builder, node, scope, [t for t in (*group.terms, *own) if has_subquery(t)])
+    node = builder.filtered(node, scope, [t for t in (*group.terms, *own) if has_subquery(t)])
     return node, [bind(t, scope) for t in tied], scope
 
 

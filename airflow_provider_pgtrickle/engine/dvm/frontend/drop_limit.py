@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META
-from airflow_provider_pgtrickle.engine.dvm.expressions import conjuncts, equality, has_subquery, returns_set, unparen
-from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import aggregate_calls
+from airflow_provider_pgtrickle.engine.dvm.calls import aggregate_calls
+from airflow_provider_pgtrickle.engine.dvm.expressions import (
+    SOURCE_META,
+    conjuncts,
+    equality,
+    has_subquery,
+    returns_set,
+    unparen,
+)
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source
 

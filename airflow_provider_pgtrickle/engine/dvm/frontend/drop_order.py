@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.engine.dvm.calls import is_order_sensitive, is_windowed
 from airflow_provider_pgtrickle.engine.dvm.expressions import render
-from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import is_order_sensitive, is_windowed
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema
 

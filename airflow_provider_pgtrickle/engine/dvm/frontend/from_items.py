@@ -7,13 +7,12 @@ only goes down to it, the others become join terms.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.dialect import Defined, RowsFrom, Syntax, using_alias
-from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
+    SOURCE_META,
     column,
     columns_of,
     conjunction,
@@ -21,8 +20,10 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     has_subquery,
     plain_column,
     render,
+    tables_of,
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind, bind_nested
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import is_bounded
 from airflow_provider_pgtrickle.engine.dvm.frontend.join_subqueries import join_subqueries
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names
@@ -38,10 +39,6 @@ from airflow_provider_pgtrickle.engine.dvm.operators.outer_join import OuterJoin
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.engine.dvm.types import base_type
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
-
 
 #: The value of a column that no query may read.
 _UNSEEN = exp.Null()
@@ -201,7 +198,7 @@ def _function(builder: Builder, item: exp.Expr, scope: Scope) -> Operand:
         return _derived(builder, exp.Subquery(this=bare.this, alias=item.args["alias"].copy()), scope)
     names = tuple(builder.name(o) for o in outputs)
     bound = bind(bare, Scope())
-    reads = frozenset(t.meta[SOURCE_META] for t in bound.find_all(exp.Table) if SOURCE_META in t.meta)
+    reads = tables_of(bound)
     if not reads:
         node: Node = Constant(bound, names, ordinality)
     elif ordinality:
@@ -280,10 +277,8 @@ def _join(builder: Builder, left: Operand, join: exp.Join, scope: Scope) -> Oper
 
 
 def _joined(builder: Builder, operand: Operand, scope: Scope) -> Node:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.block import filtered
-
     node = combine(list(operand.relations), [t for t in operand.terms if not has_subquery(t)])
-    return filtered(builder, node, scope, [t for t in operand.terms if has_subquery(t)])
+    return builder.filtered(node, scope, [t for t in operand.terms if has_subquery(t)])
 
 
 def _on(
@@ -341,18 +336,15 @@ def _reads_neighbours(item: exp.Expr, scope: Scope) -> bool:
 
 
 def _lateral(builder: Builder, operand: Operand, join: exp.Join, outer: bool, scope: Scope) -> Operand:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.subquery import analyse, of_expression
-
     left, item = _joined(builder, operand, scope), join.this
     bare, outputs, ordinality = _bare(item)
     if isinstance(bare, exp.Subquery):
         query = bind_nested(bare.this, scope)
         builder.note_reads(query)
-        parts = analyse(builder, query, scope, left)
         bound: exp.Expr = exp.Subquery(this=query)
     else:
         bound = bind(bare, scope)
-        parts = of_expression(builder, bound, scope, left)
+    parts = builder.subqueries_of(bound, scope, left)
     names = [builder.name(o) for o in outputs]
     columns = tuple((output, column(name)) for output, name in zip(outputs, names, strict=True))
     scope.add(item.alias, dict(columns))

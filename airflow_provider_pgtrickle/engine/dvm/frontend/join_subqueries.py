@@ -8,34 +8,28 @@ One about both rows at once stays refused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.expressions import column, columns_of, has_subquery, holds_query, rewrite
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.engine.dvm.node import Node
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
 
 
 def join_subqueries(
     builder: Builder, scope: Scope, kind: str, left: Node, right: Node, terms: list[exp.Expr]
 ) -> tuple[Node, Node, list[exp.Expr]]:
     """Both sides of a LEFT or FULL join, and its terms without subqueries."""
-    from airflow_provider_pgtrickle.engine.dvm.frontend.block import filtered, with_computed
-
     plain = [t for t in terms if not has_subquery(t)]
     for term in (t for t in terms if has_subquery(t)):
         if kind == "LEFT" and columns_of(term) <= set(right.names):
-            right = filtered(builder, right, scope, [term])
+            right = builder.filtered(right, scope, [term])
             continue
         values: dict[str, list[tuple[str, exp.Expr]]] = {"left": [], "right": []}
         plain.append(_over_columns(builder, term, left, right, values))
-        left = with_computed(builder, left, scope, values["left"])
-        right = with_computed(builder, right, scope, values["right"])
+        left = builder.with_computed(left, scope, values["left"])
+        right = builder.with_computed(right, scope, values["right"])
     return left, right, plain
 
 

@@ -9,26 +9,17 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.expressions import returns_set
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.covered import covered
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import CommonTable
-from airflow_provider_pgtrickle.engine.dvm.frontend.settled import GROUPING, ROW_WISE, is_image, open_column
 from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
-from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
-from airflow_provider_pgtrickle.engine.dvm.operators.inner_join import InnerJoin
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
-from airflow_provider_pgtrickle.engine.dvm.operators.outer_join import OuterJoin
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.recursion import Itself, Recursion, path, settle
-from airflow_provider_pgtrickle.engine.dvm.operators.semi_join import SemiJoin
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
 
 
 class _Unfit(Exception):
@@ -66,7 +57,7 @@ def _apart(builder: Builder, name: str, cte: CommonTable, native: Native) -> Rec
     itself, step = settle(base, step, itself)
     if not is_all:
         for held, output in zip(itself.columns, named, strict=True):
-            if not is_image(held):
+            if not held.is_image:
                 raise _Unfit(f"under UNION, values of {output} may be equal and look different, or may not be known to")
     kept = {f.name: getattr(native, f.name) for f in fields(Native)}
     return Recursion(**kept, base=base, step=step, itself=itself, is_all=is_all)
@@ -78,19 +69,12 @@ def _require_linear(base: Node, step: Node, itself: Itself) -> None:
     if along is None:
         raise _Unfit("the step does not refer to it where it can be followed")
     for node, child in pairwise(along):
-        if isinstance(node, (Project, Filter, InnerJoin)):
-            continue
-        preserved = isinstance(node, SemiJoin) or (isinstance(node, OuterJoin) and node.kind == "LEFT")
-        if not preserved or node.inputs[0] is not child:
+        if not node.steps_from(child):
             raise _Unfit(f"its step reaches it through {node.label()}")
     for node in (*walk(base), *walk(step)):
-        if isinstance(node, Itself):
-            continue
-        if not isinstance(node, (*ROW_WISE, *GROUPING)):
+        if node.shared:
             raise _Unfit(f"it holds {node.label()}")
-        if getattr(node, "parts", ()):
-            raise _Unfit(f"it holds a subquery that is no join: {node.label()}")
-        if isinstance(node, Project) and any(returns_set(x) for _, x in node.items) and node in along:
+        if (why := node.unsettled()) is not None:
+            raise _Unfit(why)
+        if isinstance(node, Project) and node.makes_sets and node in along:
             raise _Unfit(f"its step makes several rows of one: {node.label()}")
-        if isinstance(node, GROUPING) and (held := open_column(node)) is not None:
-            raise _Unfit(f"it groups {held.name}, whose equal values may look different")

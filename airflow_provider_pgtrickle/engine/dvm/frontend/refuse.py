@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META
-from airflow_provider_pgtrickle.engine.dvm.expressions import render
+from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META, render
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import shows_constants
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.engine.dvm.schema import READS_TABLES, Schema

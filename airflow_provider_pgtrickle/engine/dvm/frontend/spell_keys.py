@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.engine.dvm.calls import defined_aliases, is_aggregate
 from airflow_provider_pgtrickle.engine.dvm.expressions import unparen
-from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import defined_aliases, is_aggregate
 
 
 def spell_keys(query: exp.Expr, own_aggregates: frozenset[str]) -> None:

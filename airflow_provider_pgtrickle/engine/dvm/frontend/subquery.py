@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META
+from airflow_provider_pgtrickle.engine.dvm.calls import aggregate_calls
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
     ROW,
+    SOURCE_META,
     conjuncts,
     equality,
     has_subquery,
     plain_column,
+    subqueries,
+    tables_of,
     unparen,
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend import from_items
-from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import aggregate_calls
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.engine.dvm.frontend.subquery_order import make_total
 from airflow_provider_pgtrickle.engine.dvm.node import Node
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Subquery
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
 
 
 def of_predicate(builder: Builder, bound: exp.Expr, scope: Scope, row: Node) -> tuple[Subquery, ...]:
@@ -53,7 +51,7 @@ def _parts(builder: Builder, bound: exp.Expr, scope: Scope, row: Node, *, only_t
             inner = unparen(member.this)
             parts += analyse(builder, inner.args["query"], scope, row, unparen(inner.this), needs_not_null=True)
         else:
-            for query in _outermost(member):
+            for query in list(subqueries(member)):
                 parts += analyse(builder, query, scope, row)
     return tuple(parts)
 
@@ -61,12 +59,6 @@ def _parts(builder: Builder, bound: exp.Expr, scope: Scope, row: Node, *, only_t
 def _is_not_in(term: exp.Expr) -> bool:
     inner = unparen(term.this) if isinstance(term, exp.Not) else None
     return isinstance(inner, exp.In) and bool(inner.args.get("query"))
-
-
-def _outermost(expression: exp.Expr) -> list[exp.Query]:
-    from airflow_provider_pgtrickle.engine.dvm.expressions import subqueries
-
-    return list(subqueries(expression))
 
 
 def analyse(
@@ -82,7 +74,7 @@ def analyse(
         query = query.this
     make_total(builder, query)
     builder.note_reads(query)
-    sources = _sources(query)
+    sources = tables_of(query)
     if not sources:
         return ()
     if isinstance(query, exp.SetOperation) and not query.args.get("with_"):
@@ -95,10 +87,6 @@ def analyse(
         return _tied(builder, query, row, member, needs_not_null) or unknown
     except Refused:
         return unknown
-
-
-def _sources(query: exp.Expr) -> frozenset[str]:
-    return frozenset(t.meta[SOURCE_META] for t in query.find_all(exp.Table) if SOURCE_META in t.meta)
 
 
 def _count(expressions: list[exp.Expr]) -> int:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.engine.dvm.calls import ordered_calls
 from airflow_provider_pgtrickle.engine.dvm.expressions import render, unparen
-from airflow_provider_pgtrickle.engine.dvm.frontend.open_frames import (
+from airflow_provider_pgtrickle.engine.dvm.frames import (
     depends_on_ties,
     made_finer,
     may_be_finer,
 )
-from airflow_provider_pgtrickle.engine.dvm.frontend.ordered_calls import ordered_calls
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.spell_keys import spell_keys
 from airflow_provider_pgtrickle.engine.dvm.frontend.tie_breakers import row_breakers, tie_breakers, unordered
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
 
 
 def make_total(builder: Builder, query: exp.Expr) -> None:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META
-from airflow_provider_pgtrickle.engine.dvm.expressions import is_row_column, returns_set, unparen
-from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import aggregate_calls
+from airflow_provider_pgtrickle.engine.dvm.calls import aggregate_calls
+from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META, is_row_column, returns_set, unparen
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.grouping_sets import has_sets, sets_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names
 from airflow_provider_pgtrickle.engine.dvm.types import is_its_image
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
 
 
 def tie_breakers(builder: Builder, query: exp.Expr) -> list[exp.Expr] | None:

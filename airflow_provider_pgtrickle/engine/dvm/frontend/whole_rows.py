@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import SOURCE_META
-from airflow_provider_pgtrickle.engine.dvm.expressions import is_present, render
+from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META, is_present, render
 from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import VIEW_META
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.engine.dvm.calls import call_name
 from airflow_provider_pgtrickle.engine.dvm.expressions import has_subquery, is_row_column, render
-from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import call_name
 from airflow_provider_pgtrickle.engine.dvm.lower.carriers import (
     BIGINT,
     BOOL,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter
 from airflow_provider_pgtrickle.engine.dvm.emit import quote as pg_quote
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.lower.carriers import BIGINT, OPAQUE, Carrier, Kind, carrier_of, unify
@@ -43,7 +43,7 @@ def lower(
     root: Node,
     storage: Sequence[str],
     key: Sequence[tuple[str, str]],
-    emitter: Callable[[], Emitter],
+    emitter: Callable[[], PostgresEmitter],
     describe: Describe,
     slices: Slices,
     prefix: str,
@@ -65,7 +65,8 @@ def lower(
     values = ", ".join(f"CAST(r.{quote(n)} AS STRING) AS {quote(n)}" for n in storage)
     columns = f"{weight} AS {quote(WEIGHT)}, {written} AS `__pgt_key`{', ' if values else ''}{values}"
     text = f"SELECT {columns} FROM ({body}) AS r"
-    return SparkPlan(tuple(placing.leaves), views, text, tuple(late))
+    reads_twice = bool(views) or any(times > 1 for times in spark.reads.values())
+    return SparkPlan(tuple(placing.leaves), views, text, tuple(late), reads_twice)
 
 
 def _canonical(columns: Sequence[tuple[str, Carrier, str]]) -> str:
@@ -89,7 +90,7 @@ def _canonical_value(name: str, carrier: Carrier, type_name: str) -> str:
 
 
 class _Placing:
-    def __init__(self, emitter: Callable[[], Emitter], describe: Describe, slices: Slices, prefix: str) -> None:
+    def __init__(self, emitter: Callable[[], PostgresEmitter], describe: Describe, slices: Slices, prefix: str) -> None:
         self._emitter = emitter
         self._describe = describe
         self._slices = slices
@@ -254,8 +255,8 @@ def _require_keys(env: dict[str, Carrier], names: Sequence[str]) -> None:
 
 def is_single(node: Node) -> bool:
     """Whether a subtree reads one relation row by row: then all of it belongs in that relation's statement."""
-    while isinstance(node, (Filter, Project, Weigh)) and not getattr(node, "parts", ()):
-        node = node.inputs[0]
+    while node.row_wise:
+        (node,) = node.inputs
     if isinstance(node, Restrict) and not node.exact:
         node = node.child
         return isinstance(node, Scan)
@@ -264,11 +265,13 @@ def is_single(node: Node) -> bool:
 
 def row_wise_scan(node: Node) -> Scan | None:
     """The plain scan below a chain of row-wise nodes."""
-    while isinstance(node, (Filter, Project, Weigh)) and not getattr(node, "parts", ()):
-        node = node.inputs[0]
+    while node.row_wise:
+        (node,) = node.inputs
     return node if isinstance(node, Scan) and not node.is_old and node.source.kind == "TABLE" else None
 
 
+#: What Spark can compute of each operator. It stands here and not in the nodes, because they know nothing of Spark.
+#: An operator without a rule is left to PostgreSQL, which is always right, so a new one needs no line here.
 _RULES: dict[type[Node], Callable[..., dict[str, Carrier]]] = {
     InnerJoin: _Placing.inner_join,
     OuterJoin: _Placing.outer_join,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 
@@ -26,14 +25,8 @@ class SparkPlan:
     """Spark SQL of `__pgt_w, __pgt_key` and the storage columns as text."""
     late: tuple[tuple[str, str], ...] = ()
     """(storage column, PostgreSQL expression over the others): computed on the stage, for coming rows."""
-
-    @property
-    def reads_twice(self) -> bool:
-        """Whether a leaf, or a part of one, is used more than once."""
-        texts = [self.sql, *(text for _, text in self.views)]
-        return bool(self.views) or any(
-            sum(len(re.findall(rf"\b{leaf.name}\b", text)) for text in texts) > 1 for leaf in self.leaves
-        )
+    reads_twice: bool = False
+    """Whether a leaf, or a part of one, is used more than once."""
 
     @property
     def pays(self) -> bool:

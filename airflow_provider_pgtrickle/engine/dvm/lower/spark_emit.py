@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter, placed
 from airflow_provider_pgtrickle.engine.dvm.expressions import ROW, WEIGHT, rewrite
-from airflow_provider_pgtrickle.engine.dvm.node import Node
-from airflow_provider_pgtrickle.engine.dvm.rows import Place
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Pairs, Place, Relation, placed
 
 
 def quote(name: str) -> str:
@@ -27,30 +22,34 @@ class SparkEmitter(Emitter):
     has_indexes = False
 
     def __init__(self, leaves: Mapping[int, str], closed: Mapping[int, exp.Expr], prefix: str) -> None:
-        super().__init__(None, {}, {})  # type: ignore[arg-type]
+        super().__init__()
         self._leaves = leaves
         self._closed = closed
         """Each expression of a placed node, by identity, as Spark is to compute it."""
         self._prefix = prefix
+        self.reads: Counter[str] = Counter()
+        """How often each leaf is read."""
 
     def name(self, name: str) -> str:
         return quote(name)
 
-    def columns(self, node: Node, alias: str, weight: bool = True) -> str:
-        names = node.all_names if weight else node.names
-        return ", ".join(f"{alias}.{quote(n)}" for n in names)
-
-    def named(self, node: Node) -> str | None:
+    def named(self, node: Relation) -> str | None:
         return self._leaves.get(id(node)) or super().named(node)
 
-    def is_distinct(self, is_delta: bool) -> bool:
-        return True
+    def from_item(self, node: Relation) -> tuple[str, str]:
+        self._note(node)
+        return super().from_item(node)
 
-    def body(self, node: Node) -> str:
+    def body(self, node: Relation) -> str:
+        self._note(node)
         leaf = self._leaves.get(id(node))
         return f"SELECT * FROM {leaf}" if leaf is not None else node.select(self)
 
-    def shared_name(self, number: int, node: Node) -> str:
+    def _note(self, node: Relation) -> None:
+        if (leaf := self._leaves.get(id(node))) is not None:
+            self.reads[leaf] += 1
+
+    def shared_name(self, number: int, node: Relation) -> str:
         return f"{self._prefix}_shared_{number}"
 
     def expression(self, expression: exp.Expr, alias: str | Mapping[str, Place], is_old: bool = False) -> str:
@@ -61,15 +60,15 @@ class SparkEmitter(Emitter):
 
         return rewrite(self._closed[id(expression)], change).sql("spark")
 
-    def semi_join(self, node: Restrict) -> str:
-        source, alias = self.from_item(node.child)
-        relation, key = self.from_item(node.keys.relation)
-        same = "<=>" if node.keys.null_matches else "="
-        terms = " AND ".join(f"{alias}.{quote(t)} {same} {key}.{quote(k)}" for t, k in node.keys.pairs)
-        return f"SELECT {self.columns(node.child, alias)} FROM {source} LEFT SEMI JOIN {relation} ON {terms}"
+    def semi_join(self, child: Relation, keys: Relation, pairs: Pairs, null_matches: bool) -> str:
+        source, alias = self.from_item(child)
+        relation, key = self.from_item(keys)
+        same = "<=>" if null_matches else "="
+        terms = " AND ".join(f"{alias}.{quote(t)} {same} {key}.{quote(k)}" for t, k in pairs)
+        return f"SELECT {self.columns(child, alias)} FROM {source} LEFT SEMI JOIN {relation} ON {terms}"
 
-    def views(self, root: Node) -> tuple[tuple[tuple[str, str], ...], str]:
+    def views(self, root: Relation) -> tuple[tuple[tuple[str, str], ...], str]:
         """The shared parts in order, and the root's SELECT."""
-        self._count(root)
+        self.count(root)
         body = self.body(root)
-        return tuple((n, t.removeprefix("MATERIALIZED (")[:-1]) for n, t in self._ctes.items()), body
+        return tuple((name, part.text) for name, part in self._parts.items()), body

@@ -6,26 +6,42 @@ The sink `merge_add` has the cheaper rule for a top aggregate over exact types.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ, keys_from
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.calls import call_name, is_order_sensitive, ordered_calls
 from airflow_provider_pgtrickle.engine.dvm.exact_types import exact_type
-from airflow_provider_pgtrickle.engine.dvm.expressions import render, unparen
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Keys, Node, Unary
-from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
-from airflow_provider_pgtrickle.engine.dvm.operators.weigh import difference
+from airflow_provider_pgtrickle.engine.dvm.expressions import columns_of, plain_column, render, unparen
+from airflow_provider_pgtrickle.engine.dvm.node import (
+    Column,
+    Differ,
+    Item,
+    Key,
+    Keys,
+    Node,
+    Open,
+    Unary,
+)
+from airflow_provider_pgtrickle.engine.dvm.operators.grouping import Grouping
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
+from airflow_provider_pgtrickle.engine.dvm.types import base_type
+
+_ALWAYS_ALIKE = {"count", "bool_and", "bool_or", "every"}
+_SUMS = {"sum", "avg"}
+_EXTREMES = {"min", "max"}
+#: Aggregates that of floats give other last digits in another order.
+_ROUNDED = ("sum", "avg", "stddev", "var", "corr", "covar", "regr")
 
 
 @dataclass(frozen=True, eq=False)
-class Aggregate(Unary):
+class Aggregate(Unary, Grouping):
     """GROUP BY columns of the child, and aggregates over each group."""
 
     group: tuple[str, ...]
-    aggregates: tuple[tuple[str, exp.Expr], ...]
+    aggregates: tuple[Item, ...]
     needs_row: bool = False
     """GROUP BY () over nothing gives one row; GROUP BY columns, all of them constant-free, gives none."""
 
@@ -44,14 +60,15 @@ class Aggregate(Unary):
         return False
 
     @property
-    def heavy(self) -> bool:
-        return True
+    def groups(self) -> tuple[str, ...]:
+        return self.group
 
-    def delta(self, d: Differ) -> Node | None:
-        change = d.delta(self.child)
-        if change is None:
+    def touching(self, d: Differ, values: Sequence[exp.Expr]) -> tuple[Node, list[exp.Expr]] | None:
+        """keys(Δγ(R)) ⊆ groups(ΔR)"""
+        if not all(columns_of(x) <= set(self.group) for x in values):
             return None
-        return touched_difference(d, self, change, self.group)
+        change = d.delta(self.child)
+        return None if change is None else (change, list(values))
 
     def restrict(self, keys: Keys) -> Node:
         mapped = keys.only(self.group)
@@ -62,6 +79,27 @@ class Aggregate(Unary):
         values = [f"{e.expression(x, rows.places)} AS {e.name(n)}" for n, x in self.aggregates]
         group = f" GROUP BY {', '.join(e.place(rows, g) for g in self.group)}" if self.group else ""
         return e.select(rows, [*e.listed(rows, self.group), *values]) + group
+
+    def reads(self, needed: AbstractSet[str]) -> set[str]:
+        return set(self.group).union(*(columns_of(call) for _, call in self.aggregates))
+
+    def left_open(self, of: Callable[[Node], Open]) -> Open:
+        below, columns = of(self.child), {c.name: c for c in self.child.columns}
+        order = frozenset(n for n, x in self.aggregates if is_order_sensitive(_bare(x)))
+        rounded = frozenset(n for n, x in self.aggregates if _is_rounded(_bare(x), columns))
+        return below.through(self.aggregates).also(below.of(self.group)).also(Open(order, rounded))
+
+    def ordered(self) -> Node:
+        return replace(self, aggregates=tuple((n, ordered_calls(x)) for n, x in self.aggregates))
+
+    @property
+    def always_alike(self) -> frozenset[str]:
+        below = {c.name: c for c in self.child.columns}
+        return frozenset(n for n, call in self.aggregates if _is_always_alike(_bare(call), below))
+
+    def hoisted(self, down: Callable[[Node, tuple[Item, ...]], tuple[Node, tuple[Item, ...]]]) -> Node:
+        child, aggregates = down(self.child, self.aggregates)
+        return replace(self, child=child, aggregates=aggregates)
 
     def label(self) -> str:
         aggregates = ", ".join(render(x) for _, x in self.aggregates)
@@ -81,10 +119,30 @@ def _type_of(call: exp.Expr, columns: Mapping[str, Column]) -> str | None:
     return kind.type_name if kind else None
 
 
-def touched_difference(d: Differ, node: Node, change: Node, group: Sequence[str]) -> Node:
-    """node¹ − node⁰ over the groups of `group` (columns of node and change alike) that `change` touches."""
-    keys = keys_from(change, group) if group else None
-    before = d.old(node)
-    if keys is None:
-        return difference(node, before)
-    return difference(Restrict(node.restrict(keys), keys), Restrict(before.restrict(keys), keys))
+def _bare(call: exp.Expr) -> exp.Expr:
+    return call.this if isinstance(call, exp.Filter) else call
+
+
+def is_sum(call: exp.Expr) -> bool:
+    """Whether a call adds its arguments up, so that of floats its last digits depend on their order."""
+    return call_name(call).startswith(_ROUNDED)
+
+
+def _is_rounded(call: exp.Expr, columns: Mapping[str, Column]) -> bool:
+    return is_sum(call) and not (isinstance(call.this, exp.Expr) and exact_type(call.this, columns) is not None)
+
+
+def _is_always_alike(call: exp.Expr, below: Mapping[str, Column]) -> bool:
+    """Whether a call's value looks the same in whichever order PostgreSQL takes its rows."""
+    name = call_name(call)
+    if name in _ALWAYS_ALIKE:
+        return True
+    if name not in _SUMS | _EXTREMES:
+        return False
+    if exact_type(call.this, below) is not None:
+        return True
+    plain = plain_column(unparen(call.this))
+    if plain is None:
+        return False
+    # A numeric sum has as many digits as the longest of its terms, in whichever order they are added.
+    return base_type(below[plain].type or "") == "numeric" if name in _SUMS else below[plain].is_image

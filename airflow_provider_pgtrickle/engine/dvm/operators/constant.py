@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.expressions import render
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Node
-from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Leaf
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 
 @dataclass(frozen=True, eq=False)
-class Constant(Node):
+class Constant(Leaf):
     """A FROM item that reads no relation; None is the one row without columns."""
 
     item: exp.Expr | None
@@ -35,6 +34,12 @@ class Constant(Node):
 
     def select(self, e: Emitter) -> str:
         return f"SELECT 1 AS {e.name(self.outputs[0])}" if self.item is None else super().select(e)
+
+    def delta(self, d: Differ) -> None:
+        return None
+
+    def unsettled(self) -> None:
+        return None
 
     def label(self) -> str:
         return f"Constant {render(self.item) if self.item is not None else ''}".rstrip()

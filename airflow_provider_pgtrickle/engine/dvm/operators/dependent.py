@@ -10,19 +10,18 @@ all of L⁰ as soon as S has a change.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
-from airflow_provider_pgtrickle.engine.dvm.expressions import plain_column
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Keys, Node, Unary
+from airflow_provider_pgtrickle.engine.dvm.expressions import columns_of, plain_column
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Key, Keys, Node, Unary
 from airflow_provider_pgtrickle.engine.dvm.operators.keys import DistinctKeys
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
-from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Weigh
-from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Weigh, before
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +98,8 @@ def touched(d: Differ, child: Node, parts: tuple[Subquery, ...]) -> Node | None:
         plain = [(plain_column(x), k) for x, k in pairs]
         if all(name is not None for name, _ in plain):
             tied = Keys(relation, tuple((str(name), k) for name, k in plain), null_matches=False)
-            return d.before(child, tied)
-    return Touched(d.before(child, None), tuple(changes))
+            return before(d, child, tied)
+    return Touched(before(d, child, None), tuple(changes))
 
 
 def dependent_delta(
@@ -146,6 +145,15 @@ class Dependent(Unary):
 
     def old(self, d: Differ) -> Node:
         return replace(self, child=d.old(self.child), is_old=True)  # type: ignore[call-arg]
+
+    def reads(self, needed: AbstractSet[str]) -> set[str]:
+        """What ties its subqueries to the row; an operator adds its own expressions."""
+        sides = (x for p in self.parts for tie in p.ties for x in tie)
+        return set().union(*map(columns_of, sides))
+
+    def unsettled(self) -> str | None:
+        """A subquery in its expressions is text, in which an order may be open."""
+        return f"it holds a subquery that is no join: {self.label()}" if self.parts else None
 
 
 def unique_keys_through(child: Node, names: dict[str, str]) -> frozenset[Key]:

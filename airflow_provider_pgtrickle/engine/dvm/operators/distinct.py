@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Keys, Node, Unary
-from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import touched_difference
+from airflow_provider_pgtrickle.engine.dvm.operators.grouping import Grouping
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
 @dataclass(frozen=True, eq=False)
-class Distinct(Unary):
+class Distinct(Unary, Grouping):
     """The distinct rows of a relation."""
 
     @property
@@ -27,12 +26,8 @@ class Distinct(Unary):
         return False
 
     @property
-    def heavy(self) -> bool:
-        return True
-
-    def delta(self, d: Differ) -> Node | None:
-        change = d.delta(self.child)
-        return None if change is None else touched_difference(d, self, change, self.names)
+    def groups(self) -> tuple[str, ...]:
+        return self.names
 
     def restrict(self, keys: Keys) -> Node:
         return replace(self, child=self.child.restrict(keys))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
-from airflow_provider_pgtrickle.engine.dvm.expressions import conjuncts, equality, plain_column, render
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.expressions import columns_of, conjuncts, equality, plain_column, render
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Item, Key, Keys, Node, Open
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Dependent, Subquery
-from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,30 @@ class Filter(Dependent):
     def rows(self, e: Emitter) -> Rows:
         rows = e.rows(self.child)
         return rows.that(f"({e.expression(self.predicate, rows.places, is_old=self.is_old)})")
+
+    def reads(self, needed: AbstractSet[str]) -> set[str]:
+        return super().reads(needed) | columns_of(self.predicate)
+
+    @property
+    def row_wise(self) -> bool:
+        return not self.parts
+
+    def steps_from(self, child: Node) -> bool:
+        return True
+
+    def left_open(self, of: Callable[[Node], Open]) -> Open:
+        below = of(self.child)
+        if columns_of(self.predicate) & below.order:
+            # One of rows that tie: which one is open, and with it all of it but what they have in common.
+            return Open(frozenset(self.names) - below.shared, below.rounded, below.shared)
+        return below.of(self.names)
+
+    def touching(self, d: Differ, values: Sequence[exp.Expr]) -> tuple[Node, list[exp.Expr]] | None:
+        return None if self.parts else self.child.touching(d, values)
+
+    def computing(self, item: Item) -> Node | None:
+        child = None if self.parts else self.child.computing(item)
+        return None if child is None else replace(self, child=child)
 
     def label(self) -> str:
         return f"Filter {render(self.predicate)}"

@@ -9,18 +9,19 @@ keys that the term's delta reaches.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ, expression_keys
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.expressions import column, columns_of, equality, plain_column, render
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Item, Key, Keys, Node, computed_over
+from airflow_provider_pgtrickle.engine.dvm.operators.keys import expression_keys
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Weigh
-from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows, Weight
 
 # Joins of more inputs than that are not worth comparing every order's start.
 _MOST_COMPARED = 16
@@ -212,9 +213,31 @@ class InnerJoin(Node):
     def rows(self, e: Emitter) -> Rows:
         items = [e.item(r) for r in self.relations]
         places = {name: place for i in items for name, place in i.places.items()}
-        weight = " * ".join(i.weight for i in items if i.weight) or None
+        weights = [i.weight for i in items if i.weight is not None]
+        weight = reduce(Weight.times, weights) if weights else None
         source = " CROSS JOIN ".join(i.source for i in items)
         return Rows(source, places, weight, tuple(f"({e.expression(t, places)})" for t in self.terms), is_join=True)
+
+    def reads(self, needed: AbstractSet[str]) -> set[str]:
+        return set().union(*map(columns_of, self.terms))
+
+    def unsettled(self) -> None:
+        return None
+
+    def steps_from(self, child: Node) -> bool:
+        return True
+
+    @property
+    def joined_on(self) -> Sequence[exp.Expr]:
+        return self.terms
+
+    def computing(self, item: Item) -> Node | None:
+        used = columns_of(item[1])
+        for index, relation in enumerate(self.relations):
+            if used <= set(relation.names):
+                fresh = relation.computing(item) or Project(relation, computed_over(relation, item))
+                return replace(self, relations=(*self.relations[:index], fresh, *self.relations[index + 1 :]))
+        return None
 
     def label(self) -> str:
         terms = " AND ".join(render(t) for t in self.terms)

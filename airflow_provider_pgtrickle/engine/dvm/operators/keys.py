@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
-from airflow_provider_pgtrickle.engine.dvm.expressions import plain_column, render
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Unary
+from airflow_provider_pgtrickle.engine.dvm.expressions import column, plain_column, render
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Keys, Node, Unary
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,3 +46,24 @@ class DistinctKeys(Unary):
 
     def label(self) -> str:
         return f"Keys [{', '.join(render(x) for _, x in self.items)}]"
+
+
+def keys_from(relation: Node, columns: Iterable[str], *, null_matches: bool = True) -> Keys | None:
+    """The distinct values of some columns of `relation` as keys of the same columns."""
+    usable = tuple(n for n in columns if relation.column(n).has_equality)
+    if not usable:
+        return None
+    distinct = DistinctKeys(relation, tuple((n, column(n)) for n in usable), null_matches)
+    return Keys(distinct, tuple((n, n) for n in usable), null_matches)
+
+
+def expression_keys(
+    relation: Node, pairs: Iterable[tuple[str, exp.Expr]], *, null_matches: bool = False
+) -> Keys | None:
+    """Keys of target columns, each the distinct value of an expression over `relation`."""
+    items = tuple((target, expression) for target, expression in pairs)
+    if not items:
+        return None
+    named = tuple((f"k{n}", expression) for n, (_, expression) in enumerate(items, 1))
+    distinct = DistinctKeys(relation, named, null_matches)
+    return Keys(distinct, tuple((items[n][0], f"k{n + 1}") for n in range(len(items))), null_matches)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
+from airflow_provider_pgtrickle.engine.dvm.expressions import columns_of
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Keys, Node
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Dependent, Subquery
-from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,14 @@ class Lateral(Dependent):
         join = "LEFT JOIN" if self.outer else "JOIN"
         source = f"{outer.source} {join} LATERAL {item}{ordinality} AS {inner}({names}) ON {condition}"
         return Rows(source, places, outer.weight, is_join=True)
+
+    def reads(self, needed: AbstractSet[str]) -> set[str]:
+        condition = columns_of(self.condition) if self.condition is not None else set()
+        return super().reads(needed) | columns_of(self.item) | condition
+
+    def unsettled(self) -> str | None:
+        """Its item is text, in which an order may be open."""
+        return Node.unsettled(self)
 
     def label(self) -> str:
         return f"Lateral {self.alias}"

@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.expressions import render
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Node
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Leaf, Node
 from airflow_provider_pgtrickle.engine.dvm.operators.weigh import difference
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
 @dataclass(frozen=True, eq=False)
-class Native(Node):
+class Native(Leaf):
     """A whole query over sources, evaluated by PostgreSQL at one version."""
 
     query: exp.Expr
     outputs: tuple[str, ...]
-    reads: frozenset[str]
+    tables: frozenset[str]
+    """Keys of the sources that it reads."""
     is_old: bool = False
     why: str = ""
     """What keeps a recursion from being maintained by its own change."""
@@ -33,7 +33,7 @@ class Native(Node):
 
     @property
     def own_sources(self) -> frozenset[str]:
-        return self.reads
+        return self.tables
 
     @property
     def heavy(self) -> bool:

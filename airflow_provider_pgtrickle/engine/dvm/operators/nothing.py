@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Node
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Leaf, Node
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
 @dataclass(frozen=True, eq=False)
-class Nothing(Node):
+class Nothing(Leaf):
     """What `like` has, under other names and without its rows: PostgreSQL reads nothing for it."""
 
     like: Node
@@ -23,6 +23,9 @@ class Nothing(Node):
     def select(self, e: Emitter) -> str:
         rows = e.rows(self.like).that("FALSE")
         return e.select(rows, [f"{e.place(rows, origin)} AS {e.name(name)}" for name, origin in self.items])
+
+    def delta(self, d: Differ) -> None:
+        return None
 
     def label(self) -> str:
         return f"Nothing [{', '.join(name for name, _ in self.items)}]"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Node, Unary
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Key, Node, Unary
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +30,12 @@ class Once(Unary):
 
     def select(self, e: Emitter) -> str:
         return e.body(self.child)
+
+    def reads(self, needed: AbstractSet[str]) -> set[str]:
+        return set()
+
+    def unsettled(self) -> None:
+        return None
 
     def label(self) -> str:
         return "once"

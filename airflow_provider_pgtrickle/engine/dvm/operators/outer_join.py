@@ -7,12 +7,11 @@ Both hold for every condition; where no equality bounds A or K they are whole re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ, expression_keys
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
     column,
     columns_of,
@@ -21,14 +20,13 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     plain_column,
     render,
 )
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Keys, Node
-from airflow_provider_pgtrickle.engine.dvm.operators.keys import DistinctKeys
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Item, Key, Keys, Node, computed_over
+from airflow_provider_pgtrickle.engine.dvm.operators.keys import DistinctKeys, expression_keys
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
-from airflow_provider_pgtrickle.engine.dvm.operators.touched import touched_keys
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
-from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Weigh, difference
-from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Weigh, before, difference
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +101,7 @@ class OuterJoin(Node):
         if change_left is not None:
             terms.append(replace(self, left=change_left, right=self._reached(d, change_left, self.right)))
         if change_right is not None:
-            rows = d.before(self.left, touched_keys(d, self.right, self.reach))
+            rows = before(d, self.left, self._touched_keys(d))
             right_new, right_old = self.right, d.old(self.right)
             # Of the right side, only what these rows can meet: they are few where the left side is choosy.
             met = expression_keys(rows, [(r, column(left)) for left, r in self.pairs])
@@ -112,6 +110,12 @@ class OuterJoin(Node):
             terms.append(Weigh(replace(self, left=rows, right=right_new), 1))
             terms.append(Weigh(replace(self, left=rows, right=right_old), -1))
         return UnionAll.of(terms) if terms else None
+
+    def _touched_keys(self, d: Differ) -> Keys | None:
+        """A superset of the keys of left rows that ΔR can match."""
+        targets, values = [t for t, _ in self.reach], [x for _, x in self.reach]
+        change, values = self.right.touching(d, values) or (d.delta(self.right), values)
+        return None if change is None else expression_keys(change, zip(targets, values, strict=True))
 
     def _reached(self, d: Differ, change: Node, right: Node) -> Node:
         if not (d.narrow_all or right.heavy):
@@ -165,6 +169,24 @@ class OuterJoin(Node):
         places = {**left.places, **right.places}
         source = f"{left.source} {self.kind} JOIN {right.source} ON {e.expression(self.condition, places)}"
         return Rows(source, places, left.weight, is_join=True)
+
+    def reads(self, needed: AbstractSet[str]) -> set[str]:
+        return columns_of(self.condition)
+
+    def unsettled(self) -> None:
+        return None
+
+    def steps_from(self, child: Node) -> bool:
+        return self.kind == "LEFT" and child is self.left
+
+    @property
+    def joined_on(self) -> Sequence[exp.Expr]:
+        return conjuncts(self.condition)
+
+    def computing(self, item: Item) -> Node | None:
+        if self.kind != "LEFT" or not columns_of(item[1]) <= set(self.left.names):
+            return None
+        return replace(self, left=self.left.computing(item) or Project(self.left, computed_over(self.left, item)))
 
     def label(self) -> str:
         return f"{self.kind.title()}Join on {render(self.condition)}"

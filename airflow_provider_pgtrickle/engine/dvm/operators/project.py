@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.exact_types import exact_type
-from airflow_provider_pgtrickle.engine.dvm.expressions import plain_column, render, returns_set
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.expressions import columns_of, plain_column, render, returns_set, substitute
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Item, Key, Keys, Node, Open
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Dependent, Subquery, unique_keys_through
-from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 
 @dataclass(frozen=True, eq=False)
 class Project(Dependent):
     """Named expressions over each row."""
 
-    items: tuple[tuple[str, exp.Expr], ...]
+    items: tuple[Item, ...]
     parts: tuple[Subquery, ...] = ()
     is_old: bool = False
 
@@ -48,9 +49,12 @@ class Project(Dependent):
 
     @property
     def unique_keys(self) -> frozenset[Key]:
-        if any(returns_set(x) for _, x in self.items):
-            return frozenset()
-        return unique_keys_through(self.child, self.passed)
+        return frozenset() if self.makes_sets else unique_keys_through(self.child, self.passed)
+
+    @property
+    def makes_sets(self) -> bool:
+        """Whether it may make several rows of one, or none, by a function that returns a set."""
+        return any(returns_set(x) for _, x in self.items)
 
     @property
     def heavy(self) -> bool:
@@ -74,6 +78,40 @@ class Project(Dependent):
         rows = e.rows(self.child)
         items = [f"{e.expression(x, rows.places, is_old=self.is_old)} AS {e.name(n)}" for n, x in self.items]
         return e.select(rows, items)
+
+    def reads(self, needed: AbstractSet[str]) -> set[str]:
+        """A set decides how many rows there are, so it is read even where its column is not."""
+        kept = [(n, x) for n, x in self.items if n in needed or returns_set(x)]
+        return super().reads(needed).union(*(columns_of(x) | {n} for n, x in kept))
+
+    def narrowed(self, needed: AbstractSet[str]) -> Node:
+        items = tuple(i for i in self.items if i[0] in needed)
+        return replace(self, items=items or ((self.items[0][0], exp.true()),))
+
+    @property
+    def row_wise(self) -> bool:
+        return not self.parts
+
+    def steps_from(self, child: Node) -> bool:
+        return True
+
+    def carrying(self, items: Sequence[Item]) -> Node:
+        return replace(self, items=(*self.items, *items))
+
+    def left_open(self, of: Callable[[Node], Open]) -> Open:
+        return of(self.child).through(self.items)
+
+    def touching(self, d: Differ, values: Sequence[exp.Expr]) -> tuple[Node, list[exp.Expr]] | None:
+        items = dict(self.items)
+        if self.parts or any(returns_set(items[n]) for x in values for n in columns_of(x)):
+            return None
+        return self.child.touching(d, [substitute(x, items) for x in values])
+
+    def hoisted(self, down: Callable[[Node, tuple[Item, ...]], tuple[Node, tuple[Item, ...]]]) -> Node:
+        if self.parts:
+            return self
+        child, items = down(self.child, self.items)
+        return replace(self, child=child, items=items)
 
     def label(self) -> str:
         return "Project " + ", ".join(n if plain_column(x) == n else f"{render(x)} AS {n}" for n, x in self.items)

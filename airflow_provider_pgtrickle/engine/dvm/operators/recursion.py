@@ -12,20 +12,16 @@ from itertools import pairwise
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
-from airflow_provider_pgtrickle.engine.dvm.expressions import column, columns_of, conjuncts, equality, plain_column
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Node
+from airflow_provider_pgtrickle.engine.dvm.expressions import column, columns_of, equality, plain_column
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Leaf, Node
 from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
-from airflow_provider_pgtrickle.engine.dvm.operators.inner_join import InnerJoin
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
-from airflow_provider_pgtrickle.engine.dvm.operators.outer_join import OuterJoin
-from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
-from airflow_provider_pgtrickle.engine.dvm.operators.semi_join import SemiJoin
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
 @dataclass(frozen=True, eq=False)
-class Itself(Node):
+class Itself(Leaf):
     """The recursive reference: where R stands in S."""
 
     held: tuple[Column, ...]
@@ -36,6 +32,9 @@ class Itself(Node):
 
     def select(self, e: Emitter) -> str:
         raise TypeError("a recursive reference is replaced before anything is rendered")
+
+    def unsettled(self) -> None:
+        return None
 
     def label(self) -> str:
         return "the recursion itself"
@@ -91,8 +90,7 @@ def graft(node: Node, leaf: Node, by: Node) -> Node:
     above = path(node, leaf) or [node]
     for parent, child in zip(above[-2::-1], above[:0:-1], strict=True):
         result = parent.with_inputs([result if i is child else i for i in parent.inputs])
-        if isinstance(result, Project):
-            result = replace(result, items=result.items + tuple((n, column(n)) for n in extra))
+        result = result.carrying([(n, column(n)) for n in extra])
     return result
 
 
@@ -118,17 +116,15 @@ def settle(base: Node, step: Node, itself: Itself) -> tuple[Itself, Node]:
 
 def joined_columns(step: Node, itself: Itself) -> frozenset[str]:
     """Columns of the recursion by which its step looks rows of it up when something else changes."""
-    above = path(step, itself) or []
+    *above, _ = path(step, itself) or [itself]
     origin = {n: n for n in itself.names}
     found: set[str] = set()
     for node in reversed(above):
-        if isinstance(node, Project):
-            origin = {out: origin[n] for n, out in node.passed.items() if n in origin}
-            continue
         for a, b in _equalities(node):
             name = plain_column(a)
             if name in origin and columns_of(b) and not columns_of(b) & set(origin):
                 found.add(origin[name])
+        origin = {out: origin[n] for n, out in node.passed.items() if n in origin}
     return frozenset(found)
 
 
@@ -156,11 +152,6 @@ def _scans(node: Node, but: Node) -> Iterator[Scan]:
 
 def _equalities(node: Node) -> Iterator[tuple[exp.Expr, exp.Expr]]:
     """Both ways of each equality that a join is on."""
-    terms: Sequence[exp.Expr] = ()
-    if isinstance(node, InnerJoin):
-        terms = node.terms
-    elif isinstance(node, (SemiJoin, OuterJoin)):
-        terms = conjuncts(node.condition)
-    for sides in filter(None, map(equality, terms)):
+    for sides in filter(None, map(equality, node.joined_on)):
         yield sides
         yield sides[1], sides[0]

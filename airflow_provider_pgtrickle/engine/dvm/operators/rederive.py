@@ -17,10 +17,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ, keys_from
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.expressions import column
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.operators.keys import keys_from
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.recursion import Recursion, graft
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
@@ -39,6 +38,7 @@ from airflow_provider_pgtrickle.engine.dvm.operators.walk import (
     same_spot,
     spot,
 )
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
 @dataclass(frozen=True, eq=False)

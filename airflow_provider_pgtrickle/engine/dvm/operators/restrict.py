@@ -6,12 +6,11 @@ read less, at a leaf: written so that PostgreSQL can drive an index of R by K.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Condition, Key, Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Condition, Differ, Key, Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +24,10 @@ class Restrict(Node):
     @property
     def inputs(self) -> tuple[Node, ...]:
         return (self.child, self.keys.relation)
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        child, relation = inputs
+        return replace(self, child=child, keys=replace(self.keys, relation=relation))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -68,13 +71,13 @@ class Restrict(Node):
         return len(below.keys.pairs) == 1 or all(below._is_safe(*p) for p in below.keys.pairs)
 
     def select(self, e: Emitter) -> str:
-        own = e.semi_join(self)
+        own = e.semi_join(self.child, self.keys.relation, self.keys.pairs, self.keys.null_matches)
         if own is not None:
             return own
         if self.exact and self._is_done_below():
             return e.body(self.child)
         if self.exact and len(self.keys.pairs) > 1 and not all(self._is_safe(*p) for p in self.keys.pairs):
-            return e.null_safe_semi_join(self.child, self.keys)
+            return e.record_semi_join(self.child, self.keys.relation, self.keys.pairs)
         conditions = self._conditions(e)
         if not self.exact and (better := self.child.select_where(e, conditions)) is not None:
             return better

@@ -7,18 +7,17 @@ neither their order nor a key is needed, and exact duplicates of a keyless table
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Condition, Key, Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Condition, Differ, Key, Keys, Leaf, Node
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
-from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows, Weight
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 
 
 @dataclass(frozen=True, eq=False)
-class Scan(Node):
+class Scan(Leaf):
     """The rows of one source."""
 
     source: Source
@@ -77,13 +76,24 @@ class Scan(Node):
         items = ", ".join(f"{alias}.{e.name(o)} AS {e.name(c.name)}" for o, c in self.mapping)
         return f"SELECT {items or 'NULL'} FROM {relation} AS {alias}"
 
+    def narrowed(self, needed: AbstractSet[str]) -> Node:
+        """Its key stays, by which a changed row is found again. So does one column of a relation that is only
+        counted: it needs one to be captured by."""
+        touch = self.source.primary_key
+        kept = tuple(m for m in self.mapping if m[1].name in needed or m[0] in touch)
+        narrowest = next(((m,) for m in self.mapping if m[1].has_equality), self.mapping[:1])
+        return replace(self, mapping=kept or narrowest)
+
+    def unsettled(self) -> None:
+        return None
+
     def label(self) -> str:
         used = ", ".join(o for o, _ in self.mapping)
         return f"Scan {self.source.schema}.{self.source.name} [{used}]"
 
 
 @dataclass(frozen=True, eq=False)
-class DeltaScan(Node):
+class DeltaScan(Leaf):
     """The window of a source's change buffer as a weighted relation."""
 
     scan: Scan
@@ -107,7 +117,7 @@ class DeltaScan(Node):
     def rows(self, e: Emitter) -> Rows:
         alias = e.alias()
         places = {c.name: (alias, o) for o, c in self.scan.mapping}
-        return Rows(f"{e.changes(self.scan.source)} AS {alias}", places, f"{alias}.{e.weight}")
+        return Rows(f"{e.changes(self.scan.source)} AS {alias}", places, Weight.of(alias))
 
     def label(self) -> str:
         return f"Δ{self.scan.source.schema}.{self.scan.source.name}"

@@ -6,21 +6,20 @@ It holds for every condition; the equalities in it bound A, and R to what A and 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ, expression_keys
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
 from airflow_provider_pgtrickle.engine.dvm.expressions import columns_of, conjuncts, equality, plain_column, render
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Keys, Node, walk
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Key, Keys, Node, walk
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Touched
-from airflow_provider_pgtrickle.engine.dvm.operators.keys import DistinctKeys
+from airflow_provider_pgtrickle.engine.dvm.operators.keys import DistinctKeys, expression_keys
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
-from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Weigh
-from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Weigh, before
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +72,9 @@ class SemiJoin(Node):
                 right = right.restrict(keys) if keys else right
             terms.append(replace(self, left=change_left, right=right))
         if change_right is not None:
-            before, right_new, right_old = self._matched(d, change_right)
-            terms.append(Weigh(replace(self, left=before, right=right_new), 1))
-            terms.append(Weigh(replace(self, left=before, right=right_old), -1))
+            rows, right_new, right_old = self._matched(d, change_right)
+            terms.append(Weigh(replace(self, left=rows, right=right_new), 1))
+            terms.append(Weigh(replace(self, left=rows, right=right_old), -1))
         return UnionAll.of(terms) if terms else None
 
     def _matched(self, d: Differ, change: Node) -> tuple[Node, Node, Node]:
@@ -83,15 +82,15 @@ class SemiJoin(Node):
         new, old = self.right, d.old(self.right)
         ties = self.ties
         if not ties:
-            return d.before(self.left, None), new, old
+            return before(d, self.left, None), new, old
         keys = DistinctKeys(change, tuple((f"k{n}", far) for n, (_, far) in enumerate(ties, 1)), keep_nulls=False)
         named = [(near, far, f"k{n}") for n, (near, far) in enumerate(ties, 1)]
         on_left = tuple((str(plain_column(near)), k) for near, _, k in named if plain_column(near))
         if len(on_left) == len(named):
             left_keys = Keys(keys, on_left, null_matches=False)
-            rows = d.before(self.left, left_keys)
+            rows = before(d, self.left, left_keys)
         else:
-            rows = Touched(d.before(self.left, None), ((keys, tuple((near, k) for near, _, k in named)),))
+            rows = Touched(before(d, self.left, None), ((keys, tuple((near, k) for near, _, k in named)),))
         # They are few where the left side is choosy.
         met = self._met(rows)
         if met is not None:
@@ -128,6 +127,19 @@ class SemiJoin(Node):
             return e.rows(self.right)
         is_old = any(isinstance(n, Scan) and n.is_old for n in walk(self.right))
         return e.apart(self.right) if is_old else e.rows(_without_hints(self.right, e))
+
+    def reads(self, needed: AbstractSet[str]) -> set[str]:
+        return columns_of(self.condition)
+
+    def unsettled(self) -> None:
+        return None
+
+    def steps_from(self, child: Node) -> bool:
+        return child is self.left
+
+    @property
+    def joined_on(self) -> Sequence[exp.Expr]:
+        return conjuncts(self.condition)
 
     def label(self) -> str:
         return f"{self.kind.title()}Join on {render(self.condition)}"

@@ -6,18 +6,17 @@ the other branch touches it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Keys, Node
-from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import touched_difference
-from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Key, Keys, Node, Open
+from airflow_provider_pgtrickle.engine.dvm.operators.grouping import Grouping
+from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll, left_open_by_branches
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
 @dataclass(frozen=True, eq=False)
-class SetOperation(Node):
+class SetOperation(Grouping):
     """INTERSECT or EXCEPT."""
 
     kind: str
@@ -44,17 +43,13 @@ class SetOperation(Node):
         return self.left.unique_keys if self.is_all else self.left.unique_keys | {frozenset(self.names)}
 
     @property
-    def heavy(self) -> bool:
-        return True
+    def groups(self) -> tuple[str, ...]:
+        return self.names
 
     def change(self, d: Differ) -> Node | None:
         """The rows that either branch touches, under this node's names."""
         changes = [c for c in (d.delta(self.left), d.delta(self.right)) if c is not None]
         return UnionAll(tuple(changes), self.names) if changes else None
-
-    def delta(self, d: Differ) -> Node | None:
-        change = self.change(d)
-        return None if change is None else touched_difference(d, self, change, self.names)
 
     def restrict(self, keys: Keys) -> Node:
         over_right = keys.mapped(dict(zip(self.names, self.right.names, strict=True)))
@@ -66,6 +61,9 @@ class SetOperation(Node):
         left, right = e.rows(self.left), e.rows(self.right)
         first = e.select(left, e.listed(left, self.left.names))
         return f"{first} {operator} {e.select(right, e.listed(right, self.right.names))}"
+
+    def left_open(self, of: Callable[[Node], Open]) -> Open:
+        return left_open_by_branches(self, of)
 
     def label(self) -> str:
         return self.kind.title() + ("All" if self.is_all else "")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Keys, Leaf, Node
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
-from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 
 @dataclass(frozen=True, eq=False)
-class Stored(Node):
+class Stored(Leaf):
     """Visible and hidden columns of the stream table under the names of the view's storage."""
 
     stored_columns: tuple[Column, ...]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Keys, Node, Open
+from airflow_provider_pgtrickle.engine.dvm.rendering import ONE, Emitter
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +65,23 @@ class UnionAll(Node):
         for branch in self.branches:
             rows = e.rows(branch).under(dict(zip(self.out, branch.names, strict=True)))
             if self.weighted and rows.weight is None:
-                rows = replace(rows, weight="1")
+                rows = replace(rows, weight=ONE)
             selects.append(e.select(rows, e.listed(rows, self.out)))
         return " UNION ALL ".join(selects)
 
+    def left_open(self, of: Callable[[Node], Open]) -> Open:
+        return left_open_by_branches(self, of)
+
+    def unsettled(self) -> None:
+        return None
+
     def label(self) -> str:
         return "UnionAll"
+
+
+def left_open_by_branches(node: Node, of: Callable[[Node], Open]) -> Open:
+    """What the branches of a node leave open, whose columns correspond by position to its own."""
+    found = Open()
+    for branch in node.inputs:
+        found = found.also(of(branch).under(dict(zip(branch.names, node.names, strict=True))))
+    return found

@@ -6,13 +6,12 @@ A stored row is named by its place (tableoid, ctid), twins each by their own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Keys, Leaf, Node, Unary
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 PLACE, SPOT, IMAGE = "__pgt_place", "__pgt_spot", "__pgt_image"
 PLACE_TYPES = ((PLACE, "oid"), (SPOT, "tid"))
@@ -46,7 +45,7 @@ class Lookup:
 
 
 @dataclass(frozen=True, eq=False)
-class Spotted(Node):
+class Spotted(Leaf):
     """Stored rows with the place of each."""
 
     stored: Stored
@@ -68,7 +67,7 @@ class Spotted(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Walked(Node):
+class Walked(Leaf):
     """The stored rows that a walk over D has reached last."""
 
     stored: Stored
@@ -89,7 +88,7 @@ class Walked(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Derived(Node):
+class Derived(Leaf):
     """The rows that a recursion has made last; under UNION ALL, how often each."""
 
     stored: Stored
@@ -112,18 +111,10 @@ class Derived(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Imaged(Node):
+class Imaged(Unary):
     """Rows of R with R's own types, and how each looks."""
 
-    child: Node
     lookup: Lookup
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    def with_inputs(self, inputs: Sequence[Node]) -> Node:
-        return replace(self, child=inputs[0])
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from airflow_provider_pgtrickle.engine.dvm.emit import Emitter
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Key, Node, Unary
-from airflow_provider_pgtrickle.engine.dvm.rows import Rows
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Key, Keys, Node, Unary
+from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
+from airflow_provider_pgtrickle.engine.dvm.rendering import ONE, Emitter, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +30,12 @@ class Weigh(Unary):
 
     def rows(self, e: Emitter) -> Rows:
         rows = e.rows(self.child)
-        weight = rows.weight or "1"
-        if self.sign < 0:
-            weight = weight.removeprefix("-") if weight.startswith("-") else f"-{weight}"
-        return replace(rows, weight=weight)
+        weight = rows.weight or ONE
+        return replace(rows, weight=weight if self.sign > 0 else weight.negated())
+
+    @property
+    def row_wise(self) -> bool:
+        return True
 
     def label(self) -> str:
         return "+" if self.sign > 0 else "−"
@@ -40,9 +43,20 @@ class Weigh(Unary):
 
 def difference(new: Node, old: Node) -> Node:
     """new − old as one weighted relation."""
-    from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
-
     return UnionAll.of((Weigh(new, 1), Weigh(old, -1)))
+
+
+def before(d: Differ, node: Node, keys: Keys | None) -> Node:
+    """old(node) ⋉ keys as new(node) ⋉ keys − Δnode ⋉ keys, weighted: for what is linear in it.
+
+    PostgreSQL plans it with the tables' own statistics, which a union of old rows has not.
+    """
+    change = d.delta(node)
+    new = Restrict(node.restrict(keys), keys) if keys is not None else node
+    if change is None:
+        return new
+    gone = Restrict(change, keys) if keys is not None else change
+    return difference(new, gone)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +75,7 @@ class Expose(Unary):
 
     def select(self, e: Emitter) -> str:
         rows = e.rows(self.child)
-        weight = f"({rows.weight})::bigint AS {e.name(self.as_name)}"
+        weight = f"({e.weighed(rows.weight or ONE)})::bigint AS {e.name(self.as_name)}"
         return e.select(replace(rows, weight=None), [weight, *e.listed(rows, self.child.names)])
 
     def label(self) -> str:

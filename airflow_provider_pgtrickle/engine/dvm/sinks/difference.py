@@ -6,10 +6,8 @@ query leaves open are made total first.
 
 from __future__ import annotations
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ
-from airflow_provider_pgtrickle.engine.dvm.node import Node
-from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query, Sink, visible
-from airflow_provider_pgtrickle.engine.dvm.sinks.total_order import total_order
+from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node
+from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query, Sink, total_order, visible
 
 
 class Difference(Sink):

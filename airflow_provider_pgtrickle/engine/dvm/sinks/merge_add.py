@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ, keys_from
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
     column,
     conjunction,
@@ -22,15 +21,15 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     plain_column,
     rename,
     render,
-    returns_set,
     rewrite,
     substitute,
 )
 from airflow_provider_pgtrickle.engine.dvm.names import Namer
-from airflow_provider_pgtrickle.engine.dvm.node import Node
+from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node
 from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
 from airflow_provider_pgtrickle.engine.dvm.operators.distinct import Distinct
 from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
+from airflow_provider_pgtrickle.engine.dvm.operators.keys import keys_from
 from airflow_provider_pgtrickle.engine.dvm.operators.once import Once
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
@@ -39,8 +38,14 @@ from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Expose, Weigh
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
 from airflow_provider_pgtrickle.engine.dvm.sinks.parts import COUNT, WEIGHT_COLUMN, Item, Part, cast, part_of
 from airflow_provider_pgtrickle.engine.dvm.sinks.replace import with_keys
-from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query, Sink, expose, if_changed
-from airflow_provider_pgtrickle.engine.dvm.sinks.total_order import total_order
+from airflow_provider_pgtrickle.engine.dvm.sinks.sink import (
+    Query,
+    Sink,
+    below_projections,
+    expose,
+    if_changed,
+    total_order,
+)
 
 
 @dataclass(frozen=True)
@@ -82,9 +87,7 @@ class MergeAdd(Sink):
             query = replace(query, root=total_order(query.root))
         except Refused:
             return None
-        core = query.root
-        while isinstance(core, Project) and not core.parts and not any(returns_set(x) for _, x in core.items):
-            core = core.child
+        core = below_projections(query.root)
         shape = _shape(core)
         if shape is None:
             return None
@@ -245,6 +248,5 @@ def _over(root: Node, core: Node, state: Node, values: dict[str, exp.Expr], part
 
 
 def _replaced(node: Node, target: Node, by: Node) -> Node:
-    if node is target:
-        return by
-    return node.with_inputs([_replaced(i, target, by) for i in node.inputs])
+    """A path of projections with another node in place of its lowest."""
+    return by if node is target else node.with_inputs([_replaced(i, target, by) for i in node.inputs])

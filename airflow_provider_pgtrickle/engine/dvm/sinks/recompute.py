@@ -5,8 +5,7 @@ The window is full and every changed row sorts after it: then nothing is compute
 
 from __future__ import annotations
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ
-from airflow_provider_pgtrickle.engine.dvm.node import Node
+from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Touched
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
 from airflow_provider_pgtrickle.engine.dvm.operators.reached import Reached

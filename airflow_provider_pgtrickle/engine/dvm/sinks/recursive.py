@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ
-from airflow_provider_pgtrickle.engine.dvm.expressions import returns_set
-from airflow_provider_pgtrickle.engine.dvm.node import Node
-from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
+from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node
 from airflow_provider_pgtrickle.engine.dvm.operators.recursion import Recursion, graft, joined_columns, joined_sources
 from airflow_provider_pgtrickle.engine.dvm.operators.rederive import rederived
 from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
 from airflow_provider_pgtrickle.engine.dvm.operators.walk import Lookup
 from airflow_provider_pgtrickle.engine.dvm.sinks.replace import with_keys
-from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query, Sink, expose
+from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query, Sink, below_projections, expose
 from airflow_provider_pgtrickle.engine.dvm.types import is_of_fixed_size
 
 
@@ -33,9 +30,7 @@ class Recursive(Sink):
 
     @classmethod
     def take(cls, query: Query) -> Sink | None:
-        core = query.root
-        while isinstance(core, Project) and not core.parts and not any(returns_set(x) for _, x in core.items):
-            core = core.child
+        core = below_projections(query.root)
         if not isinstance(core, Recursion):
             return None
         root, found = expose(query.root, core, core.names, query.name)

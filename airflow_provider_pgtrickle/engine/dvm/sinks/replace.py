@@ -10,18 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ, keys_from
 from airflow_provider_pgtrickle.engine.dvm.expressions import column
-from airflow_provider_pgtrickle.engine.dvm.node import Node
-from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
-from airflow_provider_pgtrickle.engine.dvm.operators.distinct import Distinct
+from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node
+from airflow_provider_pgtrickle.engine.dvm.operators.grouping import Grouping
+from airflow_provider_pgtrickle.engine.dvm.operators.keys import keys_from
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
-from airflow_provider_pgtrickle.engine.dvm.operators.set_operation import SetOperation
 from airflow_provider_pgtrickle.engine.dvm.operators.weigh import difference
-from airflow_provider_pgtrickle.engine.dvm.operators.window import Window
-from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query, Sink, descend, expose, if_changed, visible
-from airflow_provider_pgtrickle.engine.dvm.sinks.total_order import total_order
+from airflow_provider_pgtrickle.engine.dvm.sinks.sink import (
+    Query,
+    Sink,
+    descend,
+    expose,
+    if_changed,
+    total_order,
+    visible,
+)
 
 
 class Replace(Sink):
@@ -29,7 +33,9 @@ class Replace(Sink):
 
     title = "replace by key"
 
-    def __init__(self, query: Query, storage: Node, hidden: Sequence[str], core: Node, keys: dict[str, str]) -> None:
+    def __init__(
+        self, query: Query, storage: Node, hidden: Sequence[str], core: Grouping, keys: dict[str, str]
+    ) -> None:
         super().__init__(query, storage, hidden)
         self._core = core
         self._keys = keys
@@ -38,17 +44,17 @@ class Replace(Sink):
     @classmethod
     def take(cls, query: Query) -> Sink | None:
         core = descend(query.root)
-        if group_of(core) is None:
+        if core.groups is None:
             return None
         query = replace(query, root=total_order(query.root, but=core))
         core = descend(query.root)
-        names = group_of(core) or ()
-        root, found = expose(query.root, core, names, query.name)
+        assert isinstance(core, Grouping)
+        root, found = expose(query.root, core, core.groups or (), query.name)
         storage, hidden, keys = with_keys(query, root, found)
         return cls(query, storage, hidden, core, keys)
 
     def delta(self, d: Differ) -> Node | None:
-        change = change_of(self._core, d)
+        change = self._core.change(d)
         if change is None:
             return None
         keys = keys_from(change, self._keys) if self._keys else None
@@ -57,22 +63,6 @@ class Replace(Sink):
             return difference(if_changed(self.storage, change), if_changed(self.stored, change))
         new = Restrict(self.storage.restrict(mapped), mapped)
         return difference(new, Restrict(self.stored.restrict(mapped), mapped))
-
-
-def group_of(core: Node) -> tuple[str, ...] | None:
-    """The columns a core is grouped by; None where it is no grouping."""
-    if isinstance(core, Aggregate):
-        return core.group
-    if isinstance(core, Window):
-        return core.partition if not isinstance(core.child, Window) else None
-    if isinstance(core, (Distinct, SetOperation)):
-        return core.names
-    return None
-
-
-def change_of(core: Node, d: Differ) -> Node | None:
-    """What touches the groups of a core, under the names of its group columns."""
-    return core.change(d) if isinstance(core, SetOperation) else d.delta(core.inputs[0])
 
 
 def with_keys(query: Query, root: Node, found: dict[str, str]) -> tuple[Project, list[str], dict[str, str]]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ
 from airflow_provider_pgtrickle.engine.dvm.expressions import column
 from airflow_provider_pgtrickle.engine.dvm.names import Namer
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Node
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Node, rewritten
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Touched
-from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
 from airflow_provider_pgtrickle.engine.dvm.operators.keys import DistinctKeys
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.reached import Bounds
@@ -81,7 +79,15 @@ def visible(root: Node, outputs: Sequence[str], hidden: Sequence[tuple[str, exp.
 def descend(root: Node) -> Node:
     """The first node below projections and filters that hold no subquery."""
     node = root
-    while isinstance(node, (Project, Filter)) and not node.parts:
+    while node.row_wise:
+        (node,) = node.inputs
+    return node
+
+
+def below_projections(root: Node) -> Node:
+    """The first node below projections that hold no subquery and make one row of each."""
+    node = root
+    while isinstance(node, Project) and node.row_wise and not node.makes_sets:
         node = node.child
     return node
 
@@ -90,21 +96,27 @@ def expose(node: Node, core: Node, names: Sequence[str], namer: Namer) -> tuple[
     """The path from `node` to `core` with the core's columns `names` carried up; their names at the top."""
     if node is core:
         return node, {n: n for n in names}
-    if isinstance(node, Filter):
-        child, found = expose(node.child, core, names, namer)
-        return replace(node, child=child), found
-    assert isinstance(node, Project)
-    child, below = expose(node.child, core, names, namer)
-    passed, extra, found = node.passed, [], {}
+    child, below = expose(node.inputs[0], core, names, namer)
+    fresh = node.with_inputs([child])
+    passed, extra, found = fresh.passed, [], {}
     for name in names:
         held = passed.get(below[name])
         if held is None:
             held = namer(name)
             extra.append((held, column(below[name])))
         found[name] = held
-    return replace(node, child=child, items=node.items + tuple(extra)), found
+    return fresh.carrying(extra), found
 
 
 def if_changed(relation: Node, change: Node) -> Node:
     """The relation, or nothing where the change is empty when it is run."""
     return Touched(relation, ((DistinctKeys(change, (("k0", exp.true()),), keep_nulls=True), ()),))
+
+
+def total_order(root: Node, but: Node | None = None) -> Node:
+    """The tree with every order that it leaves open made total, so that computing it twice gives the same rows.
+
+    They are among those that PostgreSQL may give. `but` may leave its own order open. Where an order can't be made
+    total the query is refused for differences, and runs FULL.
+    """
+    return rewritten(root, lambda node, fresh: fresh if node is but else fresh.ordered())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.engine.dvm.frontend.build import Builder
+from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
 from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
 from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import parse
@@ -15,7 +15,7 @@ KNOWN = schema(table("a", number=1), table("k", ("g", "p"), 2))
 
 
 def _breakers(query: str) -> list[str] | None:
-    found = tie_breakers(Builder(KNOWN), mark_sets(inline_views(parse(query), KNOWN), KNOWN))
+    found = tie_breakers(TreeBuilder(KNOWN), mark_sets(inline_views(parse(query), KNOWN), KNOWN))
     return None if found is None else [f.sql("postgres").replace('"', "") for f in found]
 
 

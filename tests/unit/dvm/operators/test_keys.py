@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ, expression_keys, keys_from
 from airflow_provider_pgtrickle.engine.dvm.expressions import column
-from airflow_provider_pgtrickle.engine.dvm.node import Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.node import Differ, Keys, Node
+from airflow_provider_pgtrickle.engine.dvm.operators.keys import expression_keys, keys_from
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from tests.unit.dvm.algebra import first
 from tests.unit.dvm.shop import view

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_provider_pgtrickle.engine.dvm.differ import Differ, keys_from
-from airflow_provider_pgtrickle.engine.dvm.node import Node
+from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node
+from airflow_provider_pgtrickle.engine.dvm.operators.keys import keys_from
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from tests.unit.dvm.algebra import first

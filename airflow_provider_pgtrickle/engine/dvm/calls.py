@@ -1,4 +1,4 @@
-"""Which calls aggregate, and which of them depend on the order of their input."""
+"""Which calls aggregate, and which of them depend on the order of their input and how they are given one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.dialect import using_alias
-from airflow_provider_pgtrickle.engine.dvm.expressions import is_row_column, render
+from airflow_provider_pgtrickle.engine.dvm.expressions import has_subquery, is_row_column, render, rewrite
 
 NAMES = {
     "any_value", "array_agg", "avg", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "corr", "count",
@@ -147,3 +147,43 @@ def _taken_in(call: exp.Expr) -> list[exp.Expr]:
         call = call.expression
     parts.extend(call.iter_expressions())
     return parts
+
+
+# -- an order for those that leave it open ----------------------------------------------------------
+
+
+def ordered_calls(expression: exp.Expr) -> exp.Expr:
+    """string_agg(x, ',') → string_agg(x, ',' ORDER BY x): equal values are interchangeable. Windows are left alone."""
+
+    def change(node: exp.Expr) -> exp.Expr | None:
+        if isinstance(node, exp.Window):
+            return node.copy()
+        if not isinstance(node, exp.Func) or not is_order_sensitive(node):
+            return None
+        name = call_name(node)
+        arguments = _arguments(node)
+        if any(has_subquery(a) for a in arguments) or any(isinstance(a, exp.Distinct) for a in arguments):
+            return None
+        if name == "any_value":
+            return exp.Anonymous(this="min", expressions=[arguments[0].copy()])
+        return _with_order(name, arguments, arguments[:2] if "object" in name else arguments[:1])
+
+    return rewrite(expression, change)
+
+
+def _arguments(call: exp.Expr) -> list[exp.Expr]:
+    if isinstance(call, exp.Anonymous):
+        return list(call.expressions)
+    found = [call.this] if isinstance(call.this, exp.Expr) else []
+    if isinstance(call.args.get("expression"), exp.Expr):
+        found.append(call.args["expression"])
+    if isinstance(call, exp.GroupConcat) and call.args.get("separator") is not None:
+        found.append(call.args["separator"])
+    return found + list(call.expressions)
+
+
+def _with_order(name: str, arguments: list[exp.Expr], keys: list[exp.Expr]) -> exp.Expr:
+    *first, last = [a.copy() for a in arguments]
+    text = exp.DataType.build("text")
+    order = [exp.Ordered(this=exp.Cast(this=exp.Paren(this=k.copy()), to=text.copy())) for k in keys]
+    return exp.Anonymous(this=name, expressions=[*first, exp.Order(this=last, expressions=order)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.frontend.aggregates import call_name, is_order_sensitive
+from airflow_provider_pgtrickle.engine.dvm.calls import call_name, is_order_sensitive
 
 _BY_POSITION = {"row_number", "ntile", "lag", "lead"}
 _BY_FRAME = {"first_value", "last_value", "nth_value"}

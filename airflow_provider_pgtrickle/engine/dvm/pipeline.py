@@ -1,0 +1,160 @@
+"""From a query's text to what maintains it: STEPS is the table of contents.
+
+The text is parsed first (`frontend/parse.py`). Each step takes the draft as far as it has come and hands on a new one.
+A query that can't be maintained leaves by `Refused`, from whichever step finds out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from airflow_provider_pgtrickle.engine.dvm.emit import check_size
+from airflow_provider_pgtrickle.engine.dvm.expressions import render, tables_of
+from airflow_provider_pgtrickle.engine.dvm.frontend.bounds import bounds
+from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
+from airflow_provider_pgtrickle.engine.dvm.frontend.covered import covered
+from airflow_provider_pgtrickle.engine.dvm.frontend.distinct_on import distinct_on
+from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import drop_limit, is_bounded, number_of
+from airflow_provider_pgtrickle.engine.dvm.frontend.drop_order import drop_order
+from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
+from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
+from airflow_provider_pgtrickle.engine.dvm.frontend.named_windows import named_windows
+from airflow_provider_pgtrickle.engine.dvm.frontend.prune import prune
+from airflow_provider_pgtrickle.engine.dvm.frontend.refuse import refuse
+from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
+from airflow_provider_pgtrickle.engine.dvm.frontend.whole_rows import whole_rows
+from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node
+from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
+from airflow_provider_pgtrickle.engine.dvm.operators.reached import Bounds
+from airflow_provider_pgtrickle.engine.dvm.schema import Schema
+from airflow_provider_pgtrickle.engine.dvm.sinks import SINKS, Sink
+from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query
+
+
+@dataclass(frozen=True)
+class TopK:
+    """ORDER BY … LIMIT at the top of a query."""
+
+    limit: int | None
+    offset: int
+    order_by: str
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A query on its way from its text to what maintains it."""
+
+    query: exp.Query
+    outputs: tuple[str, ...]
+    builder: Builder
+    topk: TopK | None = None
+    bounds: Bounds | None = None
+    root: Node | None = None
+    sink: Sink | None = None
+
+    @property
+    def tree(self) -> Node:
+        assert self.root is not None
+        return self.root
+
+
+Step = Callable[[Draft], Draft]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A rewrite of the query's text as a step, for as long as there is no tree."""
+
+    rewrite: Callable[[exp.Query, Schema], exp.Query]
+
+    def __call__(self, draft: Draft) -> Draft:
+        if draft.root is not None:
+            return draft
+        return replace(draft, query=self.rewrite(draft.query, draft.builder.schema))
+
+
+def take_top_apart(draft: Draft) -> Draft:
+    """ORDER BY … LIMIT at the top: what it bounds, where a change of that can tell whether the window is reached."""
+    query, schema = draft.query, draft.builder.schema
+    limit, offset, order = (query.args.get(c) for c in ("limit", "offset", "order"))
+    if not order or not is_bounded(query):
+        return draft
+    terms = ", ".join(render(t) for t in order.expressions)
+    topk = TopK(number_of(limit) if limit else None, (number_of(offset) or 0) if offset else 0, terms)
+    return replace(draft, topk=topk, bounds=bounds(query, schema, draft.outputs, lambda body: _tree(body, schema)))
+
+
+def leave_top_as_written(draft: Draft) -> Draft:
+    """A TopK query is PostgreSQL's as it stands."""
+    if draft.topk is None:
+        return draft
+    builder = draft.builder
+    builder.note_reads(draft.query)
+    outputs = tuple(builder.name(o) for o in draft.outputs)
+    return replace(draft, root=Native(draft.query, outputs, tables_of(draft.query)))
+
+
+def build(draft: Draft) -> Draft:
+    """The operator tree."""
+    return draft if draft.root is not None else replace(draft, root=draft.builder.query(draft.query, Scope())[0])
+
+
+def cover(draft: Draft) -> Draft:
+    return replace(draft, root=covered(draft.tree))
+
+
+def cut(draft: Draft) -> Draft:
+    return replace(draft, root=prune(draft.tree))
+
+
+def choose_sink(draft: Draft) -> Draft:
+    """The first sink that takes the query maintains it."""
+    described = Query(draft.tree, draft.outputs, draft.builder.name, draft.bounds)
+    return replace(draft, sink=next(s for s in (kind.take(described) for kind in SINKS) if s is not None))
+
+
+def check_sizes(draft: Draft) -> Draft:
+    """Its content and its change, should every source have one, must fit into one statement."""
+    assert draft.sink is not None
+    for tree in (draft.sink.storage, draft.sink.delta(Differ(draft.builder.sources))):
+        if tree is not None:
+            check_size(tree)
+    return draft
+
+
+STEPS: tuple[Step, ...] = (
+    take_top_apart,
+    Text(inline_views),
+    Text(whole_rows),
+    Text(mark_sets),
+    Text(drop_limit),
+    Text(refuse),
+    leave_top_as_written,
+    Text(named_windows),
+    Text(distinct_on),
+    Text(drop_order),
+    build,
+    cover,
+    cut,
+    choose_sink,
+    check_sizes,
+)
+PASSES = tuple(step.rewrite for step in STEPS if isinstance(step, Text))
+
+
+def run(query: exp.Query, outputs: tuple[str, ...], schema: Schema, until: Step = check_sizes) -> Draft:
+    """The draft after the steps up to `until`."""
+    draft = Draft(query, outputs, TreeBuilder(schema))
+    for step in STEPS:
+        draft = step(draft)
+        if step is until:
+            break
+    return draft
+
+
+def _tree(query: exp.Query, schema: Schema) -> Node:
+    return run(query, (), schema, until=cut).tree
