@@ -100,7 +100,7 @@ class Case:
         try:
             with self.conn.transaction(force_rollback=True):
                 self.execute(f"EXPLAIN {query}")
-        except psycopg.ProgrammingError:
+        except (psycopg.ProgrammingError, psycopg.NotSupportedError):
             return False
         return True
 

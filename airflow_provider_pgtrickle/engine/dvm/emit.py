@@ -124,11 +124,15 @@ class PostgresEmitter(Emitter):
         return ".".join(quote(part) for part in self._binding.stored)
 
     def record_semi_join(self, child: Relation, keys: Relation, pairs: Pairs) -> str:
-        """Equal NULLs match in records, and PostgreSQL can hash them."""
+        """Equal NULLs match in records, and PostgreSQL can hash them.
+
+        A record's columns are compared only where both are of one type, which a domain and its base are not: COALESCE
+        with another argument is of the base.
+        """
         source, alias = self.from_item(child)
         relation, key = self.from_item(keys)
-        left = ", ".join(f"{alias}.{quote(t)}" for t, _ in pairs)
-        right = ", ".join(f"{key}.{quote(k)}" for _, k in pairs)
+        left = ", ".join(f"COALESCE({alias}.{quote(t)}, NULL)" for t, _ in pairs)
+        right = ", ".join(f"COALESCE({key}.{quote(k)}, NULL)" for _, k in pairs)
         record = self.alias()
         return (
             f"SELECT {self.columns(child, alias)} FROM {source} "

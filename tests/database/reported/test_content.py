@@ -297,3 +297,20 @@ def test_a_row_that_comes_and_goes_need_have_no_value(site: Site, query: str) ->
         site.run("DELETE FROM t WHERE id = 99")
         site.refresh("st")
         assert site.differs("st", query) == []
+
+
+def test_a_domain_is_told_apart_as_its_base_is(site: Site) -> None:
+    """Several keys that may be NULL are compared as records, whose columns have to be of one type."""
+    site.run(
+        "CREATE DOMAIN positive AS int CHECK (VALUE > 0); CREATE TABLE t0 (a int PRIMARY KEY)",
+        "CREATE TABLE t1 (a int, b int, p positive, PRIMARY KEY (a, b)); INSERT INTO t0 VALUES (5)",
+        "INSERT INTO t1 VALUES (0, 0, 1), (1, 1, NULL), (2, 1, 2)",
+    )
+    query = "SELECT g.p, g.a FROM (SELECT o.a, o.p FROM t1 AS o WHERE o.a NOT IN (SELECT i.a FROM t0 AS i)) AS g"
+    site.follows(
+        f"{query} GROUP BY g.p, g.a",
+        "DELETE FROM t1 WHERE a = 0",
+        "UPDATE t1 SET p = 7",
+        "INSERT INTO t0 VALUES (1)",
+        "INSERT INTO t1 VALUES (3, 3, NULL), (4, 4, 3)",
+    )
