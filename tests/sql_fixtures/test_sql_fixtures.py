@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import sqlglot
 
+from tests.answers import only
 from tests.oracle.arena import Case
 from tests.oracle.fixtures import NewCase
 from tests.oracle.harness import Maintained
@@ -60,7 +61,7 @@ def _readable(case: Case, delta: str | None) -> str:
     # The schema first: its name ends in a number, too, which may be a table's.
     delta = delta.replace(case.schema, "shop")
     for key in case.buffers:
-        (name,) = case.conn.execute("SELECT relname FROM pg_class WHERE oid = %s::text::oid", (key,)).fetchone()  # type: ignore[misc]
+        (name,) = only(case.conn.execute("SELECT relname FROM pg_class WHERE oid = %s::text::oid", (key,)))
         delta = delta.replace(f"_{key}", f"_{name}")
     return sqlglot.transpile(delta, read="postgres", write="postgres", pretty=True)[0]
 
