@@ -100,7 +100,7 @@ class _Writer:
         if isinstance(node, Native):
             return "μ⁰" if node.is_old else "μ"
         if isinstance(node, Weigh):
-            return "−" + self.grouped(node.child)
+            return f"{'−' if node.sign < 0 else ''}{_times(node.sign)}{self.grouped(node.child)}"
         if isinstance(node, UnionAll):
             return " ".join(self.terms(node))
         if isinstance(node, InnerJoin):
@@ -218,7 +218,7 @@ def _said(node: Node) -> Node:
         isinstance(node, (DistinctKeys, Expose, Imaged, Once))
         or (isinstance(node, Project) and all(plain_column(x) for _, x in node.items))
         or (isinstance(node, Restrict) and not node.exact)
-        or (isinstance(node, Weigh) and node.sign > 0)
+        or (isinstance(node, Weigh) and node.sign == 1)
         or (isinstance(node, UnionAll) and len(node.branches) == 1)
     ):
         node = node.inputs[0]
@@ -230,6 +230,11 @@ def _letters() -> Iterator[str]:
     for size in (1, 2):
         for letters in product(*[[c for c in ascii_uppercase if c not in "DKN"]] * size):
             yield "".join(letters)
+
+
+def _times(sign: int) -> str:
+    """No rule multiplies by more than one; a mistake that does is to be seen."""
+    return "" if abs(sign) == 1 else f"{abs(sign)}·"
 
 
 def _in_brackets(text: str) -> str:
