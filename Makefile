@@ -1,6 +1,6 @@
 # `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint audit format live soak nightly bench demo up down clean
+.PHONY: help setup test lint audit format live soak nightly coverage mutants bench demo up down clean
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
@@ -32,6 +32,13 @@ soak: setup  ## the long randomized tests
 nightly: setup  ## all that `make test` leaves out, within NIGHTLY_HOURS; written into docs/nightly.md
 	@.ci/nightly.sh $(ARGS)
 
+coverage: setup  ## which lines and branches the tests without Spark and Airflow never take
+	$(PYTHON) -m coverage run -m pytest tests/unit tests/oracle
+	$(PYTHON) -m coverage report
+
+mutants: setup  ## which mistakes in the engine no test notices, within MUTANTS_MINUTES; ARGS="..." narrows
+	@.ci/mutants.sh $(ARGS)
+
 format:  ## let ruff mend what it can
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
@@ -51,4 +58,4 @@ down:  ## stop what `make up` started
 	@$(PYTHON) -m airflow_provider_pgtrickle.demo down
 
 clean:  ## remove caches and built packages
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage mutants spark-warehouse metastore_db derby.log

@@ -3,6 +3,7 @@
 # line in docs/nightly.md of what came of it. Arguments go to pytest.
 #   PGTRICKLE_SOAK   random cases of the long search (10000)
 #   NIGHTLY_HOURS    after so many hours it is stopped, and recorded as such (8)
+#   MUTANTS_MINUTES  how long mutants are tried afterwards; 0 for not at all (60)
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,8 +24,12 @@ case $code in
     124) result="stopped after $hours h" ;;
     *) result="**failed**" ;;
 esac
+mutants=""
+if ((${MUTANTS_MINUTES:-60})); then
+    mutants="; $(.ci/mutants.sh | tee /dev/stderr | tail -n 1)"
+fi
 commit=$(git rev-parse --short HEAD 2>/dev/null || echo "no commit")
 git diff --quiet HEAD 2>/dev/null || commit="$commit and changes"
 printf '| %s | %s | %s | %s: %s |\n' \
-    "$(date -u '+%Y-%m-%d %H:%M')" "$commit" "$PGTRICKLE_SOAK" "$result" "${summary:-no summary}" >> "$record"
+    "$(date -u '+%Y-%m-%d %H:%M')" "$commit" "$PGTRICKLE_SOAK" "$result" "${summary:-no summary}$mutants" >> "$record"
 exit "$code"

@@ -28,7 +28,7 @@ Row = tuple[str, ...]
 Table = tuple[Sequence[str], list[Row]]
 
 FIXTURES = Path(__file__).parent.parent / "tests" / "sql_fixtures"
-_SECTION = re.compile(r"^-- (tables|query|cycle|delta)\n", re.MULTILINE)
+_SECTION = re.compile(r"^-- (tables|query|cycle|delta|sql)\n", re.MULTILINE)
 #: Modules of nodes that carry keys and weights about, and are nothing a user wrote.
 _PLUMBING = {"keys", "once", "restrict", "stored", "walk", "weigh"}
 #: What the samples below are about, and expressions over it: the code says of each where it runs.
@@ -51,9 +51,9 @@ def sections(dsn: str) -> Iterator[tuple[str, str, Table]]:
     """Title, introduction and table of each section."""
     yield (
         "Queries",
-        "Each line is a file of `tests/sql_fixtures`: tables, the query, changes in cycles, and the delta SQL of the"
-        " first cycle. `make test` executes every one of them, asserts that each cycle ran DIFFERENTIAL, and compares"
-        " the content with PostgreSQL's own answer.",
+        "Each line is a file of `tests/sql_fixtures`: tables, the query, changes in cycles, and the delta of the first"
+        " cycle as a formula. `make test` executes every one of them, asserts that each cycle ran DIFFERENTIAL, and"
+        " compares the content with PostgreSQL's own answer.",
         (("fixture", "operators in its tree", "sink", "identity"), list(_queries(dsn))),
     )
     yield (

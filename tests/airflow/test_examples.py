@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
@@ -46,8 +47,9 @@ def test_the_diamond_of_the_shop_is_one_task(bag: DagBag) -> None:
 
 
 def test_the_consumer_follows_the_asset_that_the_shop_updates(bag: DagBag) -> None:
-    shop = bag.dags["shop__order_totals"].get_task("country_orders__country_revenue__country_report")
-    (wanted,) = bag.dags["shop_consumer"].timetable.asset_condition.objects
+    shop: Any = bag.dags["shop__order_totals"].get_task("country_orders__country_revenue__country_report")
+    condition: Any = bag.dags["shop_consumer"].timetable.asset_condition
+    (wanted,) = condition.objects
     assert shop.assets["public.country_report"] == wanted
 
 

@@ -69,4 +69,5 @@ def test_every_setting_is_an_option_of_the_configuration() -> None:
     options = INFO["config"]["pgtrickle"]["options"]
     assert list(options) == [field.name for field in fields(Settings)]
     for field in fields(Settings):
-        assert type(field.default)(options[field.name]["default"]) == field.default
+        kind: Any = type(field.default)
+        assert kind(options[field.name]["default"]) == field.default

@@ -109,7 +109,8 @@ def test_the_shop_is_filled_then_follows_its_changes_then_rests(
     connect_server: ConnectServer,
 ) -> None:
     bag = DagBag(str(ROOT / "dags" / "shop.py"), bundle_path=ROOT / "dags", bundle_name="examples")
-    queries = {t.name: t.query for t in bag.dags["shop__order_totals"].get_task("plan").tables}
+    plan: Any = bag.dags["shop__order_totals"].get_task("plan")
+    queries = {t.name: t.query for t in plan.tables}
 
     filled = run_dag("shop__order_totals")
     assert filled.returncode == 0, filled.stdout[-5000:] + filled.stderr[-5000:]
@@ -153,7 +154,8 @@ def test_every_other_example_runs(
     run_dag: Callable[[str], subprocess.CompletedProcess[str]], shop: psycopg.Connection, dag_id: str
 ) -> None:
     bag = DagBag(str(ROOT / "dags"), bundle_path=ROOT / "dags", bundle_name="examples")
-    declared = bag.dags[dag_id].get_task("plan").tables
+    plan: Any = bag.dags[dag_id].get_task("plan")
+    declared = plan.tables
     done = run_dag(dag_id)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
     assert set(actions(shop)) == {table.name for table in declared}
@@ -176,7 +178,8 @@ def test_tpch_is_filled_then_follows_its_changes(
     run_dag: Callable[[str], subprocess.CompletedProcess[str]], tpch_database: psycopg.Connection
 ) -> None:
     bag = DagBag(str(ROOT / "dags" / "tpch.py"), bundle_path=ROOT / "dags", bundle_name="examples")
-    declared = bag.dags["tpch"].get_task("plan").tables
+    plan: Any = bag.dags["tpch"].get_task("plan")
+    declared = plan.tables
     for wanted in ("FULL", "DIFFERENTIAL"):
         done = run_dag("tpch")
         assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]

@@ -36,7 +36,7 @@ def _copied(dsn: str, target: str) -> None:
     """pg_dump into psql, with the password where no process list shows it."""
     environment = {**os.environ, "PGPASSWORD": str(conninfo_to_dict(dsn)["password"])}
     bare = [
-        make_conninfo(**{name: value for name, value in conninfo_to_dict(url).items() if name != "password"})
+        make_conninfo(**{name: str(value) for name, value in conninfo_to_dict(url).items() if name != "password"})
         for url in (dsn, target)
     ]
     dump = subprocess.run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from typing import Any
 
 import psycopg
 import pytest
@@ -22,7 +23,7 @@ def test_the_password_is_in_no_table_log_or_output(
     told: list[str] = []
 
     class Failing(PostgresExecutor):
-        def compute(self, *arguments: object) -> object:
+        def compute(self, *arguments: Any) -> Any:
             # As a driver's error may: with the whole connection string in it.
             raise RuntimeError(f"connection to {dsn} lost, password={servers.ORDINARY_PASSWORD}")
 

@@ -49,7 +49,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     if UV:
         run(UV, "venv", "--quiet", "--python", sys.executable, folder / "venv", cwd=folder)
         python = folder / "venv" / "bin" / "python"
-        install = [UV, "pip", "install", "--quiet", "--python", python, "-c", locked, wheel]
+        install: list[str | Path] = [UV, "pip", "install", "--quiet", "--python", python, "-c", locked, wheel]
         try:
             # What set-up brought is in uv's cache; asking the registry about each package takes a minute.
             run(*install, "--offline", cwd=folder)

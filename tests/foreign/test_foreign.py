@@ -128,10 +128,10 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
         client = PgTrickle(dsn, executor=lambda: PostgresExecutor(client.database), differential_max_change_ratio=0.0)
         with client, psycopg.connect(dsn, autocommit=True) as conn:
             client.install()
-            conn.execute(schema())  # type: ignore[arg-type]
+            conn.execute(schema())
             changes = Changes(seed=18)
             for statement in changes.first():
-                conn.execute(statement)  # type: ignore[arg-type]
+                conn.execute(statement)
             conn.execute("ANALYZE")
             yield World(conn, client, changes)
 
@@ -155,7 +155,7 @@ def test_the_content_follows_the_query(world: World, query: Query) -> None:
         actions = []
         for number in range(CYCLES):
             for statement in world.changes.cycle(query.tables):
-                world.conn.execute(statement)  # type: ignore[arg-type]
+                world.conn.execute(statement)
             if number == CYCLES - 1:
                 world.expect_verified(query)
             result = world.client.refresh_stream_table("st")

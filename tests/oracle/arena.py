@@ -47,8 +47,7 @@ class Case:
     _equality: dict[str, bool] = field(default_factory=dict)
 
     def execute(self, statement: str) -> psycopg.Cursor:
-        # psycopg types its queries as literals, so that nobody builds them: building them is what a generator does.
-        return self.conn.execute(statement)  # type: ignore[arg-type]
+        return self.conn.execute(statement)
 
     def rows(self, statement: str) -> list[tuple]:
         return self.execute(statement).fetchall()

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import sql
 
+from tests.answers import only
+
 
 @dataclass(frozen=True)
 class Buffer:
@@ -20,11 +22,11 @@ class Buffer:
     def changed(self, conn: psycopg.Connection, since: int) -> bool:
         """Whether the source changed after the transaction `since`."""
         query = sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE xid > %s::text::xid8)").format(self._table)
-        return conn.execute(query, (str(since),)).fetchone()[0]
+        return bool(only(conn.execute(query, (str(since),)))[0])
 
     def truncated(self, conn: psycopg.Connection, since: int) -> bool:
         query = sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE xid > %s::text::xid8 AND action = 'T')")
-        return conn.execute(query.format(self._table), (str(since),)).fetchone()[0]
+        return bool(only(conn.execute(query.format(self._table), (str(since),)))[0])
 
     @property
     def _table(self) -> sql.Identifier:

@@ -14,6 +14,7 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.engine.catalog.references import STEADY
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source, SourceColumn
+from tests.answers import only
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def declare(conn: psycopg.Connection, schema_name: str, query: str) -> Declared:
     probe = sql.Identifier(schema_name, "st_probe")
     with conn.transaction(force_rollback=True):
         conn.execute(sql.SQL("CREATE VIEW {} AS {}").format(probe, sql.SQL(query)))
-        relid = conn.execute("SELECT %s::regclass::oid::int8", (probe.as_string(conn),)).fetchone()[0]
+        (relid,) = only(conn.execute("SELECT %s::regclass::oid::int8", (probe.as_string(conn),)))
         columns = conn.execute(_COLUMNS, (relid,)).fetchall()
         conn.execute("SET LOCAL search_path = pg_catalog")
         canonical = _view_text(conn, relid)
@@ -86,9 +87,9 @@ def declare(conn: psycopg.Connection, schema_name: str, query: str) -> Declared:
 
 def _view_text(conn: psycopg.Connection, oid: int) -> str:
     conn.execute("SET LOCAL quote_all_identifiers = on")
-    text = conn.execute("SELECT pg_get_viewdef(%s::int8::oid)", (oid,)).fetchone()[0].strip().rstrip(";")
+    (text,) = only(conn.execute("SELECT pg_get_viewdef(%s::int8::oid)", (oid,)))
     conn.execute("SET LOCAL quote_all_identifiers = off")
-    return text
+    return str(text).strip().rstrip(";")
 
 
 def _source(conn: psycopg.Connection, schema: str, oid: int, name: str, kind: str, estimate: float) -> Source:
@@ -120,7 +121,7 @@ def _equality(conn: psycopg.Connection, type_oid: int) -> bool:
 
 
 def _try_equality(conn: psycopg.Connection, type_oid: int) -> bool:
-    kind = conn.execute("SELECT format_type(%s::int8::oid, NULL)", (type_oid,)).fetchone()[0]
+    (kind,) = only(conn.execute("SELECT format_type(%s::int8::oid, NULL)", (type_oid,)))
     try:
         with conn.transaction():
             conn.execute(sql.SQL("SELECT NULL::{0} GROUP BY NULL::{0}").format(sql.SQL(kind)))

@@ -91,6 +91,7 @@ class Maintained:
             for key, buffer in self.case.buffers.items()
             if key in self.view.sources
         )
+        text: str | None
         if full or truncated:
             action, text = "FULL", self.view.full(binding)
         elif self.view.topk is not None:
@@ -233,7 +234,7 @@ class Maintained:
 
 def _restore_modifiers(conn: psycopg.Connection, table: sql.Identifier, declared: Declared) -> None:
     """PostgreSQL forgets numeric(10,2) where a NULL meets it; the product's table has its query's own types."""
-    held = dict(
+    held: dict[str, str] = dict(
         conn.execute(
             "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = %s::regclass",
             (table.as_string(conn),),

@@ -110,7 +110,7 @@ def learn(conn: psycopg.Connection) -> None:
         conn.execute("CREATE SCHEMA types_of_the_pools")
         conn.execute("SET LOCAL search_path = types_of_the_pools")
         for statement in kinds.TYPES:
-            conn.execute(statement)  # type: ignore[arg-type]
+            conn.execute(statement)
         found.extend(s for s in _signatures(conn) if _is_total(conn, s))
     KNOWN.functions = tuple(s for s in found if not s.is_aggregate)
     KNOWN.aggregates = tuple(s for s in found if s.is_aggregate)
@@ -150,7 +150,7 @@ def _is_total(conn: psycopg.Connection, signature: Signature) -> bool:
     call = _filled(signature, [f"v{n}.x" for n in range(len(pools))])
     try:
         with conn.transaction():
-            conn.execute(f"SELECT count(({call})::text) FROM {tables}" if not signature.is_aggregate else  # type: ignore[arg-type]
+            conn.execute(f"SELECT count(({call})::text) FROM {tables}" if not signature.is_aggregate else
                          f"SELECT ({call})::text FROM {tables}")  # fmt: skip
     except psycopg.Error:
         return False
@@ -190,7 +190,7 @@ def calls(draw: st.DrawFn, columns: tuple[Column, ...], *, is_aggregate: bool = 
         fitting = [c for c in columns if c.kind in _BY_TYPE[argument]]
         if number == position:
             given = column.name
-        elif fitting and draw(st.booleans()):
+        elif bool(fitting) and draw(st.booleans()):
             given = draw(st.sampled_from(fitting)).name
         else:
             given = draw(_BY_TYPE[argument][0].literal())

@@ -223,7 +223,7 @@ def windows(draw: st.DrawFn, columns: Columns) -> tuple[list[Column], str]:
     ]
     made = [draw(st.sampled_from(ordered)), *draw(st.lists(st.sampled_from(steady), max_size=2))]
     numbers = [c for c in scalar if key(c) is c and c.kind in (INT, BIGINT)]
-    if numbers and draw(st.booleans()):
+    if bool(numbers) and draw(st.booleans()):
         made.append(
             Column(f"sum({draw(st.sampled_from(numbers)).name}) OVER ({by}ORDER BY {another.name} {peers})", NUMERIC)
         )

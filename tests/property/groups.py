@@ -45,7 +45,7 @@ def grouped(draw: st.DrawFn, scope: Scope) -> Relation:
         numbers = [str(n) if c in _CONSTANTS or draw(st.booleans()) else c.name for n, c in enumerate(by, 1)]
         rest += f" GROUP BY {draw(_groupings(numbers))}"
         told = [c.name for c in by if c not in _CONSTANTS]
-        if told and draw(st.booleans()):
+        if bool(told) and draw(st.booleans()):
             asked = [Column(f"GROUPING({', '.join(told)})", INT)]
     if draw(st.integers(0, 2)) == 2:
         rest += f" HAVING {draw(_having(scope, scalar, by if shape != 'constants' else [], found, asked))}"

@@ -86,7 +86,7 @@ def outputs(draw: st.DrawFn, columns: Columns) -> list[Column]:
     if draw(st.integers(0, 9)) == 9:
         chosen.append(chosen[0])
     scalar = tuple(column for column in columns if comparable(column))
-    if scalar and draw(st.booleans()):
+    if bool(scalar) and draw(st.booleans()):
         chosen.append(draw(expressions(columns)))
     return chosen
 
@@ -94,7 +94,7 @@ def outputs(draw: st.DrawFn, columns: Columns) -> list[Column]:
 @st.composite
 def where(draw: st.DrawFn, columns: Columns) -> str:
     scalar = tuple(column for column in columns if comparable(column))
-    return f"WHERE {draw(predicates(scalar))}" if scalar and draw(st.booleans()) else ""
+    return f"WHERE {draw(predicates(scalar))}" if bool(scalar) and draw(st.booleans()) else ""
 
 
 def pairs(left: Columns, right: Columns) -> list[tuple[Column, Column]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -14,6 +14,7 @@ from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.engine.spark.leaf import Snapshot
 from airflow_provider_pgtrickle.engine.spark.servers import ConnectServer, StandaloneCluster
 from tests import servers
+from tests.answers import only
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,7 +84,7 @@ def snapshot_now(database: Database) -> SnapshotNow:
     def holding() -> Iterator[Snapshot]:
         with database.connect() as coordinator:
             coordinator.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            (exported,) = coordinator.execute("SELECT pg_export_snapshot()").fetchone()
+            (exported,) = only(coordinator.execute("SELECT pg_export_snapshot()"))
             yield Snapshot(database.jdbc, exported)
 
     return holding
@@ -95,7 +96,8 @@ def client(server: ConnectServer) -> Iterator[SparkSession]:
     # The class itself: PySpark's own builder would turn this whole process over to Connect.
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-    session = ConnectSession.builder.remote(server.url).create()
+    # PySpark promises both kinds of session one face, and has no type for it.
+    session: Any = ConnectSession.builder.remote(server.url).create()
     try:
         yield session
     finally:

@@ -19,6 +19,13 @@ DELETE FROM orders;
 INSERT INTO orders VALUES (9, NULL, NULL, NULL);
 
 -- delta
+π(σ(A) + (γ(orders) if B)[customer of B]) − C
+where
+  A = γ(γ(Δorders) + C)
+  B = σ(A)
+  C = stored[customer of γ(Δorders)]
+
+-- sql
 WITH "__pgt_window_orders" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",

@@ -19,35 +19,4 @@ INSERT INTO blocked VALUES ('b', 2), (NULL, 3);
 INSERT INTO clicks VALUES (NULL, 3), (NULL, 3);
 
 -- delta
-WITH "__pgt_window_clicks" AS NOT MATERIALIZED (
-  SELECT
-    1 AS "__pgt_w",
-    "new_page" AS "page",
-    "new_visitor" AS "visitor"
-  FROM "shop"."changes_clicks"
-  WHERE
-    action IN ('I', 'U')
-    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-  UNION ALL
-  SELECT
-    -1 AS "__pgt_w",
-    "old_page" AS "page",
-    "old_visitor" AS "visitor"
-  FROM "shop"."changes_clicks"
-  WHERE
-    action IN ('U', 'D')
-    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-)
-SELECT
-  __pgt_q1."__pgt_w",
-  __pgt_q1."page" AS "page",
-  __pgt_q1."visitor" AS "visitor"
-FROM "__pgt_window_clicks" AS __pgt_q1
-WHERE
-  (
-    (
-      __pgt_q1."visitor" < 3
-    )
-  )
+σ(Δclicks)

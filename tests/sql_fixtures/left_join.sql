@@ -20,6 +20,11 @@ INSERT INTO customers VALUES (4, 'Di', 'FR');
 INSERT INTO orders VALUES (6, 4, 2.00, NULL), (7, 4, 3.00, NULL);
 
 -- delta
+(Δorders ⟕ customers) + (A ⟕ customers) − (A ⟕ customers⁰)
+where
+  A = orders[customer ∈ id of Δcustomers] − Δorders[customer ∈ id of Δcustomers]
+
+-- sql
 WITH "__pgt_window_orders" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",

@@ -21,6 +21,12 @@ UPDATE edge SET src = 8 WHERE src = 1;
 DELETE FROM root WHERE id = 2;
 
 -- delta
+N − D
+where
+  N = least set root ⋉ D + ((stored ▷ D) ⋈ edge) ⋉ D + net⁺(stored ⋈ Δedge) ▷ D + (N ⋈ edge)
+  D = least (neg (stored ⋈ Δedge) ∪ (D ⋈ edge)) ∩ stored
+
+-- sql
 WITH "__pgt_window_edge" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",

@@ -20,29 +20,4 @@ INSERT INTO customers VALUES (4, 'Di', 'FR');
 INSERT INTO orders VALUES (6, 4, 2.00, NULL), (7, 4, 3.00, NULL);
 
 -- delta
-WITH "__pgt_window_customers" AS NOT MATERIALIZED (
-  SELECT
-    1 AS "__pgt_w",
-    "new_id" AS "id"
-  FROM "shop"."changes_customers"
-  WHERE
-    action IN ('I', 'U')
-    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-  UNION ALL
-  SELECT
-    -1 AS "__pgt_w",
-    "old_id" AS "id"
-  FROM "shop"."changes_customers"
-  WHERE
-    action IN ('U', 'D')
-    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-)
-SELECT
-  __pgt_q1."__pgt_w",
-  __pgt_q1."id" AS "id",
-  __pgt_q2."n" AS "n"
-FROM "__pgt_window_customers" AS __pgt_q1
-JOIN LATERAL GENERATE_SERIES(1, __pgt_q1."id") AS __pgt_q2("n")
-  ON TRUE
+λ(Δcustomers)

@@ -1,7 +1,9 @@
-"""Each operator's delta as SQL that a reviewer can read, executed, and equal to what is written down.
+"""Each operator's delta as a formula that a reviewer can read, executed, and equal to what is written down.
 
-A file has the sections `-- tables`, `-- query`, any number of `-- cycle`, and `-- delta`: the SQL that the first cycle
-runs. With PGTRICKLE_REGENERATE=1 the last one is written anew, for the diff to be reviewed.
+A file has the sections `-- tables`, `-- query`, any number of `-- cycle`, and `-- delta`: the plan of the first cycle
+in the algebra's notation, as `tests/unit/dvm/algebra.py` explains it. A few, one of each kind, have a last section
+`-- sql`: the whole text that this cycle runs. With PGTRICKLE_REGENERATE=1 both are written anew, for the diff to be
+reviewed; a file gets its SQL written down by an empty last section.
 """
 
 from __future__ import annotations
@@ -14,12 +16,16 @@ from pathlib import Path
 import pytest
 import sqlglot
 
+from tests.answers import only
 from tests.oracle.arena import Case
 from tests.oracle.fixtures import NewCase
 from tests.oracle.harness import Maintained
+from tests.unit.dvm.algebra import laid_out
 
 FILES = sorted(Path(__file__).parent.glob("*.sql"))
-_SECTION = re.compile(r"^-- (tables|query|cycle|delta)\n", re.MULTILINE)
+_SECTION = re.compile(r"^-- (tables|query|cycle|delta|sql)\n", re.MULTILINE)
+
+_NOTHING = "nothing can change"
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,7 @@ class Fixture:
     query: str
     cycles: list[list[str]]
     delta: str
+    sql: str | None
 
     @classmethod
     def read(cls, path: Path) -> Fixture:
@@ -39,6 +46,7 @@ class Fixture:
             query=found["query"].rstrip(";"),
             cycles=[_statements(text) for name, text in sections if name == "cycle"],
             delta=found.get("delta", ""),
+            sql=found.get("sql"),
         )
 
 
@@ -49,11 +57,11 @@ def _statements(text: str) -> list[str]:
 def _readable(case: Case, delta: str | None) -> str:
     """The delta in lines, without what differs from run to run: the schema's name and the oids."""
     if delta is None:
-        return "-- nothing can change"
+        return _NOTHING
     # The schema first: its name ends in a number, too, which may be a table's.
     delta = delta.replace(case.schema, "shop")
     for key in case.buffers:
-        (name,) = case.conn.execute("SELECT relname FROM pg_class WHERE oid = %s::text::oid", (key,)).fetchone()  # type: ignore[misc]
+        (name,) = only(case.conn.execute("SELECT relname FROM pg_class WHERE oid = %s::text::oid", (key,)))
         delta = delta.replace(f"_{key}", f"_{name}")
     return sqlglot.transpile(delta, read="postgres", write="postgres", pretty=True)[0]
 
@@ -64,17 +72,21 @@ def test_fixture(new_case: NewCase, path: Path) -> None:
     with new_case(*fixture.tables) as case:
         st = Maintained.create(case, fixture.query)
         case.change(*fixture.cycles[0])
-        delta = _readable(case, st.view.delta(st.binding()))
+        plan, sql = st.view.plan(st.binding().changed), _readable(case, st.view.delta(st.binding()))
+        delta = _NOTHING if plan is None else laid_out(plan)
         assert st.refresh() == "DIFFERENTIAL"
         for cycle in fixture.cycles[1:]:
             assert case.change(*cycle) == len(cycle)
             assert st.refresh() == "DIFFERENTIAL"
     if os.environ.get("PGTRICKLE_REGENERATE"):
         kept = path.read_text().split("-- delta\n")[0].rstrip()
-        path.write_text(f"{kept}\n\n-- delta\n{delta}\n")
+        text = f"{kept}\n\n-- delta\n{delta}\n"
+        path.write_text(text if fixture.sql is None else f"{text}\n-- sql\n{sql}\n")
     else:
         assert delta == fixture.delta
+        assert fixture.sql is None or sql == fixture.sql
 
 
 def test_there_are_fixtures() -> None:
-    assert len(FILES) >= 20
+    assert len(FILES) >= 45
+    assert 5 <= sum(Fixture.read(path).sql is not None for path in FILES) <= 8

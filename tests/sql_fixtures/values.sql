@@ -19,36 +19,4 @@ DELETE FROM orders;
 INSERT INTO orders VALUES (9, NULL, NULL, NULL);
 
 -- delta
-WITH "__pgt_window_orders" AS NOT MATERIALIZED (
-  SELECT
-    1 AS "__pgt_w",
-    "new_id" AS "id",
-    "new_customer" AS "customer"
-  FROM "shop"."changes_orders"
-  WHERE
-    action IN ('I', 'U')
-    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-  UNION ALL
-  SELECT
-    -1 AS "__pgt_w",
-    "old_id" AS "id",
-    "old_customer" AS "customer"
-  FROM "shop"."changes_orders"
-  WHERE
-    action IN ('U', 'D')
-    AND xid >= PG_SNAPSHOT_XMIN(CAST('101:101:' AS pg_snapshot))
-    AND NOT PG_VISIBLE_IN_SNAPSHOT(xid, CAST('101:101:' AS pg_snapshot))
-)
-SELECT
-  __pgt_q1."__pgt_w",
-  __pgt_q1."id" AS "id",
-  __pgt_q2."label" AS "label"
-FROM "__pgt_window_orders" AS __pgt_q1
-CROSS JOIN (VALUES
-  (1, CAST('first' AS TEXT)),
-  (2, CAST('second' AS TEXT))) AS __pgt_q2("customer_2", "label")
-WHERE
-  (
-    __pgt_q2."customer_2" = __pgt_q1."customer"
-  )
+(Δorders ⋈ c)

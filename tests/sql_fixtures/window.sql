@@ -19,6 +19,9 @@ DELETE FROM orders;
 INSERT INTO orders VALUES (9, NULL, NULL, NULL);
 
 -- delta
+ω(orders)[customer of Δorders] − stored[customer of Δorders]
+
+-- sql
 WITH "__pgt_window_orders" AS NOT MATERIALIZED (
   SELECT
     1 AS "__pgt_w",

@@ -31,6 +31,7 @@ def test_the_dsn_stands_in_the_environment_only(connection: str) -> None:
     assert "spark.executor.cores=1" in command
     for word in ("hunter2", "db.internal", "PGTRICKLE_DSN"):
         assert word not in command
+    assert hook._env is not None
     assert hook._env["PGTRICKLE_DSN"] == DSN
     assert hook._env["PGTRICKLE_LOCK_TIMEOUT_SECONDS"] == "7"
 

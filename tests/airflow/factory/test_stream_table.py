@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
@@ -27,7 +29,7 @@ def test_its_options_are_as_the_client_takes_them() -> None:
         ({"query": "SELECT a FROM WHERE b"}, "Syntax error"),
     ],
 )
-def test_a_mistake_is_an_error_that_names_the_table(arguments: dict[str, object], message: str) -> None:
+def test_a_mistake_is_an_error_that_names_the_table(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(PgTrickleError, match=message) as caught:
         StreamTable(**{"name": "totals", "query": "SELECT 1 AS a", **arguments})
     assert str(caught.value).startswith(f"{arguments.get('name', 'totals')}: ") or not arguments.get("name", "x")

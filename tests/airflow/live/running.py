@@ -25,7 +25,7 @@ from airflow_provider_pgtrickle.demo.services import Services, free_url
 _Found = TypeVar("_Found")
 
 
-def wait_for(condition: Callable[[], _Found], what: str, seconds: float = 180) -> _Found:
+def wait_for(condition: Callable[[], _Found | None], what: str, seconds: float = 180) -> _Found:
     """The first true answer."""
     deadline = time.monotonic() + seconds
     pause = threading.Event()

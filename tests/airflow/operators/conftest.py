@@ -49,7 +49,7 @@ def execute() -> Callable[..., Run]:
         events: dict[str, dict[str, Any]] = {}
         accessor = SimpleNamespace(add=lambda asset, extra: events.update({asset.uri: extra}))
         values = {"max_tries": operator.retries, "map_index": -1, **ti}
-        context = {
+        context: Any = {
             "ti": SimpleNamespace(
                 dag_id="dag",
                 run_id=run_id,

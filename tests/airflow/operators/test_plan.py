@@ -15,6 +15,7 @@ from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from airflow_provider_pgtrickle.operators import StreamTablePlanOperator
+from tests.answers import only
 
 
 def tables(**options: Any) -> list[StreamTable]:
@@ -61,13 +62,13 @@ def test_what_has_no_change_is_skipped_and_brought_to_this_instant(
     refresh("totals")
     refresh("big")
     instant = "SELECT min(data_timestamp) FROM pgtrickle.pgt_stream_tables"
-    (before,) = shop.execute(instant).fetchone()
+    (before,) = only(shop.execute(instant))
 
     run = execute(plan(tables()))
 
     assert run.skipped == ["big", "totals"]
     assert run.value["skipped"] == {"no change": 2}
-    assert shop.execute(instant).fetchone()[0] > before
+    assert only(shop.execute(instant))[0] > before
 
 
 def test_a_change_upstream_lets_everything_below_run(

@@ -115,7 +115,7 @@ def test_no_credential_is_seen_in_arguments_or_logs(
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    secret = conninfo_to_dict(dsn)["password"]
+    secret = str(conninfo_to_dict(dsn)["password"])
     with watched_arguments() as seen, caplog.at_level("DEBUG"):
         run = execute(diamond())
     assert run.state == "success"
@@ -196,12 +196,12 @@ def outcome_of(execute: Callable[..., Any], operator: StreamTableRefreshOperator
 
 
 def wait_for_driver(operator: StreamTableRefreshOperator) -> int:
-    def started() -> bool:
+    def driver() -> Any:
         hook = getattr(getattr(operator._run, "_backend", None), "_hook", None)
-        return hook is not None and hook._submit_sp is not None
+        return getattr(hook, "_submit_sp", None)
 
-    wait_for(started)
-    return operator._run._backend._hook._submit_sp.pid
+    wait_for(lambda: driver() is not None)
+    return int(driver().pid)
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

@@ -188,7 +188,8 @@ def test_retries_share_a_token_and_a_cleared_task_gets_another() -> None:
     ti = {"dag_id": "d", "run_id": "r", "task_id": "t", "map_index": -1, "task": task}
 
     def token(**state: int) -> str:
-        return outcome.run_token({"ti": SimpleNamespace(**ti, **state)})
+        context: Any = {"ti": SimpleNamespace(**ti, **state)}
+        return outcome.run_token(context)
 
     assert token(try_number=1, max_tries=2) == token(try_number=3, max_tries=2)
     assert token(try_number=1, max_tries=2) != token(try_number=2, max_tries=3)

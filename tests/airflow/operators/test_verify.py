@@ -94,4 +94,5 @@ def test_a_graph_verifies_what_asks_for_it_after_its_refresh(
 def test_a_graph_in_which_nobody_asks_has_no_such_task(granularity: Any) -> None:
     (dag,) = StreamTableGraph("g", [StreamTable("totals", TOTALS)], "shop_pg", granularity=granularity).dags()
     assert not dag.has_task("verify-contents")
-    assert dag.get_task("plan").verifies is None
+    plan: Any = dag.get_task("plan")
+    assert plan.verifies is None

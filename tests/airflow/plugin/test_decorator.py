@@ -14,7 +14,8 @@ from tests.airflow.listened import CONN_ID, Catalog
 
 def decorated(function: Any, **options: Any) -> Any:
     with DAG("shop", schedule=None):
-        return stream_table_task(function, postgres_conn_id=CONN_ID, **options)().operator
+        made: Any = stream_table_task(function, postgres_conn_id=CONN_ID, **options)()
+    return made.operator
 
 
 def totals(region: str = "north") -> str:
@@ -54,8 +55,8 @@ def test_a_second_run_with_the_same_select_changes_nothing(catalog: Catalog) -> 
 def test_arguments_reach_the_function(catalog: Catalog) -> None:
     shop(catalog)
     with DAG("shop", schedule=None):
-        operator = stream_table_task(totals, postgres_conn_id=CONN_ID)(region="south").operator
-    operator.declare({})
+        made: Any = stream_table_task(totals, postgres_conn_id=CONN_ID)(region="south")
+    made.operator.declare({})
     assert declared(catalog)[0][1] == totals("south")
 
 
@@ -80,5 +81,7 @@ def test_a_function_that_returns_no_select_fails_saying_so(catalog: Catalog, ret
 
 def test_airflow_knows_the_decorator_by_its_name() -> None:
     with DAG("shop", schedule=None) as dag:
-        task.stream_table(totals, options={"schedule": "5m"})()
-    assert dag.get_task("totals").custom_operator_name == "@task.stream_table"
+        named: Any = task.stream_table
+        named(totals, options={"schedule": "5m"})()
+    operator: Any = dag.get_task("totals")
+    assert operator.custom_operator_name == "@task.stream_table"

@@ -30,7 +30,11 @@ class Received:
 @pytest.fixture
 def received() -> Iterator[Received]:
     backend = Received()
-    stats.initialize(factory=lambda: backend, export_legacy_names=True)
+
+    def factory() -> Any:
+        return backend
+
+    stats.initialize(factory=factory, export_legacy_names=True)
     yield backend
     from airflow.sdk._shared.observability.metrics.base_stats_logger import NoStatsLogger
 

@@ -93,7 +93,7 @@ def test_a_connection_with_a_slash_in_its_id_is_found(
 ) -> None:
     from airflow.sdk import Connection
 
-    dsn = Connection(conn_id="x", uri=os.environ[f"AIRFLOW_CONN_{CONN_ID.upper()}"]).get_uri()
+    dsn = Connection.from_uri(os.environ[f"AIRFLOW_CONN_{CONN_ID.upper()}"], "x").get_uri()
     monkeypatch.setenv("AIRFLOW_CONN_TEAM/SHOP", dsn)
     catalog.declare("totals")
     answer = admin.get("/pgtrickle/api/connections/team%2Fshop/stream-tables")

@@ -23,16 +23,20 @@ def test_the_reference_is_not_stale(generator: ModuleType, dsn: str) -> None:
     assert generator.stale(dsn) == [], "run: python docs/generate.py"
 
 
-def test_a_page_that_someone_edited_is_stale(generator: ModuleType, dsn: str, tmp_path: Path) -> None:
+def test_a_page_that_someone_edited_is_stale(
+    generator: ModuleType, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, text in generator.pages(dsn).items():
         (tmp_path / name).write_text(text + ("edited" if name == "cli.md" else ""))
-    generator.REFERENCE = tmp_path
+    monkeypatch.setattr(generator, "REFERENCE", tmp_path)
     assert generator.stale(dsn) == ["cli.md"]
     assert generator.main(["--check", "--dsn", dsn]) == 1
 
 
-def test_writing_makes_it_fresh(generator: ModuleType, dsn: str, tmp_path: Path) -> None:
-    generator.REFERENCE = tmp_path / "reference"
+def test_writing_makes_it_fresh(
+    generator: ModuleType, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generator, "REFERENCE", tmp_path / "reference")
     assert generator.main(["--dsn", dsn]) == 0
     assert generator.main(["--check", "--dsn", dsn]) == 0
 

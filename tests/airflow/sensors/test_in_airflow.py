@@ -88,5 +88,5 @@ def test_a_dag_run_waits_in_the_trigger_until_the_table_is_refreshed(catalog: Ca
     assert run.returncode == 0, said
     with create_session() as session:
         states = session.execute(select(TaskInstance.task_id, TaskInstance.state).filter_by(dag_id="waiting")).all()
-    assert dict(map(tuple, states)) == {"poked": "success", "deferred": "success"}, said
+    assert {row.task_id: row.state for row in states} == {"poked": "success", "deferred": "success"}, said
     assert catalog.connection.info.password not in said

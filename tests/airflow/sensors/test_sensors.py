@@ -35,6 +35,7 @@ def test_a_fresh_table_satisfies_the_first_poke(catalog: Catalog) -> None:
     catalog.refresh("totals")
     found = fresh().poke({})
     assert found.is_done
+    assert found.xcom_value is not None
     assert 0 <= found.xcom_value["staleness"] < 60
 
 
@@ -129,7 +130,8 @@ def test_started_from_the_trigger_it_ends_there_and_needs_no_worker(catalog: Cat
     event = ended(FreshnessTrigger(**arguments.trigger_kwargs or {}))
     assert isinstance(event, TaskSuccessEvent)
     assert event.xcoms is not None
-    assert event.xcoms["return_value"]["staleness"] < 60
+    value: Any = event.xcoms["return_value"]
+    assert value["staleness"] < 60
 
 
 def test_started_from_the_trigger_a_hopeless_wait_fails_the_task_there(catalog: Catalog) -> None:
@@ -156,7 +158,9 @@ def test_a_dag_of_sensors_survives_serialization() -> None:
         ChangeBufferSensor(task_id="pending", stream_table="totals", min_rows=100, start_from_trigger=True)
     restored = DagSerialization.from_dict(DagSerialization.to_dict(dag))
     assert restored.get_task("fresh").start_from_trigger
-    assert restored.get_task("pending").start_trigger_args.trigger_kwargs
+    arguments = restored.get_task("pending").start_trigger_args
+    assert arguments is not None
+    assert arguments.trigger_kwargs
 
 
 def track(catalog: Catalog) -> None:

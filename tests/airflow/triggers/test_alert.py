@@ -79,7 +79,8 @@ def test_a_condition_that_went_away_is_announced_when_it_is_back() -> None:
         table = TableState(1, "public.totals", "1", "ACTIVE", needs_reinit, "column added", None, 0, None, False)
         return Observation(Record({table.name: table}))
 
-    trigger, cursor = watcher(), {}
+    trigger = watcher()
+    cursor: dict[str, Any] = {}
     announced = []
     for needs_reinit in (True, True, False, True):
         events, cursor = trigger.news(seen(needs_reinit), cursor)

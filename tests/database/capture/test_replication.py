@@ -10,6 +10,7 @@ import pytest
 from psycopg import Connection, sql
 
 from tests import servers
+from tests.answers import only
 from tests.database.capture.conftest import Captured
 
 TABLES = """
@@ -66,10 +67,11 @@ def subscriber(conn18, admin_dsn, publisher, postgres18) -> Iterator[Connection]
 
 
 def subscribe(subscriber: Connection) -> None:
-    (name,) = subscriber.execute(
+    own = (
         "SELECT subname FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid"
         " WHERE d.datname = current_database()"
-    ).fetchone()
+    )
+    (name,) = only(subscriber.execute(own))
     subscriber.execute(sql.SQL("ALTER SUBSCRIPTION {} ENABLE").format(sql.Identifier(name)))
 
 
@@ -80,7 +82,7 @@ def caught_up(publisher: Connection, subscriber: Connection) -> None:
     tables' initial copies are over, for which the first mark wakes the worker.
     """
     for done in ("SELECT NOT EXISTS (SELECT FROM pg_subscription_rel WHERE srsubstate <> 'r')", "SELECT true"):
-        (mark,) = publisher.execute("INSERT INTO marks DEFAULT VALUES RETURNING id").fetchone()
+        (mark,) = only(publisher.execute("INSERT INTO marks DEFAULT VALUES RETURNING id"))
         while subscriber.execute(f"SELECT ({done}) AND EXISTS (SELECT FROM marks WHERE id = {mark})").fetchone() == (
             False,
         ):

@@ -91,6 +91,7 @@ def test_the_fingerprint_of_dependencies_equals_the_stored_one(shop):
         shop, schema="public", name="st", original_query=QUERY, defining_query=probed.canonical,
         fingerprint=fingerprint(shop, probed),
     )  # fmt: skip
+    assert table.fingerprint is not None
     assert again(shop, table.fingerprint) == table.fingerprint
     shop.execute("ALTER TABLE orders ALTER item TYPE varchar(9)")
     assert again(shop, table.fingerprint) != table.fingerprint

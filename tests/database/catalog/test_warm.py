@@ -11,6 +11,7 @@ import pytest
 
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.settings import Settings
+from tests.answers import only
 
 WHO = "SELECT pg_backend_pid()"
 
@@ -24,7 +25,7 @@ def database(dsn):
 
 def who(database: Database) -> int:
     with database.session() as conn:
-        return conn.execute(WHO).fetchone()[0]
+        return int(only(conn.execute(WHO))[0])
 
 
 def test_the_next_refresh_gets_the_session_of_the_last(database):

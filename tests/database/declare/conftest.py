@@ -45,7 +45,8 @@ def conn(database: Database) -> Iterator[psycopg.Connection[Any]]:
 
 def difference(conn: psycopg.Connection[Any], table: str, query: str) -> int:
     """How many rows are in the table or in its query but not in both."""
-    names = ", ".join(f'"{column.name}"' for column in conn.execute(f"SELECT * FROM ({query}) q LIMIT 0").description)
+    described = conn.execute(f"SELECT * FROM ({query}) q LIMIT 0").description or []
+    names = ", ".join(f'"{column.name}"' for column in described)
     row = conn.execute(
         f"SELECT count(*) FROM ((SELECT {names} FROM {table} EXCEPT ALL ({query}))"
         f" UNION ALL (({query}) EXCEPT ALL SELECT {names} FROM {table})) d"

@@ -21,6 +21,7 @@ from airflow_provider_pgtrickle.engine.errors import (
 )
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from tests import servers
+from tests.answers import only
 from tests.database.declare.conftest import TOTALS, difference, traces
 
 COUNTED = "SELECT customer_id, sum(amount) AS total, count(*) AS orders FROM orders GROUP BY customer_id"
@@ -32,7 +33,7 @@ def totals(pt: PgTrickle) -> None:
 
 
 def oid(conn: psycopg.Connection[Any], name: str = "order_totals") -> int:
-    return conn.execute("SELECT %s::regclass::oid", (name,)).fetchone()[0]
+    return int(only(conn.execute("SELECT %s::regclass::oid", (name,)))[0])
 
 
 def columns(conn: psycopg.Connection[Any], name: str = "order_totals") -> list[str]:
@@ -174,8 +175,8 @@ def test_readers_see_the_old_rows_until_the_new_ones_are_there(
     class Watching(PostgresExecutor):
         def compute(self, *arguments: Any) -> Any:
             with servers.user_session(database.dsn) as reader:
-                rows = reader.execute("SELECT count(*) FROM order_totals").fetchone()
-                seen.append((columns(reader), rows[0]))
+                (rows,) = only(reader.execute("SELECT count(*) FROM order_totals"))
+                seen.append((columns(reader), rows))
             return super().compute(*arguments)
 
     with PgTrickle(dsn, executor=lambda: Watching(database)) as client:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -16,6 +16,7 @@ from airflow_provider_pgtrickle.engine.errors import LeaseLost, PgTrickleError, 
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from tests import servers
+from tests.answers import only
 from tests.database.declare.conftest import NO_TRACES, TOTALS, difference, traces
 
 COUNTED = "SELECT customer_id, sum(amount) AS total, count(*) AS orders FROM orders GROUP BY customer_id"
@@ -37,10 +38,11 @@ def background() -> Iterator[ThreadPoolExecutor]:
 
 def wait_for_a_waiter(conn: psycopg.Connection[Any], waiting: Future[Any]) -> None:
     """Return when a session of this database waits for a lock."""
-    while not conn.execute(
+    waiters = (
         "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)"
         " WHERE NOT l.granted AND a.datname = current_database()"
-    ).fetchone()[0]:
+    )
+    while not only(conn.execute(waiters))[0]:
         assert not waiting.done(), waiting.result()
 
 
@@ -67,7 +69,7 @@ def test_a_writer_that_never_ends_is_waited_for_only_so_long(
 def test_of_two_that_create_the_same_one_wins(
     dsn: str, pt: PgTrickle, conn: psycopg.Connection[Any], background: ThreadPoolExecutor
 ) -> None:
-    def create() -> Callable[[], str] | PgTrickleError:
+    def create() -> str | PgTrickleError:
         with PgTrickle(dsn, executor=lambda: PostgresExecutor(Database(dsn))) as client:
             try:
                 return client.create_stream_table("order_totals", TOTALS).status
@@ -75,7 +77,7 @@ def test_of_two_that_create_the_same_one_wins(
                 return error
 
     results = [future.result(timeout=60) for future in [background.submit(create), background.submit(create)]]
-    assert sorted(type(result) for result in results if not isinstance(result, str)) == [StreamTableExists]
+    assert [type(result) for result in results if not isinstance(result, str)] == [StreamTableExists]
     assert "ACTIVE" in results
     assert difference(conn, "order_totals", TOTALS) == 0
 

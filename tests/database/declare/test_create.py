@@ -20,6 +20,7 @@ from airflow_provider_pgtrickle.engine.errors import (
     UsageError,
 )
 from airflow_provider_pgtrickle.engine.names import QualifiedName
+from tests.answers import only
 from tests.database.declare.conftest import NO_TRACES, TOTALS, difference, traces
 
 
@@ -102,8 +103,8 @@ def test_names_may_be_quoted_and_qualified(pt: PgTrickle, conn: psycopg.Connecti
 def test_a_stream_table_can_read_a_stream_table(pt: PgTrickle, conn: psycopg.Connection[Any]) -> None:
     pt.create_stream_table("order_totals", TOTALS)
     pt.create_stream_table("big_customers", "SELECT * FROM order_totals WHERE total > 100")
-    upstream = conn.execute("SELECT pgt_id FROM pgtrickle.pgt_stream_tables WHERE pgt_name = 'order_totals'").fetchone()
-    assert f"changes_pgt_{upstream[0]}" in traces(conn)["relations"]
+    number = "SELECT pgt_id FROM pgtrickle.pgt_stream_tables WHERE pgt_name = 'order_totals'"
+    assert f"changes_pgt_{only(conn.execute(number))[0]}" in traces(conn)["relations"]
     assert difference(conn, "big_customers", "SELECT customer_id, total FROM order_totals WHERE total > 100") == 0
 
 

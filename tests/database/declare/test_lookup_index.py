@@ -26,9 +26,9 @@ NAMED = (
 
 @pytest.fixture
 def pt(dsn):
-    with PgTrickle(dsn, executor=lambda: PostgresExecutor(pt.database)) as pt:
-        pt.install()
-        yield pt
+    with PgTrickle(dsn, executor=lambda: PostgresExecutor(client.database)) as client:
+        client.install()
+        yield client
 
 
 @pytest.fixture

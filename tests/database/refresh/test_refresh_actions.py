@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_pgtrickle.engine.errors import NotDifferentiable
-from tests.database.refresh.handwritten import filtered, grouped
+from tests.database.refresh.handwritten import HandWritten, filtered, grouped
 from tests.database.refresh.workshop import Workshop
 
 BIG = "SELECT id, amount FROM orders WHERE amount > 50"
@@ -63,6 +63,8 @@ def test_nothing_happened_is_no_data_and_asks_for_no_executor(big: Workshop) -> 
     assert (result.action, result.fallback_reason, result.status) == ("NO_DATA", None, "COMPLETED")
     assert big.asked_for_executor == asked
     after = big.record("big")
+    assert before.data_timestamp is not None
+    assert after.data_timestamp is not None
     assert after.data_timestamp > before.data_timestamp
     assert after.frontier != before.frontier
 
@@ -177,10 +179,11 @@ def test_force_full_writes_only_what_differs(big: Workshop) -> None:
 
 def test_topk_recomputes_and_writes_the_difference(big: Workshop) -> None:
     query = next(iter(big.queries.values()))
-    query.topk = True  # type: ignore[misc]
+    assert isinstance(query, HandWritten)
+    query.topk = True
     top = "SELECT id, amount FROM public.orders ORDER BY amount DESC, id LIMIT 3"
-    query.full_sql = lambda b: top  # type: ignore[misc]
-    query.delta_sql = lambda b: (  # type: ignore[misc]
+    query.full_sql = lambda b: top
+    query.delta_sql = lambda b: (
         f"SELECT 1 AS __pgt_w, f.* FROM ({top}) f UNION ALL SELECT -1, id, amount FROM public.big"
     )
     big.refresh_one("big")

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
+from airflow_provider_pgtrickle.engine.catalog.locks import LOCK_SPACE
 from airflow_provider_pgtrickle.engine.errors import LeaseLost, TransientFault
 from airflow_provider_pgtrickle.engine.refresh import history, lease
 from airflow_provider_pgtrickle.engine.settings import Settings
@@ -268,7 +269,7 @@ def test_recovery_of_all_leaves_alone_what_a_session_holds(big: Workshop) -> Non
         assert history.recover(big.conn) == 0
     with user(big, autocommit=True) as other:
         # The holder's session is closed, though its process may take a moment.
-        other.execute("SELECT pg_advisory_lock(%s, %s)", (lease.LOCK_SPACE, pgt_id))
+        other.execute("SELECT pg_advisory_lock(%s, %s)", (LOCK_SPACE, pgt_id))
         lease.unlock(other)
         assert history.recover(other) == 1
 

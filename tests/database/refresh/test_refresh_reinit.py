@@ -30,7 +30,7 @@ def conn(any_dsn: str) -> Iterator[psycopg.Connection[Any]]:
 @pytest.fixture
 def pt(any_dsn: str, conn: psycopg.Connection[Any]) -> Iterator[PgTrickle]:
     database = Database(any_dsn)
-    settings = {"differential_max_change_ratio": 0.0, "retry_attempts": 1}
+    settings: dict[str, Any] = {"differential_max_change_ratio": 0.0, "retry_attempts": 1}
     with PgTrickle(any_dsn, executor=lambda: PostgresExecutor(database), **settings) as client:
         client.install()
         yield client
@@ -38,9 +38,7 @@ def pt(any_dsn: str, conn: psycopg.Connection[Any]) -> Iterator[PgTrickle]:
 
 def differs(conn: psycopg.Connection[Any], name: str, columns: str, query: str) -> list[tuple[Any, ...]]:
     stored = f"SELECT {columns} FROM {name}"
-    return conn.execute(
-        f"(({stored}) EXCEPT ALL ({query})) UNION ALL (({query}) EXCEPT ALL ({stored}))"  # type: ignore[arg-type]
-    ).fetchall()
+    return conn.execute(f"(({stored}) EXCEPT ALL ({query})) UNION ALL (({query}) EXCEPT ALL ({stored}))").fetchall()
 
 
 def test_a_changed_view_body_starts_anew_and_hands_on_the_difference(
@@ -149,7 +147,7 @@ def test_broken_capture_is_noticed_and_mended(pt: PgTrickle, conn: psycopg.Conne
 def test_a_small_refresh_of_a_real_query(pt: PgTrickle, conn: psycopg.Connection[Any]) -> None:
     pt.create_stream_table("totals", "SELECT customer, sum(amount) AS total FROM orders GROUP BY customer")
     for change in ("UPDATE orders SET amount = 70 WHERE id = 7", "DELETE FROM orders WHERE customer = 3"):
-        conn.execute(change)  # type: ignore[arg-type]
+        conn.execute(change)
         assert pt.refresh_stream_table("totals").action == "DIFFERENTIAL"
     query = "SELECT customer, sum(amount) FROM orders GROUP BY customer"
     assert differs(conn, "totals", "customer, total", query) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from psycopg import sql
@@ -12,7 +13,7 @@ from tests.database.refresh.handwritten import HandWritten, filtered
 from tests.database.refresh.workshop import Workshop
 
 
-def table(workshop: Workshop, columns: str, *, key: Sequence[str] | None = None, **more: object) -> HandWritten:
+def table(workshop: Workshop, columns: str, *, key: Sequence[str] | None = None, **more: Any) -> HandWritten:
     """A stream table `st` over one source, whose content and change a test sets row by row."""
     source = workshop.source("orders")
     query = HandWritten(lambda b: "", lambda b: "", {source.key: source})

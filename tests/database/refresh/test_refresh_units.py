@@ -153,11 +153,11 @@ def test_a_diamond_shows_one_instant(any_workshop: Workshop) -> None:
     totals, counts = any_workshop.source("totals"), any_workshop.source("counts")
     left, right = ("customer", "total"), ("customer", "orders")
 
-    def joined(b) -> str:  # type: ignore[no-untyped-def]
+    def joined(b) -> str:
         sides = state(totals, b.sources[totals.key], left), state(counts, b.sources[counts.key], right)
         return "SELECT customer, total, orders FROM ({}) t JOIN ({}) c USING (customer)".format(*sides)
 
-    def delta(b) -> str:  # type: ignore[no-untyped-def]
+    def delta(b) -> str:
         touched = " UNION ALL ".join(
             f"SELECT customer FROM ({part}) x"
             for part in (

@@ -18,7 +18,7 @@ SHOP = """
     INSERT INTO orders SELECT i, i % 10, i FROM generate_series(1, 100) i;
 """
 TOP = "SELECT id, amount FROM orders ORDER BY amount DESC, id LIMIT 3"
-ALWAYS = {"differential_max_change_ratio": 0.0}
+ALWAYS: dict[str, Any] = {"differential_max_change_ratio": 0.0}
 
 
 class Watching(PostgresExecutor):
@@ -34,7 +34,7 @@ class Watching(PostgresExecutor):
             conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             conn.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot_id))
             explained = "EXPLAIN (ANALYZE, FORMAT JSON) " + computation.sql
-            (((top,),),) = conn.execute(explained).fetchall()  # type: ignore[arg-type]
+            (((top,),),) = conn.execute(explained).fetchall()
         self.recomputed.append(any(n["Node Type"] == "Limit" and n["Actual Loops"] > 0 for n in _nodes(top["Plan"])))
         return super().compute(snapshot_id, computation, stage)
 
@@ -61,7 +61,7 @@ class Shop:
         return self.conn.execute(TOP).fetchall()
 
     def run(self, statement: str) -> None:
-        self.conn.execute(statement)  # type: ignore[arg-type]
+        self.conn.execute(statement)
 
 
 @pytest.fixture

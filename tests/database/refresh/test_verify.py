@@ -103,10 +103,10 @@ class Shop:
         self.pt, self.conn = pt, conn
 
     def run(self, statement: str) -> None:
-        self.conn.execute(statement)  # type: ignore[arg-type]
+        self.conn.execute(statement)
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        return self.conn.execute(statement).fetchall()  # type: ignore[arg-type]
+        return self.conn.execute(statement).fetchall()
 
     def create(self, name: str, query: str | None = None, **options: Any) -> None:
         self.pt.create_stream_table(name, query or QUERIES[name], **options)
@@ -115,7 +115,7 @@ class Shop:
         """As somebody who goes around the guard."""
         with self.conn.transaction():
             self.conn.execute("SET LOCAL pgtrickle.refreshing = 'on'")
-            self.conn.execute(statement)  # type: ignore[arg-type]
+            self.conn.execute(statement)
 
     def verify(self, name: str, **options: Any) -> Verified:
         """What came of the table itself; its parts hold."""

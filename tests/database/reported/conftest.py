@@ -24,10 +24,10 @@ class Site:
 
     def run(self, *statements: str) -> None:
         for statement in statements:
-            self.conn.execute(statement)  # type: ignore[arg-type]
+            self.conn.execute(statement)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        return self.conn.execute(query).fetchall()  # type: ignore[arg-type]
+        return self.conn.execute(query).fetchall()
 
     def declare(self, name: str, query: str, **options: Any) -> None:
         with warnings.catch_warnings():

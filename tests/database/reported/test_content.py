@@ -181,7 +181,7 @@ def test_grouping_sets_over_types_that_only_hash_or_only_sort(site: Site, typ: s
         "SELECT k, v, count(*) AS n FROM odd GROUP BY GROUPING SETS ((k), (v))",
     ):
         try:
-            site.conn.execute(SQL(query))  # type: ignore[arg-type]
+            site.conn.execute(SQL(query))
         except psycopg.Error:
             with pytest.raises(PgTrickleError):
                 site.declare("st", query)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,7 +15,7 @@ from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 from tests.database.reported.conftest import Site
 from tests.database.reported.test_capture import CHANGE, JOIN, PARTED, T, U
 
-QUICK = {"retry_base_seconds": 0.01}
+QUICK: dict[str, Any] = {"retry_base_seconds": 0.01}
 
 
 class Interrupted:

@@ -285,7 +285,7 @@ def setting(admin: psycopg.Connection, site: Site) -> Iterator[Any]:
     role = sql.Identifier(ORDINARY_ROLE)
 
     def given(text: str) -> None:
-        admin.execute(sql.SQL("ALTER ROLE {} IN DATABASE {} SET ").format(role, database) + sql.SQL(text))  # type: ignore[arg-type]
+        admin.execute(sql.SQL("ALTER ROLE {} IN DATABASE {} SET ").format(role, database) + sql.SQL(text))
         site.client.database.close()
 
     yield given

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
 from airflow_provider_pgtrickle.client import PgTrickle
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SHOP = """
 CREATE TABLE customers (id int PRIMARY KEY, name text, region varchar(10));
@@ -52,7 +56,7 @@ QUERIES = {
 
 
 @pytest.fixture
-def shop(dsn: str, spark: object) -> Iterator[PgTrickle]:
+def shop(dsn: str, spark: SparkSession) -> Iterator[PgTrickle]:
     """The shop, refreshed with Spark doing all it can."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(SHOP)
@@ -64,7 +68,7 @@ def shop(dsn: str, spark: object) -> Iterator[PgTrickle]:
         pushdown_max_changes=0,
         differential_max_change_ratio=0.0,
         read_partition_rows=200,
-    ) as pt:  # type: ignore[arg-type]
+    ) as pt:
         pt.install()
         yield pt
 

@@ -54,7 +54,7 @@ def test_rows_told_apart_by_numbers_of_any_scale(lowering: PgTrickle, dsn: str, 
             "DELETE FROM g WHERE b = 3",
             "UPDATE g SET b = 1, c = 2",
         ):
-            conn.execute(change)  # type: ignore[arg-type]
+            conn.execute(change)
             assert lowering.refresh_stream_table("st").action == "DIFFERENTIAL"
             expect_equal(conn, query)
 
@@ -96,13 +96,13 @@ def test_the_lowered_form_equals_the_query(lowering: PgTrickle, dsn: str, data: 
 def _there(conn: psycopg.Connection, world: World) -> Iterator[None]:
     """The world's tables, for the block."""
     for statement in world.ddl:
-        conn.execute(statement)  # type: ignore[arg-type]
+        conn.execute(statement)
     _change(conn, list(world.rows))
     try:
         yield
     finally:
         for table in world.tables:
-            conn.execute(f"DROP TABLE {table.name} CASCADE")  # type: ignore[arg-type]
+            conn.execute(f"DROP TABLE {table.name} CASCADE")
         conn.execute('DROP TYPE IF EXISTS "Mood", pair; DROP DOMAIN IF EXISTS positive, label')
         conn.execute("DROP FUNCTION IF EXISTS of_a_user")
 
@@ -110,7 +110,7 @@ def _there(conn: psycopg.Connection, world: World) -> Iterator[None]:
 def _change(conn: psycopg.Connection, statements: list[str]) -> None:
     for statement in statements:
         try:
-            conn.execute(statement)  # type: ignore[arg-type]
+            conn.execute(statement)
         except psycopg.Error as refused:
             event(type(refused).__name__)
 
@@ -123,5 +123,5 @@ def expect_equal(conn: psycopg.Connection, query: str) -> None:
     assert names is not None
     stored, wanted = f"SELECT x::text FROM (SELECT {names[0]} FROM st) x", f"SELECT x::text FROM ({query}) x"
     for words, left, right in (("too many", stored, wanted), ("missing", wanted, stored)):
-        wrong = conn.execute(f"({left}) EXCEPT ALL ({right}) LIMIT 5").fetchall()  # type: ignore[arg-type]
+        wrong = conn.execute(f"({left}) EXCEPT ALL ({right}) LIMIT 5").fetchall()
         assert not wrong, f"{words}: {wrong} of {query}"

@@ -38,7 +38,7 @@ class Application:
                 text=True,
             )
 
-    def result(self, *_: Any) -> list[dict[str, Any]]:
+    def result(self, *_ignored: Any) -> list[dict[str, Any]]:
         """What it printed, once it has ended well."""
         out, _ = self._process.communicate(timeout=DEADLINE)
         # spark-submit sends what Python says on standard error there too.

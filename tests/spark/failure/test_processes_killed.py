@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ def test_the_application_runs_by_spark_submit_on_a_cluster(cluster, shop: Shop, 
 
 @pytest.mark.parametrize("large", [False, True], ids=["by the driver", "by the executors"])
 def test_executors_are_killed_and_their_tasks_run_again(cluster, on_cluster, shop: Shop, large):
-    settings = {"collect_max_rows": 1} if large else {}
+    settings: dict[str, Any] = {"collect_max_rows": 1} if large else {}
     shop.change()
     with shop.halted(
         "stage" if large else "compute", in_thread(lambda: shop.refresh(on_cluster, **settings))

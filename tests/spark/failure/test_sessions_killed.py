@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from airflow_provider_pgtrickle.engine.errors import PgTrickleError
 from tests.spark.failure.shop import DEADLINE, STEPS, Shop, in_thread, until
 
 #: Below this many rows a result comes by the driver, above it from the executors.
-WAYS = {"by the driver": {}, "by the executors": {"collect_max_rows": 1}}
+WAYS: dict[str, dict[str, Any]] = {"by the driver": {}, "by the executors": {"collect_max_rows": 1}}
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -41,7 +41,7 @@ def main(folder: str) -> None:
     database = Database(os.environ["PGTRICKLE_DSN"], settings)
     with database.connect() as coordinator:
         coordinator.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        (exported,) = coordinator.execute("SELECT pg_export_snapshot()").fetchone()
+        exported = str(coordinator.execute("SELECT pg_export_snapshot()").fetchall()[0][0])
         executor = SparkExecutor(spark, database)
         executor.compute(exported, Computation(QUERY, ("n",), 10), None)
         executor.compute(exported, Computation(QUERY, ("n",), 10, large=True), StageTarget("public", "s", ("n",)))

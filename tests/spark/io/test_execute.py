@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import xxhash
 
+from airflow_provider_pgtrickle.engine.dvm.identity import row_id
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError
-from airflow_provider_pgtrickle.engine.refresh.executor import Computation, StageTarget, row_id
+from airflow_provider_pgtrickle.engine.refresh.executor import Computation, StageTarget
 from airflow_provider_pgtrickle.engine.spark.execute import SparkExecutor
 
 TEXTS = ["", "a", "é漢😀", "x" * 1000, "a\nb", '"', "0" * 31, "0" * 32, "0" * 33]
@@ -33,6 +34,7 @@ def test_a_small_computation_takes_one_job_and_one_read(any_spark, database, tab
             snapshot.snapshot_id, Computation(QUERY, ("Id", "id"), 999), None
         )
     assert (staged.rows, staged.rows_read, staged.reads, staged.jobs) == (999, 999, 1, 1)
+    assert staged.arrow is not None
     assert staged.arrow.column_names == ["__pgt_w", "__pgt_row_id", "Id", "id"]
     assert [str(t) for t in staged.arrow.schema.types] == ["int32", "int64", "string", "string"]
     assert staged.stage_table is None
@@ -64,6 +66,7 @@ def test_nothing_to_bring_is_an_empty_table_of_the_same_columns(any_spark, datab
             snapshot.snapshot_id, Computation(f"{QUERY} WHERE false", ("Id", "id"), 0), None
         )
     assert (staged.rows, staged.rows_read) == (0, 0)
+    assert staged.arrow is not None
     assert [str(t) for t in staged.arrow.schema.types] == ["int32", "int64", "string", "string"]
 
 
@@ -76,6 +79,7 @@ def test_row_ids_of_spark_python_and_driver_are_equal(any_spark, database, conn,
         arrow = (
             SparkExecutor(any_spark, database).compute(snapshot.snapshot_id, Computation(query, ("k",), 9), None).arrow
         )
+    assert arrow is not None
     by_spark = arrow.column("__pgt_row_id").to_pylist()
     assert by_spark == [row_id(text) for text in TEXTS]
     assert [n % (1 << 64) for n in by_spark] == [xxhash.xxh64_intdigest(text.encode(), 42) for text in TEXTS]
@@ -88,6 +92,7 @@ def test_what_outlasts_the_patience_is_computed_with_hash_joins(any_spark, datab
         staged = SparkExecutor(any_spark, database).compute(
             snapshot.snapshot_id, Computation(query, ("v",), 1, patience_ms=200), None
         )
+    assert staged.arrow is not None
     assert staged.arrow["v"].to_pylist() == ["there"]
 
 

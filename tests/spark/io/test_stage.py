@@ -37,7 +37,9 @@ def _passing_on_then_failing_once(df, schema):
         from pyspark import TaskContext
 
         yield from batches
-        if TaskContext.get().attemptNumber() == 0:
+        task = TaskContext.get()
+        assert task is not None
+        if task.attemptNumber() == 0:
             raise RuntimeError("the first attempt fails at its end")
 
     return df.mapInArrow(fail_once, schema)

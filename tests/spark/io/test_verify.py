@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
@@ -33,7 +33,11 @@ def test_spark_reads_the_sums_side_by_side_and_sees_what_differs(
     any_spark: SparkSession, database: Database, conn: psycopg.Connection, dsn: str
 ) -> None:
     spark = Counting(any_spark, database)
-    settings = {"pushdown_max_rows": 1000, "read_partition_rows": 5000, "differential_max_change_ratio": 0.0}
+    settings: dict[str, Any] = {
+        "pushdown_max_rows": 1000,
+        "read_partition_rows": 5000,
+        "differential_max_change_ratio": 0.0,
+    }
     conn.execute(
         "CREATE TABLE orders (id int PRIMARY KEY, customer text, amount numeric(10, 2));"
         " INSERT INTO orders SELECT i, 'c' || i % 20000, i FROM generate_series(1, 40000) i"

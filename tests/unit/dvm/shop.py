@@ -27,7 +27,7 @@ def view(query: str, known: Schema | None = None) -> View:
     return analyze(query, known or schema())
 
 
-def rewritten(rewrite_pass, query: str, known: Schema | None = None) -> str:  # type: ignore[no-untyped-def]
+def rewritten(rewrite_pass, query: str, known: Schema | None = None) -> str:
     """What a pass makes of a query whose views are inlined."""
     known = known or schema()
     return render(rewrite_pass(mark_sets(inline_views(parse(query), known), known), known))

@@ -29,7 +29,7 @@ def _joined(count: int, how: str) -> str:
     return f"SELECT t0.id, t0.g FROM public.t0 {' '.join(steps)}"
 
 
-def _tables(count: int):  # type: ignore[no-untyped-def]
+def _tables(count: int):
     return schema(*(table(f"t{n}", ("id", "g"), n + 1) for n in range(count)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -112,7 +112,12 @@ def test_each_node_is_asked_once_and_the_lowest_first() -> None:
     asked: list[Node] = []
     tree = view(QUERIES[0]).tree
     assert tree is not None
-    folded(tree, lambda node, of: (asked.append(node), [of(i) for i in node.inputs])[1])
+
+    def ask(node: Node, of: Callable[[Node], int]) -> int:
+        asked.append(node)
+        return 1 + sum(of(i) for i in node.inputs)
+
+    folded(tree, ask)
     assert len(asked) == len(set(asked)) == len(list(walk(tree)))
     assert all(asked.index(i) < asked.index(node) for node in asked for i in node.inputs)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from airflow_provider_pgtrickle.engine.errors import UsageError
@@ -9,7 +11,7 @@ from airflow_provider_pgtrickle.engine.graph import Graph, Node
 from airflow_provider_pgtrickle.engine.schedule import Cron, Every
 
 
-def schedules(*nodes: tuple[str, str, str | None], policy: str = "fastest") -> dict[str, object]:
+def schedules(*nodes: tuple[str, str, str | None], policy: str = "fastest") -> Mapping[str, object]:
     built = Graph.build(Node(n, frozenset(s.split()), t, diamond_schedule_policy=policy) for n, s, t in nodes)
     return built.effective_schedules(60)
 

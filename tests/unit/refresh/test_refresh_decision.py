@@ -35,6 +35,11 @@ FACTS = MemberFacts("public.st", "AUTO", populated=True, max_change_ratio=0.15, 
         (replace(FACTS, reinit_reason="schema_changed", forced=True), Decision(Action.REINITIALIZE, "schema_changed")),
         (replace(FACTS, topk=True, refusal="LIMIT"), Decision(Action.TOPK)),
         (replace(FACTS, topk=True, sources=(replace(BUSY, rows=1),)), Decision(Action.TOPK, anew=True)),
+        (replace(FACTS, broken="division by zero"), Decision(Action.FULL, "data_error: division by zero")),
+        (
+            replace(FACTS, broken="division by zero", topk=True),
+            Decision(Action.TOPK, "data_error: division by zero", anew=True),
+        ),
         (replace(FACTS, refresh_mode="FULL"), Decision(Action.FULL)),
         (replace(FACTS, refresh_mode="FULL", populated=False), Decision(Action.FULL)),
         (replace(FACTS, refresh_mode="FULL", forced=True), Decision(Action.FULL)),
@@ -42,6 +47,8 @@ FACTS = MemberFacts("public.st", "AUTO", populated=True, max_change_ratio=0.15, 
         (replace(FACTS, refresh_mode="FULL", sources=(QUIET,), steady=False), Decision(Action.FULL)),
         (replace(FACTS, refresh_mode="FULL", sources=(replace(QUIET, captured=False),)), Decision(Action.FULL)),
         (replace(FACTS, refresh_mode="IMMEDIATE", sources=(QUIET,)), Decision(Action.FULL)),
+        (replace(FACTS, refresh_mode="IMMEDIATE", populated=False), Decision(Action.FULL)),
+        (replace(FACTS, refresh_mode="IMMEDIATE", forced=True), Decision(Action.FULL)),
         (replace(FACTS, refresh_mode="DIFFERENTIAL"), Decision(Action.DIFFERENTIAL)),
         (
             replace(FACTS, refresh_mode="DIFFERENTIAL", sources=(replace(BUSY, rows=1),)),
@@ -58,8 +65,9 @@ def test_decision(facts: MemberFacts, decision: Decision) -> None:
 
 
 def test_differential_mode_refuses_what_cannot_be_differentiated() -> None:
-    with pytest.raises(NotDifferentiable, match=r"no key.*Set refresh_mode to AUTO or FULL"):
+    with pytest.raises(NotDifferentiable, match=r"no key.*Set refresh_mode to AUTO or FULL") as refused:
         decide(replace(FACTS, refresh_mode="DIFFERENTIAL", refusal="no key"))
+    assert refused.value.stream_table == FACTS.name
 
 
 @pytest.mark.parametrize("mode", ["AUTO", "DIFFERENTIAL"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from airflow_provider_pgtrickle.engine.spark.session import local_conf, obtain
 
 
 def test_a_given_session_is_used_as_it_is():
-    given = object()
+    given: Any = object()
     assert obtain(given, Settings()) is given
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from airflow.sdk import DAG, Asset, AssetWatcher, task
 
@@ -14,7 +15,7 @@ RETRIED = {"retries": 2, "retry_delay": timedelta(seconds=1)}
 ONCE = {"retries": 0}
 
 
-def totals(case: str, **options: str) -> StreamTable:
+def totals(case: str, **options: Any) -> StreamTable:
     """How `<case>_rows` become `<case>_totals`."""
     return StreamTable(
         f"{case}_totals", f"SELECT k, sum(v) AS total, count(*) AS n FROM {case}_rows GROUP BY k", **options
@@ -26,7 +27,7 @@ def graph(
     *tables: StreamTable,
     postgres: str = "live_pg",
     spark: str = "live_connect",
-    **args: object,
+    **args: Any,
 ) -> None:
     """A DAG named like the case, started by hand."""
     options = {"default_args": RETRIED, "dag_args": {"schedule": None}, **args}

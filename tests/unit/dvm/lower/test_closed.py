@@ -28,7 +28,7 @@ ENV = {
 }
 
 
-def _bound(text: str) -> exp.Expression:
+def _bound(text: str) -> exp.Expr:
     return rewrite(
         sqlglot.parse_one(text, read="postgres"), lambda n: column(n.name) if isinstance(n, exp.Column) else None
     )

@@ -39,6 +39,11 @@ def test_a_difference_is_new_less_old() -> None:
     assert written(difference(scan, Differ(["1"]).old(scan))) == "a − a⁰"
 
 
+@pytest.mark.parametrize(("sign", "text"), [(1, "a"), (-1, "−a"), (2, "2·a"), (-2, "−2·a")])
+def test_a_weight_that_no_rule_has_is_seen(sign: int, text: str) -> None:
+    assert written(Weigh(first(TABLE, Scan), sign)) == text
+
+
 def test_an_exposed_weight_is_a_column_like_any_other() -> None:
     node = Expose(Weigh(first(TABLE, Scan), -1), "w")
     assert not node.weighted
