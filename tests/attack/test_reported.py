@@ -117,6 +117,15 @@ REPORTED: dict[str, tuple[str, History]] = {
         "joined",
         said("ALTER TABLE st_sum ALTER COLUMN total TYPE text"),
     ),
+    "a stream table is rebuilt, and so is the buffer that its reader reads": (
+        "joined",
+        said(
+            "CREATE TABLE t_new (LIKE t INCLUDING ALL)",
+            "ALTER TABLE t RENAME TO t_old",
+            "ALTER TABLE t_new RENAME TO t",
+            "ALTER TABLE st_sum ADD COLUMN mine int DEFAULT 3",
+        ),
+    ),
     "a refresh stands between its snapshot and its reading, and a source is emptied": (
         "joined",
         (

@@ -6,7 +6,7 @@ moves the frontier, completes the history and sends the alerts; all tables of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -180,13 +180,9 @@ def _advance(
     conn: Connection, member: Computed, unit: Mapping[str, Computed], at: Snapshot, result: RefreshResult
 ) -> None:
     """Move the frontier, and mend what the table's state says."""
-    upstream = [key for key in member.states if key in unit]
-    # What an upstream member writes in this transaction lies beyond the snapshot, and is consumed already.
-    own: tuple[int, ...] = ()
-    if upstream:
-        row = conn.execute("SELECT pg_catalog.pg_current_xact_id()::text::bigint").fetchone()
-        assert row is not None
-        own = (int(row[0]),)
+    # What an upstream table of the unit writes in this transaction lies beyond the snapshot, and is consumed already;
+    # where it was rebuilt, it wrote into a new buffer.
+    own, files = _written_upstream(conn, [key for key in member.states if key in unit])
     assert result.data_timestamp is not None
     # What was written has the table locked against those who alter it.
     rewritten, table = invariants.own_rows(conn, member.stored)
@@ -194,7 +190,7 @@ def _advance(
         raise TransientFault("Its table was altered while it was refreshed", stream_table=member.name)
     moved: Frontier = member.frontier.advanced(
         {
-            key: at.frontier(state.buffer, own if key in upstream else (), state.epoch)
+            key: at.frontier(files.get(key, state.buffer), own if key in files else (), state.epoch)
             for key, state in member.states.items()
         },
         result.data_timestamp.isoformat(),
@@ -207,6 +203,19 @@ def _advance(
         " lease_token = NULL, lease_pid = NULL, lease_expires = NULL, updated_at = pg_catalog.now() WHERE pgt_id = %s",
         (Jsonb(moved.to_json()), result.data_timestamp, member.stored.id),
     )
+
+
+def _written_upstream(conn: Connection, upstream: Sequence[str]) -> tuple[tuple[int, ...], dict[str, int | None]]:
+    """This transaction, and the files of the upstream tables' buffers by their keys."""
+    if not upstream:
+        return (), {}
+    rows = conn.execute(
+        "SELECT pg_catalog.pg_current_xact_id()::text::bigint, k.key, c.relfilenode::bigint"
+        " FROM unnest(%s::text[], %s::text[]) AS k(key, buffer) LEFT JOIN pg_catalog.pg_class c"
+        " ON c.relname = k.buffer AND c.relnamespace = pg_catalog.to_regnamespace(%s)",
+        (list(upstream), [buffer_name(key) for key in upstream], CHANGES),
+    ).fetchall()
+    return (rows[0][0],), {key: file for _, key, file in rows}
 
 
 def _result(
