@@ -44,7 +44,7 @@ format:  ## let ruff mend what it can
 	$(PYTHON) -m ruff format .
 
 bench: setup  ## the benchmarks; ARGS="..." reaches them
-	$(PYTHON) -m benchmarks $(ARGS)
+	$(PYTHON) -m tests.benchmarks $(ARGS)
 
 demo:  ## a shop's stream tables in PostgreSQL, Airflow and Spark
 	@.ci/setup.sh

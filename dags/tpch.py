@@ -3,7 +3,7 @@
 The tables of TPC-H, at any scale, come into the database of the connection `tpch_pg` by
 
     import psycopg
-    from benchmarks import tpch
+    from tests.benchmarks import tpch
 
     tpch.load(psycopg.connect("postgresql://…", autocommit=True), scale=0.1)
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
 
-QUERIES = Path(__file__).parent.parent / "benchmarks" / "tpch" / "queries"
+QUERIES = Path(__file__).parent.parent / "tests" / "benchmarks" / "tpch" / "queries"
 
 queries = [StreamTable(file.stem, file.read_text()) for file in sorted(QUERIES.glob("q*.sql"))]
 

@@ -18,8 +18,8 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow_provider_pgtrickle.embedded import PostgresServer
 from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.engine.spark.servers import ConnectServer
-from benchmarks import tpch
 from tests import servers, traces
+from tests.benchmarks import tpch
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

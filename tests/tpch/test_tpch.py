@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from benchmarks import tpch
-from benchmarks.tpch.queries import NUMBERS
+from tests.benchmarks import tpch
+from tests.benchmarks.tpch.queries import NUMBERS
 from tests.oracle.arena import Case, case
 from tests.oracle.harness import Maintained
 

@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from benchmarks import tpch
-from benchmarks.tpch.queries import NUMBERS
+from tests.benchmarks import tpch
+from tests.benchmarks.tpch.queries import NUMBERS
 from tests.spark.algebra.test_in_spark import equal
 
 SCALE = 0.01

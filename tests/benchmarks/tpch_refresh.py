@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError
-
-from benchmarks import tpch
-from benchmarks.measure import Goal, Measured, facts, median, refreshed, timed
-from benchmarks.place import installed
-from benchmarks.tpch.queries import NUMBERS
+from tests.benchmarks import tpch
+from tests.benchmarks.measure import Goal, Measured, facts, median, refreshed, timed
+from tests.benchmarks.place import installed
+from tests.benchmarks.tpch.queries import NUMBERS
 
 
 def run(
@@ -28,7 +28,7 @@ def run(
                 continue
             wanting.append(name)
         for cycle in range(cycles):
-            seconds, _ = timed(lambda cycle=cycle: tpch.change(conn, cycle, fraction))
+            seconds, _ = timed(partial(tpch.change, conn, cycle, fraction))
             yield Measured("tpch", "changes", seconds, {"cycle": cycle})
             for name in wanting:
                 seconds, result = refreshed(pt, name)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure, print, and leave JSON, a table and plots in a folder."""
+"""`python -m tests.benchmarks`: measure, print, and leave JSON, a table and plots in a folder."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from benchmarks import floor, matrix, place, report, tpch_refresh
-from benchmarks.measure import Goal, Measured
+from tests.benchmarks import floor, matrix, place, report, tpch_refresh
+from tests.benchmarks.measure import Goal, Measured
 
 SUITES = ("floor", "matrix", "tpch")
 
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("suites", nargs="*", choices=SUITES, help="which to run; all when none is named")
     parser.add_argument("--dsn", help="a server to use; without one, a server is started and removed")
     parser.add_argument("--rows", type=_numbers, default=[100_000, 1_000_000], help="table sizes of the matrix")

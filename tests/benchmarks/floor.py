@@ -7,18 +7,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psycopg
+
 from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.engine.spark.jars import jdbc_jar
-
-from benchmarks.measure import Goal, Measured, facts, median, refreshed, timed
-from benchmarks.place import installed
+from tests.benchmarks.measure import Goal, Measured, facts, median, refreshed, timed
+from tests.benchmarks.place import installed
 
 REPEATS = 7
 CHAIN = 10
-_APP = Path(__file__).parent.parent / "spark_apps" / "refresh.py"
+_APP = Path(__file__).parent.parent.parent / "spark_apps" / "refresh.py"
 
 
 def run(dsn: str, spark: object) -> Iterator[Measured]:
@@ -107,14 +108,10 @@ def _capture(dsn: str, spark: object) -> Iterator[Measured]:
                 pt.create_stream_table("st", "SELECT id, g, v FROM t", schedule="1h")
             for repeat in range(3):
                 first = 1_000_000 * (repeat + 1)
-                seconds, _ = timed(
-                    lambda first=first: conn.execute(
-                        "INSERT INTO t SELECT i, i %% 1000, 1 FROM generate_series(%s::int, %s::int) AS i",
-                        (first, first + 199_999),
-                    )
-                )
+                many = "INSERT INTO t SELECT i, i %% 1000, 1 FROM generate_series(%s::int, %s::int) AS i"
+                seconds, _ = timed(partial(conn.execute, many, (first, first + 199_999)))
                 yield Measured("floor", "bulk insert", seconds, {"tracked": tracked, "rows": 200_000})
-                seconds, _ = timed(lambda first=first: _singles(conn, first + 500_000))
+                seconds, _ = timed(partial(_singles, conn, first + 500_000))
                 yield Measured("floor", "single-row inserts", seconds, {"tracked": tracked, "rows": 1_000})
 
 

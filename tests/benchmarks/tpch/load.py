@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from psycopg import sql
 
-from benchmarks.tpch import generate
+from tests.benchmarks.tpch import generate
 
 _HERE = Path(__file__).parent
 TABLES = ("region", "nation", "supplier", "part", "partsupp", "customer", "orders", "lineitem")

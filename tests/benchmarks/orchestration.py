@@ -1,4 +1,4 @@
-"""`python -m benchmarks.orchestration`: what Airflow adds, under a live scheduler and a warm Spark Connect server."""
+"""`python -m tests.benchmarks.orchestration`: what Airflow adds to a refresh, live, with a warm Spark Connect server."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
 from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.engine.spark.servers import ConnectServer
-from psycopg.conninfo import conninfo_to_dict
 from tests.airflow.live.running import RunningAirflow, wait_for
-
-from benchmarks import place, report
-from benchmarks.measure import Goal, Measured
+from tests.benchmarks import place, report
+from tests.benchmarks.measure import Goal, Measured
 
 DAGS = Path(__file__).parent / "dags"
 REPEATS = 5
@@ -141,7 +142,7 @@ def _watched(airflow: RunningAirflow, conn: psycopg.Connection, how: str = "") -
         conn.execute("UPDATE watched_rows SET v = v + 1 WHERE id = %s", (number + 1,))
         (before,) = _scalars(conn, "SELECT clock_timestamp()")
         conn.execute("NOTIFY pg_trickle_alert")
-        wait_for(lambda since=before: _refreshed(conn, "watched_totals")[0] > since, "a refresh that nobody asked for")
+        wait_for(partial(_refreshed_since, conn, "watched_totals", before), "a refresh that nobody asked for")
         yield Measured("airflow", f"NOTIFY to refreshed{how}", _seconds(before, _refreshed(conn, "watched_totals")[1]))
         for run in airflow.runs("watched"):
             airflow.finished("watched", run["dag_run_id"])
@@ -178,6 +179,10 @@ def _ended(airflow: RunningAirflow, dag_id: str, run_id: str) -> None:
 
 def _length(airflow: RunningAirflow, dag_id: str, run_id: str, task_id: str) -> float:
     return float(airflow.task(dag_id, run_id, task_id)["duration"])
+
+
+def _refreshed_since(conn: psycopg.Connection, name: str, instant: Any) -> bool:
+    return bool(_refreshed(conn, name)[0] > instant)
 
 
 def _refreshed(conn: psycopg.Connection, name: str) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""The Airflow DAG of 501 tables that `benchmarks.orchestration` measures."""
+"""The Airflow DAG of 501 tables that `tests.benchmarks.orchestration` measures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Airflow DAGs of one table each that `benchmarks.orchestration` measures.
+"""The Airflow DAGs of one table each that `tests.benchmarks.orchestration` measures.
 
 A file of their own: each task parses its DAG's file, and these are not about a file of 501 tables.
 """
@@ -6,6 +6,7 @@ A file of their own: each task parses its DAG's file, and these are not about a 
 from __future__ import annotations
 
 from airflow.sdk import Asset, AssetWatcher
+
 from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
 from airflow_provider_pgtrickle.triggers.pending import ChangesPendingTrigger
 

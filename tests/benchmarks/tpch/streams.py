@@ -12,8 +12,8 @@ import numpy as np
 import psycopg
 from psycopg import sql
 
-from benchmarks.tpch import generate
-from benchmarks.tpch.load import copy
+from tests.benchmarks.tpch import generate
+from tests.benchmarks.tpch.load import copy
 
 _UPDATES = {
     "customer": (

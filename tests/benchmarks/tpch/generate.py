@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.tpch import words
+from tests.benchmarks.tpch import words
 
 FIRST_DAY = 8035  # 1992-01-01, in days since 1970
 LAST_ORDER_DAY = 10440  # 1998-08-02

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+from psycopg import sql
+
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.embedded import PostgresServer
 from airflow_provider_pgtrickle.engine.settings import Settings
-from psycopg import sql
 
 #: A server as one would run it: everything durable, memory for the machine and not for a laptop's defaults.
 _OPTIONS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "work_mem": "64MB", "maintenance_work_mem": "512MB"}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import psycopg
-from airflow_provider_pgtrickle.client import PgTrickle
 from psycopg import sql
 
-from benchmarks.measure import Goal, Measured, facts, median, refreshed, timed
-from benchmarks.place import installed
+from airflow_provider_pgtrickle.client import PgTrickle
+from tests.benchmarks.measure import Goal, Measured, facts, median, refreshed, timed
+from tests.benchmarks.place import installed
 
 QUERIES = {
     "scan": "SELECT id, customer, amount, label FROM sale",

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import Goal, Measured
+from tests.benchmarks.measure import Goal, Measured
 
 
 def table(rows: Iterable[dict[str, Any]]) -> str:

@@ -1,1 +1,0 @@
-"""How fast it is: `python -m benchmarks` measures, `make bench` calls it."""

@@ -1,0 +1,1 @@
+"""How fast it is: `python -m tests.benchmarks` measures, `make bench` calls it."""
