@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks.orchestration`: what Airflow adds to a refresh, live, with a warm Spark Connect server."""
+"""`python -m tests.benchmarks.orchestration`: what Airflow adds, live, with a warm Spark Connect server."""
 
 from __future__ import annotations
 
