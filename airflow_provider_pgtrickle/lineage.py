@@ -17,14 +17,10 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.lineage import Node, lineage
 
-from airflow_provider_pgtrickle.engine.catalog.database import Database
-from airflow_provider_pgtrickle.engine.errors import PgTrickleError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
-from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 
 if TYPE_CHECKING:
-    from airflow.providers.openlineage.extractors import OperatorLineage
+    pass
 
 _log = logging.getLogger(__name__)
 
@@ -117,31 +113,6 @@ def column_origins(
         return {}
     origins = {column: tuple(sorted(_origins(node), key=_order)) for column, node in nodes.items()}
     return {column: found for column, found in origins.items() if found}
-
-
-def facets(postgres_conn_id: str, results: Mapping[str, RefreshResult | None]) -> OperatorLineage | None:
-    """What an operator returns from `get_openlineage_facets_on_complete`: the lineage of all tables it refreshed.
-
-    `results` are keyed by stream table, and None if only the declaration changed. Lineage never fails a task: errors
-    are logged, and the result is then None.
-    """
-    from airflow_provider_pgtrickle.openlineage import operator_lineage
-
-    try:
-        database = Database(PgTrickleHook(postgres_conn_id=postgres_conn_id).dsn)
-        found: list[tuple[Lineage, RefreshResult | None]] = []
-        with database.connect(autocommit=True, application_name="pgtrickle lineage") as connection:
-            for name, result in results.items():
-                described = describe(connection, QualifiedName.parse(name))
-                if described is not None:
-                    found.append((described, result))
-            info = connection.info
-            address = f"{info.host}:{info.port}"
-            dbname = info.dbname
-    except (PgTrickleError, psycopg.Error) as error:
-        _log.warning("No lineage for %s: %s", ", ".join(results), type(error).__name__)
-        return None
-    return operator_lineage(found, namespace=f"postgres://{address}", database=dbname) if found else None
 
 
 def _inlined(tree: exp.Expr, views: Mapping[QualifiedName, str]) -> exp.Expr:

@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import psycopg
+
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
+from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
+from airflow_provider_pgtrickle.lineage import Lineage, Origin, Relation, describe
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    from airflow_provider_pgtrickle.lineage import Lineage, Origin, Relation
+_log = logging.getLogger(__name__)
+
+
+def facets(postgres_conn_id: str, results: Mapping[str, RefreshResult | None]) -> OperatorLineage | None:
+    """What an operator returns from `get_openlineage_facets_on_complete`: the lineage of all tables it refreshed.
+
+    `results` are keyed by stream table, and None if only the declaration changed. Lineage never fails a task: errors
+    are logged, and the result is then None.
+    """
+    try:
+        database = Database(PgTrickleHook(postgres_conn_id=postgres_conn_id).dsn)
+        found: list[tuple[Lineage, RefreshResult | None]] = []
+        with database.connect(autocommit=True, application_name="pgtrickle lineage") as connection:
+            for name, result in results.items():
+                described = describe(connection, QualifiedName.parse(name))
+                if described is not None:
+                    found.append((described, result))
+            info = connection.info
+            address = f"{info.host}:{info.port}"
+            dbname = info.dbname
+    except (PgTrickleError, psycopg.Error) as error:
+        _log.warning("No lineage for %s: %s", ", ".join(results), type(error).__name__)
+        return None
+    return operator_lineage(found, namespace=f"postgres://{address}", database=dbname) if found else None
 
 
 def operator_lineage(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from airflow.sdk import (
     DAG,
@@ -29,8 +29,22 @@ from airflow_provider_pgtrickle.operators.unit_state import StreamTableOutcomeOp
 from airflow_provider_pgtrickle.operators.verify import StreamTableVerifyOperator
 from airflow_provider_pgtrickle.stream_table import StreamTable
 
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.factory.stream_table_graph import StreamTableGraph
+
+class Declared(Protocol):
+    """What a `StreamTableGraph` says of its DAGs."""
+
+    @property
+    def granularity(self) -> str: ...
+
+    postgres_conn_id: str
+    spark_conn_id: str
+    spark_args: dict[str, Any]
+    default_args: dict[str, Any]
+    dag_args: dict[str, Any]
+    tags: tuple[str, ...]
+    pool: str | None
+    deadline: timedelta | None
+
 
 #: Airflow needs a start date; the content of stream tables doesn't depend on it.
 _START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -41,7 +55,7 @@ _DIVISORS = tuple(60 * m for m in (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60, 120
 _DEFAULT_ARGS: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=30)}
 
 
-def build(graph: StreamTableGraph, component: Component) -> DAG:
+def build(graph: Declared, component: Component) -> DAG:
     """The DAG. Everything in it is sorted, so that the same declarations serialize to the same bytes."""
     count = len(component.tables)
     options: dict[str, Any] = {
@@ -103,7 +117,7 @@ def _clock_aligned(every: Every) -> str:
     return fitting.cron
 
 
-def _deadline(graph: StreamTableGraph, component: Component) -> dict[str, Any]:
+def _deadline(graph: Declared, component: Component) -> dict[str, Any]:
     """An alert `stale_data` for the tables that nobody reads, where a run isn't done in time.
 
     The triggerer sends it, whatever holds the run up. The time counts from the queueing, because a run by hand or by
@@ -134,7 +148,7 @@ def _deadline(graph: StreamTableGraph, component: Component) -> dict[str, Any]:
     return {"deadline": alert}
 
 
-def _one_task_each(graph: StreamTableGraph, component: Component, dag: DAG, plan: BaseOperator) -> None:
+def _one_task_each(graph: Declared, component: Component, dag: DAG, plan: BaseOperator) -> None:
     tasks: dict[str, BaseOperator] = {}
     groups = _groups(component, dag)
     for unit in component.units:
@@ -152,7 +166,7 @@ def _one_task_each(graph: StreamTableGraph, component: Component, dag: DAG, plan
     _wire(component, tasks, plan)
 
 
-def _one_task_for_all(graph: StreamTableGraph, component: Component, dag: DAG, plan: BaseOperator) -> None:
+def _one_task_for_all(graph: Declared, component: Component, dag: DAG, plan: BaseOperator) -> None:
     refresh = StreamTableGraphRefreshOperator(
         task_id="refresh",
         dag=dag,
@@ -192,7 +206,7 @@ def _verified(component: Component) -> list[StreamTable]:
     return [table for table in component.tables if table.verify_every]
 
 
-def _verify(graph: StreamTableGraph, component: Component, dag: DAG, plan: BaseOperator) -> None:
+def _verify(graph: Declared, component: Component, dag: DAG, plan: BaseOperator) -> None:
     """Add a task that verifies all tables with `verify_every` after their refreshes, if `plan` finds one due."""
     tables = {str(table.qualified): table for table in _verified(component)}
     task = StreamTableVerifyOperator(
@@ -218,7 +232,7 @@ def _common(component: Component, unit: Unit, dag: DAG, group: TaskGroup | None)
     }
 
 
-def _pool(graph: StreamTableGraph) -> dict[str, Any]:
+def _pool(graph: Declared) -> dict[str, Any]:
     return {"pool": graph.pool} if graph.pool else {}
 
 

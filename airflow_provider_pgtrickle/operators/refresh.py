@@ -143,7 +143,7 @@ class StreamTableRefreshOperator(BaseOperator):
         return summary
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage | None:
-        from airflow_provider_pgtrickle.lineage import facets
+        from airflow_provider_pgtrickle.openlineage import facets
 
         return facets(self.postgres_conn_id, {name: o.result for name, o in self._outcomes.items()})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
-from airflow_provider_pgtrickle.lineage import facets
+from airflow_provider_pgtrickle.openlineage import facets
 from tests.airflow.listened import CONN_ID, Catalog
 
 QUERY = "SELECT customer, sum(total) AS spent FROM orders GROUP BY 1"
