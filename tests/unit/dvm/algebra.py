@@ -116,7 +116,7 @@ class _Writer:
             return f"({self.of(node.child)} ▷ {self.of(node.lost)})"
         if isinstance(node, Rederived):
             return f"{self.of(node.grown)} − {self.of(node.lost)}"
-        old = "⁰" if isinstance(node, Dependent) and node.parts and node.is_old else ""
+        old = "⁰" if isinstance(node, Dependent) and node.subqueries and node.is_old else ""
         return f"{_LETTERS[type(node)]}{old}{_in_brackets(self.of(node.inputs[0]))}"
 
     def grouped(self, node: Node) -> str:

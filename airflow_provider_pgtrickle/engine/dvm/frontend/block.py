@@ -108,16 +108,16 @@ def _project(builder: Builder, node: Node, scope: Scope, outputs: list[str], ite
     for number, item in enumerate(items):
         if has_subquery(item):
             node, items[number] = join_scalars(builder, node, item)
-    parts = tuple(p for i in items if has_subquery(i) for p in of_expression(builder, i, scope, node))
-    return Project(node, tuple((builder.name(o), i) for o, i in zip(outputs, items, strict=True)), parts)
+    subqueries = tuple(s for i in items if has_subquery(i) for s in of_expression(builder, i, scope, node))
+    return Project(node, tuple((builder.name(o), i) for o, i in zip(outputs, items, strict=True)), subqueries)
 
 
 def with_computed(builder: Builder, node: Node, scope: Scope, computed: list[tuple[str, exp.Expr]]) -> Node:
     """The node with further columns."""
     if not computed:
         return node
-    parts = tuple(p for _, x in computed if has_subquery(x) for p in of_expression(builder, x, scope, node))
-    return Project(node, tuple((n, column(n)) for n in node.names) + tuple(computed), parts)
+    subqueries = tuple(s for _, x in computed if has_subquery(x) for s in of_expression(builder, x, scope, node))
+    return Project(node, tuple((n, column(n)) for n in node.names) + tuple(computed), subqueries)
 
 
 # -- GROUP BY ------------------------------------------------------------------------------------

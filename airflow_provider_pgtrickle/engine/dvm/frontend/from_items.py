@@ -88,7 +88,7 @@ def sink(node: Node, terms: list[exp.Expr]) -> Node:
         return Filter(node, conjunction(rest)) if rest else node
     if isinstance(node, InnerJoin):
         return combine(list(node.relations), [*node.terms, *terms])
-    if isinstance(node, Filter) and not node.parts:
+    if isinstance(node, Filter) and not node.subqueries:
         return Filter(node.child, conjunction([*conjuncts(node.predicate), *terms]))
     return Filter(node, conjunction(terms))
 
@@ -344,7 +344,7 @@ def _lateral(builder: Builder, operand: Operand, join: exp.Join, outer: bool, sc
         bound: exp.Expr = exp.Subquery(this=query)
     else:
         bound = bind(bare, scope)
-    parts = builder.subqueries_of(bound, scope, left)
+    subqueries = builder.subqueries_of(bound, scope, left)
     names = [builder.name(o) for o in outputs]
     columns = tuple((output, column(name)) for output, name in zip(outputs, names, strict=True))
     scope.add(item.alias, dict(columns))
@@ -357,6 +357,6 @@ def _lateral(builder: Builder, operand: Operand, join: exp.Join, outer: bool, sc
         outer,
         conjunction(terms) if terms else None,
         ordinality,
-        parts,
+        subqueries,
     )
     return Operand((node,), (), operand.columns + columns)

@@ -36,7 +36,7 @@ from airflow_provider_pgtrickle.engine.dvm.types import as_text, base_type
 Describe = Callable[[str], Sequence[tuple[str, str]]]
 """Names and types of a PostgreSQL statement's columns."""
 Slices = Callable[[Source], Sequence[str]]
-"""WHERE fragments that part a source's rows, empty where it is small."""
+"""WHERE fragments that divide a source's rows, empty where it is small."""
 
 
 def lower(
@@ -140,13 +140,13 @@ class _Placing:
 
     def _statements(self, node: Node, whole: str) -> list[str]:
         scan = row_wise_scan(node)
-        parts = list(self._slices(scan.source)) if scan is not None else []
-        if not parts:
+        slices = list(self._slices(scan.source)) if scan is not None else []
+        if not slices:
             return [whole]
         sliced = []
-        for part in parts:
+        for slice_ in slices:
             emitter = self._emitter()
-            emitter.slices[scan.source.key] = part  # type: ignore[union-attr]
+            emitter.slices[scan.source.key] = slice_  # type: ignore[union-attr]
             sliced.append(emitter.statement(node))
         return sliced
 
@@ -177,14 +177,14 @@ class _Placing:
         return env
 
     def filter(self, node: Filter) -> dict[str, Carrier]:
-        if node.parts:
+        if node.subqueries:
             raise NotClosed("a subquery")
         env = self._inputs(node)
         self._predicate(node.predicate, env)
         return env
 
     def project(self, node: Project) -> dict[str, Carrier]:
-        if node.parts:
+        if node.subqueries:
             raise NotClosed("a subquery")
         env = self._inputs(node)
         return {n: self._close(x, env) for n, x in node.items}
