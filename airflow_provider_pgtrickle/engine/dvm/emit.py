@@ -13,7 +13,7 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.binding import Binding, Pending, Window
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, Window
 from airflow_provider_pgtrickle.engine.dvm.budget import MAX_DEPTH, MAX_SELECTS, too_large
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID, buffer_column
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
@@ -181,16 +181,16 @@ class PostgresEmitter(Emitter):
             return None
         if is_old:
             return (self._window_changes(source, bound.window), "-") if bound.changed and bound.window else None
-        return (self._pending_changes(source, bound.pending), "") if bound.pending is not None else None
+        return (self._handed_on_changes(source, bound.handed_on), "") if bound.handed_on is not None else None
 
     def changes(self, source: Source) -> str:
-        """The source's whole change, window and pending rows together."""
+        """The source's whole change, window and what was handed on together."""
         bound = self._binding.sources[source.key]
         terms = []
         if bound.window is not None:
             terms.append(self._window_changes(source, bound.window))
-        if bound.pending is not None:
-            terms.append(self._pending_changes(source, bound.pending))
+        if bound.handed_on is not None:
+            terms.append(self._handed_on_changes(source, bound.handed_on))
         if len(terms) == 1:
             return terms[0]
         columns = self._source_columns(source)
@@ -236,11 +236,13 @@ class PostgresEmitter(Emitter):
             self._shared_subqueries[name] = SharedSubquery(" UNION ALL ".join(both), materialized=False)
         return name
 
-    def _pending_changes(self, source: Source, pending: Pending) -> str:
+    def _handed_on_changes(self, source: Source, handed_on: HandedOn) -> str:
         name = quote(f"__pgt_pending_{source.key}")
         if name not in self._shared_subqueries:
             columns = self._source_columns(source)
-            self._shared_subqueries[name] = SharedSubquery(f"SELECT {self.weight}, {columns} FROM ({pending.sql}) AS p")
+            self._shared_subqueries[name] = SharedSubquery(
+                f"SELECT {self.weight}, {columns} FROM ({handed_on.sql}) AS p"
+            )
         return name
 
     def _sum_of(self, source: Source, changes: str, sign: str, condition: Callable[[str], str] | None = None) -> str:

@@ -235,7 +235,7 @@ class Emitter(ABC):
             listed.append(f"{alias}.{self.name(held)}" + ("" if held == name else f" AS {self.name(name)}"))
         return listed
 
-    def place(self, rows: Rows, name: str) -> str:
+    def column_of(self, rows: Rows, name: str) -> str:
         alias, held = rows.places[name]
         return f"{alias}.{self.name(held)}"
 

@@ -29,7 +29,7 @@ from airflow_provider_pgtrickle.engine.dvm.frontend.decorrelate import join_scal
 from airflow_provider_pgtrickle.engine.dvm.frontend.grouping_sets import has_sets, sets_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.engine.dvm.frontend.subquery import of_expression, of_predicate
-from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
+from airflow_provider_pgtrickle.engine.dvm.node import Node, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
 from airflow_provider_pgtrickle.engine.dvm.operators.distinct import Distinct
 from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
@@ -182,7 +182,7 @@ def _are_confused(node: Node, keys: Iterable[exp.Expr], equal_ones_kept_apart: b
 
     A constant key is NULL in the first item of the list that has it, and itself wherever else it stands.
     """
-    items = {name: x for n in walk(node) if isinstance(n, Project) for name, x in n.items}
+    items = {name: x for n in descendants(node) if isinstance(n, Project) for name, x in n.items}
     found: set[exp.Expr] = set()
     for key in keys:
         flat, before = substitute(key, items), None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.dialect import walk_clauses
+from airflow_provider_pgtrickle.engine.dvm.dialect import search_clauses
 from airflow_provider_pgtrickle.engine.dvm.expressions import column, tables_of
 from airflow_provider_pgtrickle.engine.dvm.frontend import block
 from airflow_provider_pgtrickle.engine.dvm.frontend.as_written import as_written
@@ -52,7 +52,7 @@ class TreeBuilder(Builder):
             reads_itself = any(not t.db and t.name == cte.alias for t in cte.this.find_all(exp.Table))
             recursive = clause if clause.args.get("recursive") and reads_itself else None
             before = Scope(ctes=dict(inner.ctes))
-            added = walk_clauses(cte)[1]
+            added = search_clauses(cte)[1]
             inner.ctes[cte.alias] = CommonTable(cte.this, tuple(columns) or None, before, recursive, added)
         return inner
 

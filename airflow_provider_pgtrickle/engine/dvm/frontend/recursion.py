@@ -15,7 +15,7 @@ from sqlglot import exp
 from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.covered import covered
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import CommonTable
-from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
+from airflow_provider_pgtrickle.engine.dvm.node import Node, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.recursion import Itself, Recursion, path, settle
@@ -71,7 +71,7 @@ def _require_linear(base: Node, step: Node, itself: Itself) -> None:
     for node, child in pairwise(along):
         if not node.steps_from(child):
             raise _Unfit(f"its step reaches it through {node.label()}")
-    for node in (*walk(base), *walk(step)):
+    for node in (*descendants(base), *descendants(step)):
         if node.shared:
             raise _Unfit(f"it holds {node.label()}")
         if (why := node.unsettled()) is not None:

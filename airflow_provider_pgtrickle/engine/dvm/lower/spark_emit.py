@@ -25,7 +25,7 @@ class SparkEmitter(Emitter):
         super().__init__()
         self._leaves = leaves
         self._closed = closed
-        """Each expression of a placed node, by identity, as Spark is to compute it."""
+        """Each expression of a node that Spark computes, by identity, as Spark is to compute it."""
         self._prefix = prefix
         self.reads: Counter[str] = Counter()
         """How often each leaf is read."""
