@@ -1,6 +1,6 @@
 """Stored rows held against what they have to be: sums of hashes first, and rows where these differ.
 
-Rows are parted into ranges by a hash of their identity that is the same for equal values (1.0 and 1.00), so that two
+Rows are divided into ranges by a hash of their identity that is the same for equal values (1.0 and 1.00), so that two
 rows which could stand for one another are in one range.
 """
 
@@ -32,7 +32,7 @@ EXPECTED, STORED = "expected", "stored"
 
 @dataclass(frozen=True)
 class Ranges:
-    """How the rows are parted."""
+    """How the rows are divided."""
 
     count: int
     by: tuple[str, ...]
@@ -103,7 +103,7 @@ class Comparison:
         )
 
     def sums(self, ranges: Ranges, numbers: Sequence[int], slices: Sequence[str] = ()) -> Computation:
-        """Rows and the sum of their hashes, by side and range. `slices`: conditions that part the table's own rows."""
+        """Rows and the sum of their hashes, by side and range. `slices`: conditions that divide the stored rows."""
         table = sql.SQL("SELECT * FROM {}").format(self.table.sql)
         parts = [sql.SQL("{} WHERE {}").format(table, sql.SQL(part)) for part in slices] or [table]
         sides = [(EXPECTED, sql.SQL(self.expected[0])), *((STORED, part) for part in parts)]

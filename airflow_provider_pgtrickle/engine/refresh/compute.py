@@ -74,11 +74,11 @@ def hand_on(coordinator: Connection, member: Computed, settings: Settings) -> tu
     is_judged = member.st.is_hidden and not member.plan.whole
     if member.staged is None or member.staged.arrow is None:
         return member, UpstreamChange(0, is_judged=is_judged)
-    sink = member.sink(coordinator)
-    table = stage.temporary(coordinator, sink.table, member.st.id, sink.names)
+    target = member.target(coordinator)
+    table = stage.temporary(coordinator, target.table, member.st.id, target.names)
     stage.copy_arrow(coordinator, table, member.staged.arrow)
     stage.finish(coordinator, table, member.staged.late)
-    made = consolidate(coordinator, sink, member.st.id, table, whole=member.plan.whole)
+    made = consolidate(coordinator, target, member.st.id, table, whole=member.plan.whole)
     limit = min(settings.collect_max_rows, _MOST_LITERAL_ROWS)
     change = _readable(coordinator, made, member.st.visible, limit)
     return replace(member, difference=made), replace(change, is_judged=is_judged)

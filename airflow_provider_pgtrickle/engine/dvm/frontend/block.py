@@ -22,11 +22,11 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     unparen,
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend import from_items
-from airflow_provider_pgtrickle.engine.dvm.frontend.as_written import as_written
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind
 from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.decorrelate import join_scalars, semi_join
 from airflow_provider_pgtrickle.engine.dvm.frontend.grouping_sets import has_sets, sets_of
+from airflow_provider_pgtrickle.engine.dvm.frontend.leave_as_written import leave_as_written
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.engine.dvm.frontend.subquery import of_expression, of_predicate
 from airflow_provider_pgtrickle.engine.dvm.node import Node, descendants
@@ -50,7 +50,7 @@ def build(builder: Builder, select: exp.Select, scope: Scope) -> tuple[Node, lis
     try:
         return _build(builder, select, Scope(ctes=scope.ctes))
     except _Confused:
-        return as_written(builder, select, scope)
+        return leave_as_written(builder, select, scope)
 
 
 def _build(builder: Builder, select: exp.Select, scope: Scope) -> tuple[Node, list[str]]:

@@ -70,13 +70,13 @@ def combine(relations: list[Node], terms: list[exp.Expr]) -> Node:
         used = columns_of(term)
         owner = next((i for i, held in enumerate(names) if used and used <= held), None)
         (across if owner is None else within[owner]).append(term)
-    lowered = [sink(r, own) for r, own in zip(relations, within, strict=True)]
+    lowered = [push_down(r, own) for r, own in zip(relations, within, strict=True)]
     if len(lowered) == 1:
         return Filter(lowered[0], conjunction(across)) if across else lowered[0]
     return InnerJoin(tuple(lowered), tuple(across))
 
 
-def sink(node: Node, terms: list[exp.Expr]) -> Node:
+def push_down(node: Node, terms: list[exp.Expr]) -> Node:
     """The node with the terms of a filter above it pushed down."""
     if not terms:
         return node
@@ -84,7 +84,7 @@ def sink(node: Node, terms: list[exp.Expr]) -> Node:
         held = set(node.left.names)
         left = [t for t in terms if columns_of(t) <= held]
         rest = [t for t in terms if not columns_of(t) <= held]
-        node = replace(node, left=sink(node.left, left))
+        node = replace(node, left=push_down(node.left, left))
         return Filter(node, conjunction(rest)) if rest else node
     if isinstance(node, InnerJoin):
         return combine(list(node.relations), [*node.terms, *terms])

@@ -12,7 +12,7 @@ from airflow_provider_pgtrickle.engine.dvm.node import Node, descendants
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 
 
-def covered(root: Node) -> Node:
+def refuse_unwatched(root: Node) -> Node:
     """The tree itself: every table that stands in an expression of a node is a source of that node."""
     for node in descendants(root):
         for expression in _expressions([getattr(node, f.name) for f in fields(node)]):
