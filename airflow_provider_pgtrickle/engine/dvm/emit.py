@@ -211,7 +211,7 @@ class PostgresEmitter(Emitter):
         return ", ".join(quote(c.name) for c in self._columns_used(source))
 
     def _touch(self, source: Source) -> tuple[str, ...]:
-        """Columns by which a changed row is found again; not unique for a stream table's bag."""
+        """Columns by which a changed row is found again. A stream table may hold several rows with the same values."""
         return (ROW_ID,) if source.kind == "STREAM_TABLE" else source.primary_key
 
     def _window_changes(self, source: Source, window: Window) -> str:
@@ -277,7 +277,7 @@ class PostgresEmitter(Emitter):
         if touch:
             changed, wanted = f"({is_touched})", [condition("t")] if condition else []
             if wanted:
-                # As a join: PostgreSQL thinks that it hashes the keys of an IN anew for each row it looks up.
+                # This is a join, because PostgreSQL expects to hash the keys of an IN anew for each row it looks up.
                 same = " AND ".join(f"c.{quote(n)} = t.{quote(n)}" for n in touch)
                 changed = f"EXISTS (SELECT FROM {changes} AS c WHERE {same})"
             selects.insert(0, f"SELECT {listed} FROM {plain} AS t{_where([f'NOT {changed}', *wanted])}")
@@ -291,7 +291,7 @@ def _where(terms: Sequence[str]) -> str:
 def window_predicate(window: Window) -> str:
     """Rows that became visible after `old`: a reader on the snapshot `new` sees no later ones.
 
-    Saying that again would make PostgreSQL expect a ninth of the rows that come.
+    A condition for `new` would filter nothing, and make PostgreSQL expect only a ninth of the rows.
     """
     old = f"{literal(window.old)}::pg_snapshot"
     terms = [f"xid >= pg_snapshot_xmin({old})", f"NOT pg_visible_in_snapshot(xid, {old})"]

@@ -244,7 +244,7 @@ class Emitter(ABC):
         return ", ".join(f"{alias}.{self.name(n)}" for n in names)
 
     def body(self, node: Relation) -> str:
-        """The SELECT of a node in place of another's."""
+        """The SELECT of a node that another node uses as its own."""
         return node.select(self)
 
     def apart(self, node: Relation) -> Rows:

@@ -160,7 +160,7 @@ class Comparison:
         return Found(rows[0][1], rows[0][2], named)
 
     def _sum(self, side: str, rows: sql.Composable, ranges: Ranges, numbers: Sequence[int]) -> sql.Composed:
-        # Of the row's text as a whole: sums over columns would not see two rows that exchange a value.
+        # The whole row's text is hashed, because sums over columns would not notice two rows that exchange a value.
         row = sql.SQL(", ").join(self._image(column) for column in self.columns)
         return sql.SQL(
             "SELECT 1 AS {w}, ''::text AS \"__pgt_key\", {side}::text AS side, s.r::text AS range,"
@@ -183,7 +183,7 @@ class Comparison:
 
 
 def differing(sums: Iterable[tuple[str, str, str, str]]) -> tuple[int, list[int]]:
-    """Of what `Comparison.sums` yields: how many rows are stored, and the ranges in which the sides differ."""
+    """How many rows are stored and the ranges in which the sides differ, from what `Comparison.sums` yields."""
     stored = 0
     totals: dict[int, tuple[int, int]] = {}
     for side, number, rows, hash_ in sums:

@@ -32,7 +32,7 @@ _MOST_LITERAL_ROWS = 50_000
 
 @dataclass(frozen=True)
 class Computed(Planned):
-    """A planned table with the rows that came of its plan."""
+    """A planned table with the rows that its plan yielded."""
 
     staged: Staged | None
     """None where there was nothing to compute."""
@@ -44,8 +44,8 @@ class Computed(Planned):
 class NoValue:
     """The difference could not be computed, because a row in it has no value; PostgreSQL's words for it.
 
-    The difference evaluates each row that changed, also one that is there no more, and whose value the query of now
-    never asks for: 7 / 0 in a row that was mended since.
+    The difference evaluates every row that changed. One of them may be gone by now, so that the query itself no longer
+    evaluates it: 7 / 0 in a row that was mended since.
     """
 
     words: str
@@ -70,7 +70,7 @@ def compute(
 
 
 def hand_on(coordinator: Connection, member: Computed, settings: Settings) -> tuple[Computed, UpstreamChange]:
-    """The member's true change made, and readable for the later tables of its unit, in the snapshot's transaction."""
+    """Make the member's true change, readable for later tables of its unit, in the snapshot's transaction."""
     is_judged = member.st.is_hidden and not member.plan.whole
     if member.staged is None or member.staged.arrow is None:
         return member, UpstreamChange(0, is_judged=is_judged)
@@ -111,7 +111,7 @@ def _run(
 
 
 def _no_value(error: Exception) -> str | None:
-    """What was said of a value that can't be computed, where that is what an error is about."""
+    """What PostgreSQL said of a value that can't be computed; None where the error is about something else."""
     if isinstance(error, (psycopg.DataError, psycopg.errors.CardinalityViolation, psycopg.errors.RaiseException)):
         return error.diag.message_primary or str(error)
     return error.message if isinstance(error, ValueFault) else None

@@ -144,7 +144,7 @@ def _applied(conn: Connection, member: Computed, staged: Staged, target: Target)
 
 
 def _stage(conn: Connection, member: Computed, staged: Staged, target: Target) -> sql.Identifier:
-    """The stage, loaded: that of the executors, or one of this session."""
+    """Load the stage: the one that the executors filled, or a temporary one of this session."""
     if staged.stage_table is not None:
         table = sql.Identifier(*staged.stage_table)
         stage.analyze(conn, table, staged.rows)
@@ -179,12 +179,12 @@ def _exists(conn: Connection, buffer: str) -> bool:
 def _advance(
     conn: Connection, member: Computed, unit: Mapping[str, Computed], at: Snapshot, result: RefreshResult
 ) -> None:
-    """Move the frontier, and mend what the table's state says."""
+    """Move the frontier, and clear what earlier failures left in the table's row of the catalog."""
     # What an upstream table of the unit writes in this transaction lies beyond the snapshot, and is consumed already;
     # where it was rebuilt, it wrote into a new buffer.
     own, files = _written_upstream(conn, [key for key in member.states if key in unit])
     assert result.data_timestamp is not None
-    # What was written has the table locked against those who alter it.
+    # Writing has locked the table, so nobody can alter it any more.
     rewritten, table = invariants.own_rows(conn, member.stored)
     if rewritten and member.action is not Action.REINITIALIZE:
         raise TransientFault("Its table was altered while it was refreshed", stream_table=member.name)
@@ -263,13 +263,13 @@ def _announce(conn: Connection, member: Computed, result: RefreshResult) -> None
 
 
 def _mended(conn: Connection, unit: Mapping[str, Computed], error: psycopg.Error) -> bool:
-    """Whether the tables were given what the same rows go in with."""
+    """Whether something of the tables was changed that lets the same rows be written now."""
     with conn.transaction():
         if isinstance(error, psycopg.errors.ObjectNotInPrerequisiteState):
-            # Published meanwhile, and filled by a version that gave no replica identity.
+            # The table was published meanwhile, and an older version filled it without setting a replica identity.
             settled = [replica_identity.settle(conn, member.stored.qualified) for member in unit.values()]
             return any(settled)
-        # A value that is too large for an index of ours.
+        # A value is too large for one of our indexes, so these are dropped.
         dropped = [
             kind.drop(conn, member.stored.qualified)
             for member in unit.values()
