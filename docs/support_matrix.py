@@ -30,7 +30,7 @@ Table = tuple[Sequence[str], list[Row]]
 FIXTURES = Path(__file__).parent.parent / "tests" / "sql_fixtures"
 _SECTION = re.compile(r"^-- (tables|query|cycle|delta|sql)\n", re.MULTILINE)
 #: Modules of nodes that carry keys and weights about, and are nothing a user wrote.
-_PLUMBING = {"keys", "once", "restrict", "stored", "walk", "weigh"}
+_PLUMBING = {"keys", "once", "restrict", "stored", "stored_rows", "weigh"}
 #: What the samples below are about, and expressions over it: the code says of each where it runs.
 _COLUMNS = {"i": "integer", "big": "bigint", "n": "numeric(10,2)", "wide": "numeric", "t": "text", "d": "date",
             "f": "double precision", "ok": "boolean"}  # fmt: skip
@@ -116,10 +116,10 @@ def _labels(root: Node | None) -> set[str]:
         module = type(node).__module__.rpartition(".")[2]
         if module in _operator_names() and module != "dependent":
             found.add(module)
-        for part in getattr(node, "parts", ()):
+        for subquery in getattr(node, "subqueries", ()):
             found.add("dependent")
-            if part.core is not None:
-                stack.append(part.core)
+            if subquery.core is not None:
+                stack.append(subquery.core)
         stack.extend(node.inputs)
     return found
 

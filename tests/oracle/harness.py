@@ -117,7 +117,7 @@ class Maintained:
             sources[key] = SourceBinding(
                 changed=buffer.changed(self.case.conn, self.frontier),
                 window=Window(buffer=(buffer.schema, buffer.name), old=old, new=self.case.snapshot, also=()),
-                pending=None,
+                handed_on=None,
             )
         return Binding(sources=sources, stored=(self.case.schema, self.name))
 

@@ -3,7 +3,7 @@
 Pure: sqlglot and plain values only; no driver, no Airflow, no Spark.
 """
 
-from airflow_provider_pgtrickle.engine.dvm.binding import Binding, Pending, SourceBinding, Window
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, SourceBinding, Window
 from airflow_provider_pgtrickle.engine.dvm.explain import Explanation
 from airflow_provider_pgtrickle.engine.dvm.lower import LeafPlan, SparkPlan
 from airflow_provider_pgtrickle.engine.dvm.node import Open
@@ -17,9 +17,9 @@ from airflow_provider_pgtrickle.engine.dvm.view import View, analyze, refused, r
 __all__ = [
     "Binding",
     "Explanation",
+    "HandedOn",
     "LeafPlan",
     "Open",
-    "Pending",
     "Reason",
     "Refusal",
     "Schema",

@@ -18,7 +18,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Pending:
+class HandedOn:
     """The uncommitted delta of a stream table refreshed earlier in the same unit."""
 
     sql: str
@@ -29,7 +29,7 @@ class Pending:
 class SourceBinding:
     changed: bool
     window: Window | None = None
-    pending: Pending | None = None
+    handed_on: HandedOn | None = None
 
 
 @dataclass(frozen=True)

@@ -360,7 +360,7 @@ class Canonical(Postgres):
                 elif word in ("BY", "CYCLE"):
                     while self._next and self._next.token_type == TokenType.COMMA:
                         self._advance(2)
-            cte.meta[WALK_CLAUSES] = (self._find_sql(first, self._prev), tuple(made))
+            cte.meta[SEARCH_CLAUSES] = (self._find_sql(first, self._prev), tuple(made))
             return cte
 
     class Generator(PostgresGenerator):
@@ -384,7 +384,7 @@ class Canonical(Postgres):
             return super().array_sql(expression)
 
         def cte_sql(self, expression: exp.CTE) -> str:
-            text, _ = walk_clauses(expression)
+            text, _ = search_clauses(expression)
             return f"{super().cte_sql(expression)} {text}".rstrip()
 
         def window_sql(self, expression: exp.Window) -> str:
@@ -415,15 +415,15 @@ JOIN_ALIAS = "pgtrickle_join_alias"
 """Where the last column of USING (…) AS alias has that alias."""
 IN_PARENTHESES = "pgtrickle_in_parentheses"
 """Where a window that names another says so in parentheses."""
-WALK_CLAUSES = "pgtrickle_walk_clauses"
+SEARCH_CLAUSES = "pgtrickle_walk_clauses"
 """Where a WITH item has its SEARCH and CYCLE."""
 #: Words without quotes with which an argument may begin.
 _ARGUMENT_WORDS = {"NULL", "TRUE", "FALSE", "CASE", "NOT", "ARRAY", "ROW", "EXISTS", "CAST", *_GRAMMAR, *_SYNTAX}
 
 
-def walk_clauses(cte: exp.Expr) -> tuple[str, tuple[str, ...]]:
+def search_clauses(cte: exp.Expr) -> tuple[str, tuple[str, ...]]:
     """The SEARCH and CYCLE clauses of a WITH item, and the columns that they add."""
-    found: tuple[str, tuple[str, ...]] = cte.meta.get(WALK_CLAUSES) or ("", ())
+    found: tuple[str, tuple[str, ...]] = cte.meta.get(SEARCH_CLAUSES) or ("", ())
     return found
 
 

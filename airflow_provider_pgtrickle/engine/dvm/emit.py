@@ -13,7 +13,7 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.binding import Binding, Pending, Window
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, Window
 from airflow_provider_pgtrickle.engine.dvm.budget import MAX_DEPTH, MAX_SELECTS, too_large
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID, buffer_column
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
@@ -24,7 +24,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     render,
     rewrite,
 )
-from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Pairs, Place, Relation, SharedPart, placed
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Pairs, Place, Relation, SharedSubquery, placed
 from airflow_provider_pgtrickle.engine.dvm.schema import Source, SourceColumn
 from airflow_provider_pgtrickle.engine.dvm.types import as_text, is_its_image
 
@@ -56,7 +56,7 @@ class PostgresEmitter(Emitter):
         self._sources = sources
         self._used = {key: tuple(names) for key, names in used.items()}
         self.slices: dict[str, str] = {}
-        """For a parallel read: the part of a source, by its key, that this statement reads."""
+        """For a parallel read: the slice of a source, by its key, that this statement reads."""
 
     # -- the statement -------------------------------------------------------------------------
 
@@ -64,10 +64,10 @@ class PostgresEmitter(Emitter):
         """`WITH … SELECT` of the root's columns, its weight first where it has one."""
         self.count(root)
         body = root.select(self)
-        if not self._parts:
+        if not self._shared_subqueries:
             return body
-        parts = ",\n".join(f"{name} AS {part}" for name, part in self._parts.items())
-        return f"WITH {parts}\n{body}"
+        shared = ",\n".join(f"{name} AS {subquery}" for name, subquery in self._shared_subqueries.items())
+        return f"WITH {shared}\n{body}"
 
     def shared_name(self, number: int, node: Relation) -> str:
         return quote(f"__pgt_{'delta' if node.weighted else 'part'}_{number}")
@@ -121,7 +121,7 @@ class PostgresEmitter(Emitter):
     def stored(self) -> str:
         if self._binding.stored is None:
             raise ValueError("this plan reads the stored rows; the binding must say where they are")
-        return ".".join(quote(part) for part in self._binding.stored)
+        return ".".join(quote(name) for name in self._binding.stored)
 
     def record_semi_join(self, child: Relation, keys: Relation, pairs: Pairs) -> str:
         """Equal NULLs match in records, and PostgreSQL can hash them.
@@ -149,17 +149,17 @@ class PostgresEmitter(Emitter):
         version = self._version(source, is_old)
         if version is not None:
             return quote(version)
-        part = None if is_old else self.slices.get(source.key)
-        return f"(SELECT * FROM {self._plain(source)} WHERE {part})" if part else self._plain(source)
+        slice_ = None if is_old else self.slices.get(source.key)
+        return f"(SELECT * FROM {self._plain(source)} WHERE {slice_})" if slice_ else self._plain(source)
 
     def _version(self, source: Source, is_old: bool) -> str | None:
-        """The name of a shared part that holds the source at one version; None where that is its table."""
+        """The name of a shared subquery that holds the source at one version; None where that is its table."""
         adjustment = self._adjustment(source, is_old)
         if adjustment is None:
             return None
         name = f"__pgt_{'old' if is_old else 'now'}_{source.key}"
-        if quote(name) not in self._parts:
-            self._parts[quote(name)] = SharedPart(self._sum_of(source, *adjustment), materialized=False)
+        if quote(name) not in self._shared_subqueries:
+            self._shared_subqueries[quote(name)] = SharedSubquery(self._sum_of(source, *adjustment), materialized=False)
         return name
 
     def relation_where(self, source: Source, is_old: bool, condition: Callable[[str], str]) -> str | None:
@@ -181,23 +181,23 @@ class PostgresEmitter(Emitter):
             return None
         if is_old:
             return (self._window_changes(source, bound.window), "-") if bound.changed and bound.window else None
-        return (self._pending_changes(source, bound.pending), "") if bound.pending is not None else None
+        return (self._handed_on_changes(source, bound.handed_on), "") if bound.handed_on is not None else None
 
     def changes(self, source: Source) -> str:
-        """The source's whole change, window and pending rows together."""
+        """The source's whole change, window and what was handed on together."""
         bound = self._binding.sources[source.key]
-        parts = []
+        terms = []
         if bound.window is not None:
-            parts.append(self._window_changes(source, bound.window))
-        if bound.pending is not None:
-            parts.append(self._pending_changes(source, bound.pending))
-        if len(parts) == 1:
-            return parts[0]
+            terms.append(self._window_changes(source, bound.window))
+        if bound.handed_on is not None:
+            terms.append(self._handed_on_changes(source, bound.handed_on))
+        if len(terms) == 1:
+            return terms[0]
         columns = self._source_columns(source)
         name = quote(f"__pgt_changes_{source.key}")
-        if name not in self._parts:
-            selects = [f"SELECT {self.weight}, {columns} FROM {p}" for p in parts]
-            self._parts[name] = SharedPart(" UNION ALL ".join(selects))
+        if name not in self._shared_subqueries:
+            selects = [f"SELECT {self.weight}, {columns} FROM {term}" for term in terms]
+            self._shared_subqueries[name] = SharedSubquery(" UNION ALL ".join(selects))
         return name
 
     def _columns_used(self, source: Source) -> tuple[SourceColumn, ...]:
@@ -211,12 +211,12 @@ class PostgresEmitter(Emitter):
         return ", ".join(quote(c.name) for c in self._columns_used(source))
 
     def _touch(self, source: Source) -> tuple[str, ...]:
-        """Columns by which a changed row is found again; not unique for a stream table's bag."""
+        """Columns by which a changed row is found again. A stream table may hold several rows with the same values."""
         return (ROW_ID,) if source.kind == "STREAM_TABLE" else source.primary_key
 
     def _window_changes(self, source: Source, window: Window) -> str:
         name = quote(f"__pgt_window_{source.key}")
-        if name not in self._parts:
+        if name not in self._shared_subqueries:
             columns = self._columns_used(source)
             is_stream_table = source.kind == "STREAM_TABLE"
             buffer = ".".join(quote(p) for p in window.buffer)
@@ -233,14 +233,16 @@ class PostgresEmitter(Emitter):
                 both = [side(1, "new", "'I'"), side(-1, "new", "'D'")]
             else:
                 both = [side(1, "new", "'I', 'U'"), side(-1, "old", "'U', 'D'")]
-            self._parts[name] = SharedPart(" UNION ALL ".join(both), materialized=False)
+            self._shared_subqueries[name] = SharedSubquery(" UNION ALL ".join(both), materialized=False)
         return name
 
-    def _pending_changes(self, source: Source, pending: Pending) -> str:
+    def _handed_on_changes(self, source: Source, handed_on: HandedOn) -> str:
         name = quote(f"__pgt_pending_{source.key}")
-        if name not in self._parts:
+        if name not in self._shared_subqueries:
             columns = self._source_columns(source)
-            self._parts[name] = SharedPart(f"SELECT {self.weight}, {columns} FROM ({pending.sql}) AS p")
+            self._shared_subqueries[name] = SharedSubquery(
+                f"SELECT {self.weight}, {columns} FROM ({handed_on.sql}) AS p"
+            )
         return name
 
     def _sum_of(self, source: Source, changes: str, sign: str, condition: Callable[[str], str] | None = None) -> str:
@@ -271,15 +273,15 @@ class PostgresEmitter(Emitter):
         )
         many = "" if touch and source.kind != "STREAM_TABLE" else " CROSS JOIN LATERAL generate_series(1, u.__pgt_n)"
         items = ", ".join(f"u.{quote(c.name)}" for c in columns)
-        parts = [f"SELECT {items} FROM ({summed}) AS u{many}"]
+        selects = [f"SELECT {items} FROM ({summed}) AS u{many}"]
         if touch:
             changed, wanted = f"({is_touched})", [condition("t")] if condition else []
             if wanted:
-                # As a join: PostgreSQL thinks that it hashes the keys of an IN anew for each row it looks up.
+                # This is a join, because PostgreSQL expects to hash the keys of an IN anew for each row it looks up.
                 same = " AND ".join(f"c.{quote(n)} = t.{quote(n)}" for n in touch)
                 changed = f"EXISTS (SELECT FROM {changes} AS c WHERE {same})"
-            parts.insert(0, f"SELECT {listed} FROM {plain} AS t{_where([f'NOT {changed}', *wanted])}")
-        return " UNION ALL ".join(parts)
+            selects.insert(0, f"SELECT {listed} FROM {plain} AS t{_where([f'NOT {changed}', *wanted])}")
+        return " UNION ALL ".join(selects)
 
 
 def _where(terms: Sequence[str]) -> str:
@@ -289,7 +291,7 @@ def _where(terms: Sequence[str]) -> str:
 def window_predicate(window: Window) -> str:
     """Rows that became visible after `old`: a reader on the snapshot `new` sees no later ones.
 
-    Saying that again would make PostgreSQL expect a ninth of the rows that come.
+    A condition for `new` would filter nothing, and make PostgreSQL expect only a ninth of the rows.
     """
     old = f"{literal(window.old)}::pg_snapshot"
     terms = [f"xid >= pg_snapshot_xmin({old})", f"NOT pg_visible_in_snapshot(xid, {old})"]

@@ -20,7 +20,7 @@ It answers
     passed, carrying        which columns pass through it unchanged, and the same with further ones
     hoisted, computing      how Spark's plan moves expressions down to the relation that they are about
 
-What Spark can compute of it is decided in one place, `lower/place.py`: a node can't know that without knowing Spark.
+What Spark can compute of it is decided in one place, `lower/assign.py`: a node can't know that without knowing Spark.
 
 A relation is a bag. A weighted one carries `__pgt_w` beside its columns.
 """
@@ -436,7 +436,7 @@ def computed_over(relation: Node, item: Item) -> tuple[Item, ...]:
     return (*((n, column(n)) for n in relation.names), item)
 
 
-def walk(root: Node) -> Iterator[Node]:
+def descendants(root: Node) -> Iterator[Node]:
     """Every node of a tree once, those in the subqueries of its expressions included."""
     seen: set[int] = set()
     stack = [root]

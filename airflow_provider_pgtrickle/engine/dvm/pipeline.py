@@ -16,7 +16,6 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import render, tables_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.bounds import bounds
 from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
 from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
-from airflow_provider_pgtrickle.engine.dvm.frontend.covered import covered
 from airflow_provider_pgtrickle.engine.dvm.frontend.distinct_on import distinct_on
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import drop_limit, is_bounded, number_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_order import drop_order
@@ -25,6 +24,7 @@ from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
 from airflow_provider_pgtrickle.engine.dvm.frontend.named_windows import named_windows
 from airflow_provider_pgtrickle.engine.dvm.frontend.prune import prune
 from airflow_provider_pgtrickle.engine.dvm.frontend.refuse import refuse
+from airflow_provider_pgtrickle.engine.dvm.frontend.refuse_unwatched import refuse_unwatched
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.engine.dvm.frontend.whole_rows import whole_rows
 from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node
@@ -104,7 +104,7 @@ def build(draft: Draft) -> Draft:
 
 
 def cover(draft: Draft) -> Draft:
-    return replace(draft, root=covered(draft.tree))
+    return replace(draft, root=refuse_unwatched(draft.tree))
 
 
 def cut(draft: Draft) -> Draft:

@@ -86,8 +86,8 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class SharedPart:
-    """A part of a statement that has a name of its own."""
+class SharedSubquery:
+    """A subquery of a statement that has a name of its own, because several others read it."""
 
     text: str
     materialized: bool | None = None
@@ -123,7 +123,7 @@ class Emitter(ABC):
     """Whether what a join needs may be looked up instead of read."""
 
     def __init__(self) -> None:
-        self._parts: dict[str, SharedPart] = {}
+        self._shared_subqueries: dict[str, SharedSubquery] = {}
         self._shared: dict[int, str] = {}
         self._uses: dict[int, int] = {}
         self._aliases = 0
@@ -235,7 +235,7 @@ class Emitter(ABC):
             listed.append(f"{alias}.{self.name(held)}" + ("" if held == name else f" AS {self.name(name)}"))
         return listed
 
-    def place(self, rows: Rows, name: str) -> str:
+    def column_of(self, rows: Rows, name: str) -> str:
         alias, held = rows.places[name]
         return f"{alias}.{self.name(held)}"
 
@@ -244,7 +244,7 @@ class Emitter(ABC):
         return ", ".join(f"{alias}.{self.name(n)}" for n in names)
 
     def body(self, node: Relation) -> str:
-        """The SELECT of a node in place of another's."""
+        """The SELECT of a node that another node uses as its own."""
         return node.select(self)
 
     def apart(self, node: Relation) -> Rows:
@@ -256,7 +256,7 @@ class Emitter(ABC):
         if id(node) not in self._shared:
             definition = node.select(self)
             name = self.shared_name(len(self._shared) + 1, node)
-            self._parts[name] = SharedPart(definition, materialized=True)
+            self._shared_subqueries[name] = SharedSubquery(definition, materialized=True)
             self._shared[id(node)] = name
         return self._shared[id(node)]
 

@@ -20,8 +20,8 @@ from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_v
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names, parse, read
 from airflow_provider_pgtrickle.engine.dvm.frontend.refuse import Impossible
 from airflow_provider_pgtrickle.engine.dvm.lower import SparkPlan, lower
-from airflow_provider_pgtrickle.engine.dvm.lower.place import Describe, Slices
-from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node, Open, walk
+from airflow_provider_pgtrickle.engine.dvm.lower.assign import Describe, Slices
+from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node, Open, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.engine.dvm.pipeline import TopK
 from airflow_provider_pgtrickle.engine.dvm.proof import open_columns
@@ -149,7 +149,7 @@ class View:
         plan = self._sink.delta(Differ(self.sources, narrow_all=True)) if self._sink else None
         if self._sink is None or plan is None:
             return frozenset()
-        return frozenset(looked_up(plan)) | self._sink.walked
+        return frozenset(looked_up(plan)) | self._sink.step_lookups
 
     def explain(self, binding: Binding | None = None, missing_indexes: Iterable[str] = ()) -> Explanation:
         """What will be done with the query; `missing_indexes` are statements that would make some."""
@@ -257,7 +257,7 @@ def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], 
 
 def _used(roots: Iterable[Node], builder: Builder) -> dict[str, tuple[str, ...]]:
     wanted: dict[str, set[str]] = {key: set(names) for key, names in builder.inside.items()}
-    for node in (n for root in roots for n in walk(root)):
+    for node in (n for root in roots for n in descendants(root)):
         if isinstance(node, Scan):
             wanted.setdefault(node.source.key, set()).update(o for o, _ in node.mapping)
         for key in node.own_sources:

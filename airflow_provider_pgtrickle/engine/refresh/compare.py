@@ -1,6 +1,6 @@
 """Stored rows held against what they have to be: sums of hashes first, and rows where these differ.
 
-Rows are parted into ranges by a hash of their identity that is the same for equal values (1.0 and 1.00), so that two
+Rows are divided into ranges by a hash of their identity that is the same for equal values (1.0 and 1.00), so that two
 rows which could stand for one another are in one range.
 """
 
@@ -32,7 +32,7 @@ EXPECTED, STORED = "expected", "stored"
 
 @dataclass(frozen=True)
 class Ranges:
-    """How the rows are parted."""
+    """How the rows are divided."""
 
     count: int
     by: tuple[str, ...]
@@ -103,7 +103,7 @@ class Comparison:
         )
 
     def sums(self, ranges: Ranges, numbers: Sequence[int], slices: Sequence[str] = ()) -> Computation:
-        """Rows and the sum of their hashes, by side and range. `slices`: conditions that part the table's own rows."""
+        """Rows and the sum of their hashes, by side and range. `slices`: conditions that divide the stored rows."""
         table = sql.SQL("SELECT * FROM {}").format(self.table.sql)
         parts = [sql.SQL("{} WHERE {}").format(table, sql.SQL(part)) for part in slices] or [table]
         sides = [(EXPECTED, sql.SQL(self.expected[0])), *((STORED, part) for part in parts)]
@@ -160,7 +160,7 @@ class Comparison:
         return Found(rows[0][1], rows[0][2], named)
 
     def _sum(self, side: str, rows: sql.Composable, ranges: Ranges, numbers: Sequence[int]) -> sql.Composed:
-        # Of the row's text as a whole: sums over columns would not see two rows that exchange a value.
+        # The whole row's text is hashed, because sums over columns would not notice two rows that exchange a value.
         row = sql.SQL(", ").join(self._image(column) for column in self.columns)
         return sql.SQL(
             "SELECT 1 AS {w}, ''::text AS \"__pgt_key\", {side}::text AS side, s.r::text AS range,"
@@ -183,7 +183,7 @@ class Comparison:
 
 
 def differing(sums: Iterable[tuple[str, str, str, str]]) -> tuple[int, list[int]]:
-    """Of what `Comparison.sums` yields: how many rows are stored, and the ranges in which the sides differ."""
+    """How many rows are stored and the ranges in which the sides differ, from what `Comparison.sums` yields."""
     stored = 0
     totals: dict[int, tuple[int, int]] = {}
     for side, number, rows, hash_ in sums:

@@ -14,7 +14,7 @@ from psycopg import sql
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.catalog.records import StorageColumn
 from airflow_provider_pgtrickle.engine.catalog.search_path import read_only
-from airflow_provider_pgtrickle.engine.dvm.binding import Pending
+from airflow_provider_pgtrickle.engine.dvm.binding import HandedOn
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.types import as_text
@@ -22,7 +22,7 @@ from airflow_provider_pgtrickle.engine.errors import RefreshError, ValueFault
 from airflow_provider_pgtrickle.engine.refresh import stage
 from airflow_provider_pgtrickle.engine.refresh.consolidate import Difference, consolidate
 from airflow_provider_pgtrickle.engine.refresh.executor import Computation, Executor, Staged, StageTarget, read_arrow
-from airflow_provider_pgtrickle.engine.refresh.plan import HandedOn, Planned
+from airflow_provider_pgtrickle.engine.refresh.plan import Planned, UpstreamChange
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.engine.refresh.stage import names
 from airflow_provider_pgtrickle.engine.settings import Settings
@@ -32,7 +32,7 @@ _MOST_LITERAL_ROWS = 50_000
 
 @dataclass(frozen=True)
 class Computed(Planned):
-    """A planned table with the rows that came of its plan."""
+    """A planned table with the rows that its plan yielded."""
 
     staged: Staged | None
     """None where there was nothing to compute."""
@@ -44,8 +44,8 @@ class Computed(Planned):
 class NoValue:
     """The difference could not be computed, because a row in it has no value; PostgreSQL's words for it.
 
-    The difference evaluates each row that changed, also one that is there no more, and whose value the query of now
-    never asks for: 7 / 0 in a row that was mended since.
+    The difference evaluates every row that changed. One of them may be gone by now, so that the query itself no longer
+    evaluates it: 7 / 0 in a row that was mended since.
     """
 
     words: str
@@ -69,16 +69,16 @@ def compute(
         return NoValue(words)
 
 
-def hand_on(coordinator: Connection, member: Computed, settings: Settings) -> tuple[Computed, HandedOn]:
-    """The member's true change made, and readable for the later tables of its unit, in the snapshot's transaction."""
+def hand_on(coordinator: Connection, member: Computed, settings: Settings) -> tuple[Computed, UpstreamChange]:
+    """Make the member's true change, readable for later tables of its unit, in the snapshot's transaction."""
     is_judged = member.st.is_hidden and not member.plan.whole
     if member.staged is None or member.staged.arrow is None:
-        return member, HandedOn(0, is_judged=is_judged)
-    sink = member.sink(coordinator)
-    table = stage.temporary(coordinator, sink.table, member.st.id, sink.names)
+        return member, UpstreamChange(0, is_judged=is_judged)
+    target = member.target(coordinator)
+    table = stage.temporary(coordinator, target.table, member.st.id, target.names)
     stage.copy_arrow(coordinator, table, member.staged.arrow)
     stage.finish(coordinator, table, member.staged.late)
-    made = consolidate(coordinator, sink, member.st.id, table, whole=member.plan.whole)
+    made = consolidate(coordinator, target, member.st.id, table, whole=member.plan.whole)
     limit = min(settings.collect_max_rows, _MOST_LITERAL_ROWS)
     change = _readable(coordinator, made, member.st.visible, limit)
     return replace(member, difference=made), replace(change, is_judged=is_judged)
@@ -111,7 +111,7 @@ def _run(
 
 
 def _no_value(error: Exception) -> str | None:
-    """What was said of a value that can't be computed, where that is what an error is about."""
+    """What PostgreSQL said of a value that can't be computed; None where the error is about something else."""
     if isinstance(error, (psycopg.DataError, psycopg.errors.CardinalityViolation, psycopg.errors.RaiseException)):
         return error.diag.message_primary or str(error)
     return error.message if isinstance(error, ValueFault) else None
@@ -123,16 +123,18 @@ def _shared_stage(database: Database, member: Planned, computation: Computation,
         return StageTarget(*stage.shared(conn, member.st.id, token, columns), computation.columns)
 
 
-def _readable(conn: Connection, difference: Difference, visible: tuple[StorageColumn, ...], limit: int) -> HandedOn:
+def _readable(
+    conn: Connection, difference: Difference, visible: tuple[StorageColumn, ...], limit: int
+) -> UpstreamChange:
     rows = difference.rows
     if rows == 0:
-        return HandedOn(0)
+        return UpstreamChange(0)
     if rows > limit:
         statement = sql.SQL("SELECT {} FROM {}").format(
             names((WEIGHT, ROW_ID, *(column.name for column in visible))), difference.table
         )
-        return HandedOn(rows, True, Pending(statement.as_string(conn)))
-    return HandedOn(rows, False, Pending(_literal(conn, difference.table, visible).as_string(conn)))
+        return UpstreamChange(rows, True, HandedOn(statement.as_string(conn)))
+    return UpstreamChange(rows, False, HandedOn(_literal(conn, difference.table, visible).as_string(conn)))
 
 
 def _literal(conn: Connection, difference: sql.Identifier, visible: tuple[StorageColumn, ...]) -> sql.Composed:

@@ -27,7 +27,7 @@ DUPLICATE = "!"
 
 
 @dataclass(frozen=True)
-class Sink:
+class Target:
     """A stream table as the apply sees it."""
 
     table: QualifiedName
@@ -59,17 +59,17 @@ class Difference:
         return sum(self.counts.values())
 
 
-def consolidate(conn: Connection, sink: Sink, pgt_id: int, stage: sql.Identifier, *, whole: bool) -> Difference:
+def consolidate(conn: Connection, target: Target, pgt_id: int, stage: sql.Identifier, *, whole: bool) -> Difference:
     """Make the difference between the stage and nothing, or, where the stage is the whole content, the stored rows."""
     name = f"pgt_difference_{pgt_id}"
-    columns = sink.columns
-    rows = sql.SQL("SELECT {}, {} FROM {}").format(sql.Identifier(WEIGHT), names((ROW_ID, *sink.names)), stage)
+    columns = target.columns
+    rows = sql.SQL("SELECT {}, {} FROM {}").format(sql.Identifier(WEIGHT), names((ROW_ID, *target.names)), stage)
     if whole:
-        rows += sql.SQL(" UNION ALL SELECT -1, {} FROM {}").format(names((ROW_ID, *sink.names)), sink.table.sql)
+        rows += sql.SQL(" UNION ALL SELECT -1, {} FROM {}").format(names((ROW_ID, *target.names)), target.table.sql)
     conn.execute(
         sql.SQL("CREATE TEMPORARY TABLE {name} AS SELECT c.*, {op} AS {op_name} FROM ({net}) c").format(
             name=sql.Identifier(name),
-            op=_operation(sink),
+            op=_operation(target),
             op_name=sql.Identifier(OP),
             net=net(rows, columns),
         )
@@ -101,12 +101,12 @@ def net(rows: sql.Composable, columns: tuple[Column, ...]) -> sql.Composed:
     )
 
 
-def _operation(sink: Sink) -> sql.Composable:
+def _operation(target: Target) -> sql.Composable:
     weight = sql.Identifier("c", WEIGHT)
-    if not sink.keyed:
+    if not target.keyed:
         return sql.SQL("CASE WHEN {} > 0 THEN {} ELSE {} END").format(weight, INSERT, DELETE)
     # The row id is a hash, so the identity's columns confirm it.
-    identity = [sql.Identifier("c", ROW_ID), *(column.partition("c") for column in sink.key)]
+    identity = [sql.Identifier("c", ROW_ID), *(column.partition("c") for column in target.key)]
     coming, going = (
         sql.SQL("sum(greatest({}{}, 0)) OVER (PARTITION BY {})").format(
             sql.SQL(sign), weight, sql.SQL(", ").join(identity)

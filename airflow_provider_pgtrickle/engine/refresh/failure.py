@@ -58,7 +58,7 @@ def told(error: BaseException) -> str:
 
 
 def back_off(attempt: int, settings: Settings) -> float:
-    """Seconds to wait after the attempt of that number, from 1: doubling, capped, with jitter so that runs part."""
+    """Seconds to wait after the attempt of that number, from 1: doubling, capped, with jitter that keeps runs apart."""
     base = min(settings.retry_base_seconds * 2 ** (attempt - 1), settings.retry_max_seconds)
     return float(base * random.uniform(1 - _JITTER, 1 + _JITTER))
 

@@ -20,7 +20,7 @@ from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 
 @dataclass(frozen=True)
 class RefreshResult:
-    """One stream table's part of a refresh; the same figures stand in its history row."""
+    """One stream table's share of a refresh; the same figures stand in its history row."""
 
     name: str
     action: str

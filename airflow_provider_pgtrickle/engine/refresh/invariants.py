@@ -13,7 +13,7 @@ from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare import identity_index
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.errors import InvariantViolated, TableAltered
-from airflow_provider_pgtrickle.engine.refresh.consolidate import DUPLICATE, INSERT, OP, Difference, Sink
+from airflow_provider_pgtrickle.engine.refresh.consolidate import DUPLICATE, INSERT, OP, Difference, Target
 from airflow_provider_pgtrickle.engine.refresh.sameness import agree
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier
 
@@ -46,21 +46,21 @@ def own_rows(conn: Connection, st: StreamTable) -> tuple[bool, tuple[str, ...]]:
     return bool(row[0]), tuple(row[1] or ())
 
 
-def nothing_changes_what_is_written(conn: Connection, sink: Sink) -> None:
+def nothing_changes_what_is_written(conn: Connection, target: Target) -> None:
     """No trigger or rule of a user's own stands between a refresh and the rows that it writes."""
     found = conn.execute(
-        _BEFORE_ROW, {"table": sink.table.quoted, "ours": [guard.TRIGGER, guard.ROW_TRIGGER]}
+        _BEFORE_ROW, {"table": target.table.quoted, "ours": [guard.TRIGGER, guard.ROW_TRIGGER]}
     ).fetchone()
     if found is not None:
         raise TableAltered(
             f"{found[0]!r} on the stream table may change rows before they are written",
-            stream_table=str(sink.table),
+            stream_table=str(target.table),
             remedy="Drop it, or make it an AFTER trigger: those see each change and leave it as it is.",
         )
 
 
 @contextmanager
-def refusals_named(sink: Sink) -> Iterator[None]:
+def refusals_named(target: Target) -> Iterator[None]:
     """A constraint of a user's own that refuses what the query yields is called by its name."""
     try:
         yield
@@ -68,32 +68,32 @@ def refusals_named(sink: Sink) -> Iterator[None]:
         name = error.diag.constraint_name or error.diag.column_name or "a constraint"
         raise TableAltered(
             f"{name!r} refuses what the query yields: {error.diag.message_primary}",
-            stream_table=str(sink.table),
+            stream_table=str(target.table),
             remedy="Drop it: a stream table takes no foreign keys, checks or unique indexes that its query may break.",
         ) from error
 
 
-def every_row_was_there(sink: Sink, verb: str, wanted: int, found: int) -> None:
+def every_row_was_there(target: Target, verb: str, wanted: int, found: int) -> None:
     """Each row the difference takes away or replaces is stored, as often as it says."""
     if wanted != found:
         raise InvariantViolated(
             f"The difference would have {verb} {wanted} stored rows, but {found} of that content are stored",
-            stream_table=str(sink.table),
+            stream_table=str(target.table),
             remedy=_REMEDY,
         )
 
 
-def no_identity_comes_twice(sink: Sink, difference: Difference) -> None:
+def no_identity_comes_twice(target: Target, difference: Difference) -> None:
     """Within the difference, an identity comes at most once and goes at most once."""
     if difference.counts.get(DUPLICATE):
         raise InvariantViolated(
-            f"The difference holds the same identity ({', '.join(sink.identity)}) more than once",
-            stream_table=str(sink.table),
+            f"The difference holds the same identity ({', '.join(target.identity)}) more than once",
+            stream_table=str(target.table),
             remedy=_REMEDY,
         )
 
 
-def no_identity_is_there_already(conn: Connection, sink: Sink, difference: Difference) -> None:
+def no_identity_is_there_already(conn: Connection, target: Target, difference: Difference) -> None:
     """What is to be inserted meets no stored row of its identity. Asked after the deletions."""
     if not difference.counts.get(INSERT):
         return
@@ -101,45 +101,45 @@ def no_identity_is_there_already(conn: Connection, sink: Sink, difference: Diffe
     met = conn.execute(
         sql.SQL("SELECT count(*) FROM {d} d JOIN {t} t ON t.{id} = d.{id} AND {same} WHERE d.{op} = {i}").format(
             d=difference.table,
-            t=sink.table.sql,
+            t=target.table.sql,
             id=sql.Identifier(ROW_ID),
-            same=agree(sink.key, "t", "d"),
+            same=agree(target.key, "t", "d"),
             op=sql.Identifier(OP),
             i=INSERT,
         )
     ).fetchone()
     if met is not None and met[0]:
         raise InvariantViolated(
-            f"The difference would insert an identity ({', '.join(sink.identity)}) that is stored already",
-            stream_table=str(sink.table),
+            f"The difference would insert an identity ({', '.join(target.identity)}) that is stored already",
+            stream_table=str(target.table),
             remedy=_REMEDY,
         )
 
 
-def no_identity_stands_twice(conn: Connection, sink: Sink) -> None:
+def no_identity_stands_twice(conn: Connection, target: Target) -> None:
     """A whole content holds each identity once: an index that allows no other proves it, or a search."""
     try:
         with conn.transaction():
-            proven = identity_index.ensure(conn, sink.table, sink.identity, keyed=sink.keyed)
+            proven = identity_index.ensure(conn, target.table, target.identity, keyed=target.keyed)
     except psycopg.errors.UniqueViolation:
         twice = True
     else:
-        twice = sink.keyed and not proven and _stands_twice(conn, sink)
+        twice = target.keyed and not proven and _stands_twice(conn, target)
     if twice:
         raise InvariantViolated(
-            f"The query yields the same identity ({', '.join(sink.identity)}) more than once",
-            stream_table=str(sink.table),
+            f"The query yields the same identity ({', '.join(target.identity)}) more than once",
+            stream_table=str(target.table),
             remedy=_REMEDY,
         )
 
 
-def _stands_twice(conn: Connection, sink: Sink) -> bool:
+def _stands_twice(conn: Connection, target: Target) -> bool:
     """Equal hashes are looked for first: there are hardly any."""
-    identity = sql.SQL(", ").join([sql.Identifier("s", ROW_ID), *(column.partition("s") for column in sink.key)])
+    identity = sql.SQL(", ").join([sql.Identifier("s", ROW_ID), *(column.partition("s") for column in target.key)])
     found = conn.execute(
         sql.SQL(
             "SELECT EXISTS (SELECT FROM {table} s WHERE s.{id} IN"
             " (SELECT {id} FROM {table} GROUP BY 1 HAVING count(*) > 1) GROUP BY {identity} HAVING count(*) > 1)"
-        ).format(table=sink.table.sql, id=sql.Identifier(ROW_ID), identity=identity)
+        ).format(table=target.table.sql, id=sql.Identifier(ROW_ID), identity=identity)
     ).fetchone()
     return found is not None and bool(found[0])

@@ -16,7 +16,7 @@ from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.errors import TableAltered, TransientFault
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh import history, invariants, lease
-from airflow_provider_pgtrickle.engine.refresh.consolidate import Sink
+from airflow_provider_pgtrickle.engine.refresh.consolidate import Target
 from airflow_provider_pgtrickle.engine.refresh.decision import Fallback
 from airflow_provider_pgtrickle.engine.refresh.executor import Executor
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
@@ -74,10 +74,10 @@ class Locked:
         """Whether the table gets other columns than it has."""
         return self.st.storage != self.stored.storage
 
-    def sink(self, conn: Connection) -> Sink:
+    def target(self, conn: Connection) -> Target:
         """The table as it stands in `conn`'s transaction."""
         names = tuple(column.name for column in self.st.storage)
-        return Sink(
+        return Target(
             self.st.qualified, describe(conn, self.st.qualified.sql, names), tuple(self.st.identity), self.st.keyed
         )
 

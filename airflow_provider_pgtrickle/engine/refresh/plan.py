@@ -10,7 +10,7 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.engine.catalog.search_path import read_only
 from airflow_provider_pgtrickle.engine.dvm import SparkPlan, identity
-from airflow_provider_pgtrickle.engine.dvm.binding import Binding, Pending, SourceBinding
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, SourceBinding
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.dvm.types import as_text
@@ -35,7 +35,7 @@ class MemberPlan:
     whole: bool = False
     """The computation yields the whole content, from which the stored rows are subtracted."""
     here: bool = False
-    """It runs in the coordinator's session, because it reads a pending change too large for SQL text."""
+    """It runs in the coordinator's session, because it reads an uncommitted change that is too large for SQL text."""
 
     def __str__(self) -> str:
         reason = f" ({self.decision.fallback_reason})" if self.decision.fallback_reason else ""
@@ -62,13 +62,13 @@ class Planned(Observed):
 
 
 @dataclass(frozen=True)
-class HandedOn:
+class UpstreamChange:
     """A table's change before it is committed, as later tables of the unit read it."""
 
     rows: int
     here_only: bool = False
     """Only the coordinator's session can read it."""
-    pending: Pending | None = None
+    handed_on: HandedOn | None = None
     is_judged: bool = False
     """A part that was refreshed by its difference has already passed the ratio check."""
 
@@ -76,7 +76,7 @@ class HandedOn:
 def plan(
     coordinator: Connection,
     member: Observed,
-    upstream: Mapping[str, HandedOn],
+    upstream: Mapping[str, UpstreamChange],
     sizes: Mapping[str, float],
     settings: Settings,
     *,
@@ -97,7 +97,7 @@ def plan(
             key: SourceBinding(
                 changed=state.pending_rows > 0 or bool(change and change.rows),
                 window=state.window,
-                pending=change.pending if change else None,
+                handed_on=change.handed_on if change else None,
             )
             for key, state in member.states.items()
             for change in [upstream.get(key)]
@@ -158,7 +158,7 @@ def _in_spark(
 
 def _facts(
     member: Observed,
-    upstream: Mapping[str, HandedOn],
+    upstream: Mapping[str, UpstreamChange],
     sizes: Mapping[str, float],
     settings: Settings,
     *,

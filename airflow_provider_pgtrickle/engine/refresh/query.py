@@ -10,7 +10,7 @@ from airflow_provider_pgtrickle.engine import dvm
 from airflow_provider_pgtrickle.engine.catalog.probe import probe
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding
-from airflow_provider_pgtrickle.engine.dvm.lower.place import Describe, Slices
+from airflow_provider_pgtrickle.engine.dvm.lower.assign import Describe, Slices
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 

@@ -29,7 +29,7 @@ from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult, Tra
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
 from airflow_provider_pgtrickle.engine.refresh.lock import Queries, Request
 from airflow_provider_pgtrickle.engine.refresh.observe import Observed, describe_changes, observe, sizes
-from airflow_provider_pgtrickle.engine.refresh.plan import HandedOn, plan, sized
+from airflow_provider_pgtrickle.engine.refresh.plan import UpstreamChange, plan, sized
 from airflow_provider_pgtrickle.engine.refresh.query import analysed
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.engine.refresh.write import write
@@ -211,7 +211,7 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
     executor: Executor | None = None
     snapshot_id = ""
     computed: dict[str, Computed] = {}
-    handed_on: dict[str, HandedOn] = {}
+    upstream: dict[str, UpstreamChange] = {}
     for key, member in unit.items():
         read_here = any(key in later.states for later in unit.values())
         forced = request.force_full and member.stored.qualified not in request.done
@@ -221,7 +221,7 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
             broken = made.words if made is not None else None
             with trace.phase("decide"):
                 planned = plan(
-                    conn, member, handed_on, rows, request.settings, forced=forced, read_here=read_here, broken=broken
+                    conn, member, upstream, rows, request.settings, forced=forced, read_here=read_here, broken=broken
                 )
                 if planned.plan.computation is not None and not planned.plan.whole:
                     describe_changes(request.database, member.states.values(), described)
@@ -232,13 +232,13 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
                 made = compute(conn, request.database, executor, snapshot_id, planned, token)
         if read_here:
             with trace.phase("hand_on"):
-                made, handed_on[key] = hand_on(conn, made, request.settings)
+                made, upstream[key] = hand_on(conn, made, request.settings)
         computed[key] = made
     return computed
 
 
 def _clean_up(conn: Connection, unit: Iterable[Computed]) -> None:
-    """Delete consumed rows of the buffers just read. The refresh is done: whatever fails here, the next one tries."""
+    """Delete consumed rows of the buffers just read. If this fails, the next refresh tries again."""
     read = {buffer_name(key) for member in unit for key, state in member.states.items() if state.pending_rows}
     if not read:
         return

@@ -31,7 +31,7 @@ from airflow_provider_pgtrickle.engine.refresh.consolidate import (
     REPLACED,
     UPDATE,
     Difference,
-    Sink,
+    Target,
     consolidate,
     net,
 )
@@ -116,41 +116,41 @@ def _write(conn: Connection, member: Computed, settings: Settings) -> Applied:
         return Applied()
     _allow_memory(conn, member.staged.rows)
     let_through(conn)
-    sink = member.sink(conn)
-    invariants.nothing_changes_what_is_written(conn, sink)
+    target = member.target(conn)
+    invariants.nothing_changes_what_is_written(conn, target)
     if member.st.partition_by and member.st.relid is not None:
         guard_added_partitions(conn, member.st.relid)
-    with invariants.refusals_named(sink):
-        return _applied(conn, member, member.staged, sink)
+    with invariants.refusals_named(target):
+        return _applied(conn, member, member.staged, target)
 
 
-def _applied(conn: Connection, member: Computed, staged: Staged, sink: Sink) -> Applied:
+def _applied(conn: Connection, member: Computed, staged: Staged, target: Target) -> Applied:
     if member.difference is not None:
-        applied, rows = _apply(conn, sink, member.difference), member.difference.table
+        applied, rows = _apply(conn, target, member.difference), member.difference.table
     else:
-        rows = _stage(conn, member, staged, sink)
-        if member.plan.whole and _is_empty(conn, sink):
-            applied = _populate(conn, sink, rows, staged.rows)
+        rows = _stage(conn, member, staged, target)
+        if member.plan.whole and _is_empty(conn, target):
+            applied = _populate(conn, target, rows, staged.rows)
         else:
-            difference = consolidate(conn, sink, member.st.id, rows, whole=member.plan.whole)
-            applied, rows = _apply(conn, sink, difference), difference.table
+            difference = consolidate(conn, target, member.st.id, rows, whole=member.plan.whole)
+            applied, rows = _apply(conn, target, difference), difference.table
     if member.plan.whole:
-        lookup_index.ensure(conn, sink.table, member.query.lookups)
+        lookup_index.ensure(conn, target.table, member.query.lookups)
     buffer = buffer_name(member.stored.key)
     if applied != Applied() and _exists(conn, buffer):
-        _write_buffer(conn, sink, buffer, member.visible(), rows)
+        _write_buffer(conn, target, buffer, member.visible(), rows)
     stage.drop_shared(conn, member.st.id)
     return applied
 
 
-def _stage(conn: Connection, member: Computed, staged: Staged, sink: Sink) -> sql.Identifier:
-    """The stage, loaded: that of the executors, or one of this session."""
+def _stage(conn: Connection, member: Computed, staged: Staged, target: Target) -> sql.Identifier:
+    """Load the stage: the one that the executors filled, or a temporary one of this session."""
     if staged.stage_table is not None:
         table = sql.Identifier(*staged.stage_table)
         stage.analyze(conn, table, staged.rows)
     else:
         assert staged.arrow is not None
-        table = stage.temporary(conn, sink.table, member.st.id, sink.names)
+        table = stage.temporary(conn, target.table, member.st.id, target.names)
         stage.copy_arrow(conn, table, staged.arrow)
     stage.finish(conn, table, staged.late)
     return table
@@ -179,12 +179,12 @@ def _exists(conn: Connection, buffer: str) -> bool:
 def _advance(
     conn: Connection, member: Computed, unit: Mapping[str, Computed], at: Snapshot, result: RefreshResult
 ) -> None:
-    """Move the frontier, and mend what the table's state says."""
+    """Move the frontier, and clear what earlier failures left in the table's row of the catalog."""
     # What an upstream table of the unit writes in this transaction lies beyond the snapshot, and is consumed already;
     # where it was rebuilt, it wrote into a new buffer.
     own, files = _written_upstream(conn, [key for key in member.states if key in unit])
     assert result.data_timestamp is not None
-    # What was written has the table locked against those who alter it.
+    # Writing has locked the table, so nobody can alter it any more.
     rewritten, table = invariants.own_rows(conn, member.stored)
     if rewritten and member.action is not Action.REINITIALIZE:
         raise TransientFault("Its table was altered while it was refreshed", stream_table=member.name)
@@ -263,13 +263,13 @@ def _announce(conn: Connection, member: Computed, result: RefreshResult) -> None
 
 
 def _mended(conn: Connection, unit: Mapping[str, Computed], error: psycopg.Error) -> bool:
-    """Whether the tables were given what the same rows go in with."""
+    """Whether something of the tables was changed that lets the same rows be written now."""
     with conn.transaction():
         if isinstance(error, psycopg.errors.ObjectNotInPrerequisiteState):
-            # Published meanwhile, and filled by a version that gave no replica identity.
+            # The table was published meanwhile, and an older version filled it without setting a replica identity.
             settled = [replica_identity.settle(conn, member.stored.qualified) for member in unit.values()]
             return any(settled)
-        # A value that is too large for an index of ours.
+        # A value is too large for one of our indexes, so these are dropped.
         dropped = [
             kind.drop(conn, member.stored.qualified)
             for member in unit.values()
@@ -281,49 +281,49 @@ def _mended(conn: Connection, unit: Mapping[str, Computed], error: psycopg.Error
 # -- one table's rows ------------------------------------------------------------------------------
 
 
-def _apply(conn: Connection, sink: Sink, difference: Difference) -> Applied:
+def _apply(conn: Connection, target: Target, difference: Difference) -> Applied:
     """Write a difference: deletions and replacements first, so that what comes finds its place free."""
-    invariants.no_identity_comes_twice(sink, difference)
+    invariants.no_identity_comes_twice(target, difference)
     count = difference.counts.get
-    deleted = _delete(conn, sink, difference) if count(DELETE) else 0
-    invariants.every_row_was_there(sink, "deleted", count(DELETE, 0), deleted)
-    updated = _update(conn, sink, difference) if count(UPDATE) else 0
-    invariants.every_row_was_there(sink, "replaced", count(UPDATE, 0), updated)
-    if sink.keyed:
-        invariants.no_identity_is_there_already(conn, sink, difference)
-    inserted = _insert(conn, sink, difference) if count(INSERT) else 0
+    deleted = _delete(conn, target, difference) if count(DELETE) else 0
+    invariants.every_row_was_there(target, "deleted", count(DELETE, 0), deleted)
+    updated = _update(conn, target, difference) if count(UPDATE) else 0
+    invariants.every_row_was_there(target, "replaced", count(UPDATE, 0), updated)
+    if target.keyed:
+        invariants.no_identity_is_there_already(conn, target, difference)
+    inserted = _insert(conn, target, difference) if count(INSERT) else 0
     return Applied(inserted, updated, deleted)
 
 
-def _populate(conn: Connection, sink: Sink, stage: sql.Identifier, rows: int) -> Applied:
+def _populate(conn: Connection, target: Target, stage: sql.Identifier, rows: int) -> Applied:
     """Fill an empty table; there is nothing to compare with."""
-    columns = names((ROW_ID, *sink.names))
-    with row_id_index.built_afterwards(conn, sink.table) if rows >= _MANY else nullcontext():
+    columns = names((ROW_ID, *target.names))
+    with row_id_index.built_afterwards(conn, target.table) if rows >= _MANY else nullcontext():
         inserted = conn.execute(
-            sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {}").format(sink.table.sql, columns, columns, stage)
+            sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {}").format(target.table.sql, columns, columns, stage)
         ).rowcount
-    invariants.no_identity_stands_twice(conn, sink)
-    replica_identity.settle(conn, sink.table, first=True)
-    analyze(conn, sink.table.sql, inserted)
+    invariants.no_identity_stands_twice(conn, target)
+    replica_identity.settle(conn, target.table, first=True)
+    analyze(conn, target.table.sql, inserted)
     return Applied(inserted=inserted)
 
 
-def _is_empty(conn: Connection, sink: Sink) -> bool:
+def _is_empty(conn: Connection, target: Target) -> bool:
     """Whether the stream table holds no row at all."""
-    row = conn.execute(sql.SQL("SELECT NOT EXISTS (SELECT FROM {})").format(sink.table.sql)).fetchone()
+    row = conn.execute(sql.SQL("SELECT NOT EXISTS (SELECT FROM {})").format(target.table.sql)).fetchone()
     return row is not None and bool(row[0])
 
 
-def _write_buffer(conn: Connection, sink: Sink, buffer: str, visible: tuple[str, ...], rows: sql.Identifier) -> int:
+def _write_buffer(conn: Connection, target: Target, buffer: str, visible: tuple[str, ...], rows: sql.Identifier) -> int:
     """Hand the difference (or the first content) on to the tables that read this one: visible columns only.
 
     Rows that differ only in hidden columns cancel out here, so that consumers don't see them at all.
     """
-    columns = tuple(column for column in sink.columns if column.name in visible)
+    columns = tuple(column for column in target.columns if column.name in visible)
     weighted: sql.Composable = sql.SQL("SELECT {}, {} FROM {}").format(
         sql.Identifier(WEIGHT), names((ROW_ID, *visible)), rows
     )
-    if len(columns) < len(sink.columns):
+    if len(columns) < len(target.columns):
         weighted = net(weighted, columns)
     return conn.execute(
         sql.SQL(
@@ -341,8 +341,8 @@ def _write_buffer(conn: Connection, sink: Sink, buffer: str, visible: tuple[str,
     ).rowcount
 
 
-def _delete(conn: Connection, sink: Sink, difference: Difference) -> int:
-    if sink.keyed:
+def _delete(conn: Connection, target: Target, difference: Difference) -> int:
+    if target.keyed:
         statement = sql.SQL("DELETE FROM {t} t USING {d} d WHERE d.{op} = {delete} AND t.{id} = d.{id} AND {same}")
     else:
         # Exactly n twins go, and of equal rows those that look like the row to delete.
@@ -357,51 +357,51 @@ def _delete(conn: Connection, sink: Sink, difference: Difference) -> int:
         )
     return conn.execute(
         statement.format(
-            t=sink.table.sql,
+            t=target.table.sql,
             d=difference.table,
             op=sql.Identifier(OP),
             delete=DELETE,
             id=sql.Identifier(ROW_ID),
             w=sql.Identifier(WEIGHT),
-            same=agree(sink.columns, "t", "d"),
-            stored=agree(sink.columns, "s", "d"),
-            alike=look_alike(sink.columns, "s", "d"),
-            all=sql.SQL(", ").join([sql.Identifier("d", ROW_ID), *(c.partition("d") for c in sink.columns)]),
+            same=agree(target.columns, "t", "d"),
+            stored=agree(target.columns, "s", "d"),
+            alike=look_alike(target.columns, "s", "d"),
+            all=sql.SQL(", ").join([sql.Identifier("d", ROW_ID), *(c.partition("d") for c in target.columns)]),
         )
     ).rowcount
 
 
-def _update(conn: Connection, sink: Sink, difference: Difference) -> int:
+def _update(conn: Connection, target: Target, difference: Difference) -> int:
     assignments = sql.SQL(", ").join(
-        sql.SQL("{} = {}").format(sql.Identifier(c.name), sql.Identifier("u", c.name)) for c in sink.columns
+        sql.SQL("{} = {}").format(sql.Identifier(c.name), sql.Identifier("u", c.name)) for c in target.columns
     )
     return conn.execute(
         sql.SQL(
             "UPDATE {t} t SET {assignments} FROM {d} o JOIN {d} u ON u.{id} = o.{id} AND u.{op} = {update} AND {key}"
             " WHERE o.{op} = {replaced} AND t.{id} = o.{id} AND {same}"
         ).format(
-            t=sink.table.sql,
+            t=target.table.sql,
             assignments=assignments,
             d=difference.table,
             id=sql.Identifier(ROW_ID),
             op=sql.Identifier(OP),
             update=UPDATE,
             replaced=REPLACED,
-            key=agree(sink.key, "u", "o"),
-            same=agree(sink.columns, "t", "o"),
+            key=agree(target.key, "u", "o"),
+            same=agree(target.columns, "t", "o"),
         )
     ).rowcount
 
 
-def _insert(conn: Connection, sink: Sink, difference: Difference) -> int:
+def _insert(conn: Connection, target: Target, difference: Difference) -> int:
     repeated = (
-        sql.SQL("") if sink.keyed else sql.SQL(", pg_catalog.generate_series(1, d.{})").format(sql.Identifier(WEIGHT))
+        sql.SQL("") if target.keyed else sql.SQL(", pg_catalog.generate_series(1, d.{})").format(sql.Identifier(WEIGHT))
     )
     return conn.execute(
         sql.SQL("INSERT INTO {t} ({columns}) SELECT {values} FROM {d} d{repeated} WHERE d.{op} = {insert}").format(
-            t=sink.table.sql,
-            columns=names((ROW_ID, *sink.names)),
-            values=names((ROW_ID, *sink.names), "d"),
+            t=target.table.sql,
+            columns=names((ROW_ID, *target.names)),
+            values=names((ROW_ID, *target.names), "d"),
             d=difference.table,
             repeated=repeated,
             op=sql.Identifier(OP),

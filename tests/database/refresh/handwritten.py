@@ -46,8 +46,8 @@ def changes(source: Source, bound: SourceBinding, columns: tuple[str, ...]) -> s
         else:
             parts.append(f"SELECT 1 AS __pgt_w, {new} FROM {buffer} WHERE action IN ('I', 'U') AND {where}")
             parts.append(f"SELECT -1, {old} FROM {buffer} WHERE action IN ('D', 'U') AND {where}")
-    if bound.pending is not None:
-        parts.append(f"SELECT __pgt_w, {', '.join(columns)} FROM ({bound.pending.sql}) p")
+    if bound.handed_on is not None:
+        parts.append(f"SELECT __pgt_w, {', '.join(columns)} FROM ({bound.handed_on.sql}) p")
     return " UNION ALL ".join(parts)
 
 
@@ -55,11 +55,11 @@ def state(source: Source, bound: SourceBinding, columns: tuple[str, ...]) -> str
     """The rows of a source at the unit's snapshot, with the pending change of an earlier member in them."""
     listed = ", ".join(columns)
     stored = f'SELECT {listed} FROM "{source.schema}"."{source.name}"'
-    if bound.pending is None:
+    if bound.handed_on is None:
         return stored
     return (
         f"SELECT {listed} FROM (SELECT sum(w) AS w, {listed} FROM (SELECT 1 AS w, {listed} FROM ({stored}) s"
-        f" UNION ALL SELECT __pgt_w, {listed} FROM ({bound.pending.sql}) p) u GROUP BY {listed}) g,"
+        f" UNION ALL SELECT __pgt_w, {listed} FROM ({bound.handed_on.sql}) p) u GROUP BY {listed}) g,"
         " generate_series(1, g.w)"
     )
 

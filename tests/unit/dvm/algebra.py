@@ -23,7 +23,7 @@ from string import ascii_uppercase
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.expressions import ROW, plain_column, render
-from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node, walk
+from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
 from airflow_provider_pgtrickle.engine.dvm.operators.constant import Constant
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Dependent, Touched
@@ -44,8 +44,8 @@ from airflow_provider_pgtrickle.engine.dvm.operators.scan import DeltaScan, Scan
 from airflow_provider_pgtrickle.engine.dvm.operators.semi_join import SemiJoin
 from airflow_provider_pgtrickle.engine.dvm.operators.set_operation import SetOperation
 from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
+from airflow_provider_pgtrickle.engine.dvm.operators.stored_rows import Derived, Imaged, LastReached, Located
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
-from airflow_provider_pgtrickle.engine.dvm.operators.walk import Derived, Imaged, Spotted, Walked
 from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Expose, Weigh
 from airflow_provider_pgtrickle.engine.dvm.operators.window import Window
 from tests.unit.dvm.shop import view
@@ -56,7 +56,8 @@ _LETTERS: dict[type[Node], str] = {
 _SIGNS = {"LEFT": "⟕", "FULL": "⟗", "SEMI": "⋉", "ANTI": "▷", "INTERSECT": "∩", "EXCEPT": "∖"}
 #: What has one letter in every plan; a recursion's are those of `rederive`: D what may be lost, N what is derived anew.
 _NAMED: dict[type[Node], str] = {
-    Constant: "c", Derived: "N", Grown: "N", Lost: "D", Nothing: "∅", Spotted: "stored", Stored: "stored", Walked: "D",
+    Constant: "c", Derived: "N", Grown: "N", Lost: "D", Nothing: "∅", Located: "stored", Stored: "stored",
+    LastReached: "D",
 }  # fmt: skip
 #: Longer than this, what is read twice has a name; a longer sum has a line for each of its terms.
 _SHORT, _LONG = 20, 100
@@ -66,7 +67,7 @@ def first(query: str, kind: type[Node]) -> Node:
     """The uppermost operator of a kind in a query's tree."""
     tree = view(query).tree
     assert tree is not None
-    return next(n for n in walk(tree) if isinstance(n, kind))
+    return next(n for n in descendants(tree) if isinstance(n, kind))
 
 
 def change(query: str, kind: type[Node], changed: str = "1 2") -> str | None:
@@ -116,7 +117,7 @@ class _Writer:
             return f"({self.of(node.child)} ▷ {self.of(node.lost)})"
         if isinstance(node, Rederived):
             return f"{self.of(node.grown)} − {self.of(node.lost)}"
-        old = "⁰" if isinstance(node, Dependent) and node.parts and node.is_old else ""
+        old = "⁰" if isinstance(node, Dependent) and node.subqueries and node.is_old else ""
         return f"{_LETTERS[type(node)]}{old}{_in_brackets(self.of(node.inputs[0]))}"
 
     def grouped(self, node: Node) -> str:

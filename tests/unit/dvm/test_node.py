@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from airflow_provider_pgtrickle.engine.dvm.frontend.prune import prune
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Node, Unary, folded, rewritten, walk
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Node, Unary, descendants, folded, rewritten
 from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
 from airflow_provider_pgtrickle.engine.dvm.operators.inner_join import InnerJoin
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
@@ -47,8 +47,8 @@ def nodes() -> Iterator[Node]:
         assert made.tree is not None
         change = made.plan(made.sources)
         assert change is not None
-        yield from walk(made.tree)
-        yield from walk(change)
+        yield from descendants(made.tree)
+        yield from descendants(change)
 
 
 def scan() -> Node:
@@ -118,7 +118,7 @@ def test_each_node_is_asked_once_and_the_lowest_first() -> None:
         return 1 + sum(of(i) for i in node.inputs)
 
     folded(tree, ask)
-    assert len(asked) == len(set(asked)) == len(list(walk(tree)))
+    assert len(asked) == len(set(asked)) == len(list(descendants(tree)))
     assert all(asked.index(i) < asked.index(node) for node in asked for i in node.inputs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_pgtrickle.engine.dvm import Binding, SourceBinding, Window, as_of
-from airflow_provider_pgtrickle.engine.dvm.node import walk
+from airflow_provider_pgtrickle.engine.dvm.node import descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
 from tests.unit.dvm.shop import schema, view
 
@@ -46,7 +46,7 @@ def test_the_answer_at_the_frontier_reads_old_sources_and_no_stored_row() -> Non
     assert '"__pgt_old_1"' in text
     assert '"__pgt_old_2"' not in text
     assert made.tree is not None
-    assert not any(isinstance(node, Stored) for node in walk(made.tree))
+    assert not any(isinstance(node, Stored) for node in descendants(made.tree))
     assert made.before(Binding()) == made.full(Binding())
 
 

@@ -22,14 +22,14 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     unparen,
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend import from_items
-from airflow_provider_pgtrickle.engine.dvm.frontend.as_written import as_written
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind
 from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.decorrelate import join_scalars, semi_join
 from airflow_provider_pgtrickle.engine.dvm.frontend.grouping_sets import has_sets, sets_of
+from airflow_provider_pgtrickle.engine.dvm.frontend.leave_as_written import leave_as_written
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.engine.dvm.frontend.subquery import of_expression, of_predicate
-from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
+from airflow_provider_pgtrickle.engine.dvm.node import Node, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
 from airflow_provider_pgtrickle.engine.dvm.operators.distinct import Distinct
 from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
@@ -50,7 +50,7 @@ def build(builder: Builder, select: exp.Select, scope: Scope) -> tuple[Node, lis
     try:
         return _build(builder, select, Scope(ctes=scope.ctes))
     except _Confused:
-        return as_written(builder, select, scope)
+        return leave_as_written(builder, select, scope)
 
 
 def _build(builder: Builder, select: exp.Select, scope: Scope) -> tuple[Node, list[str]]:
@@ -108,16 +108,16 @@ def _project(builder: Builder, node: Node, scope: Scope, outputs: list[str], ite
     for number, item in enumerate(items):
         if has_subquery(item):
             node, items[number] = join_scalars(builder, node, item)
-    parts = tuple(p for i in items if has_subquery(i) for p in of_expression(builder, i, scope, node))
-    return Project(node, tuple((builder.name(o), i) for o, i in zip(outputs, items, strict=True)), parts)
+    subqueries = tuple(s for i in items if has_subquery(i) for s in of_expression(builder, i, scope, node))
+    return Project(node, tuple((builder.name(o), i) for o, i in zip(outputs, items, strict=True)), subqueries)
 
 
 def with_computed(builder: Builder, node: Node, scope: Scope, computed: list[tuple[str, exp.Expr]]) -> Node:
     """The node with further columns."""
     if not computed:
         return node
-    parts = tuple(p for _, x in computed if has_subquery(x) for p in of_expression(builder, x, scope, node))
-    return Project(node, tuple((n, column(n)) for n in node.names) + tuple(computed), parts)
+    subqueries = tuple(s for _, x in computed if has_subquery(x) for s in of_expression(builder, x, scope, node))
+    return Project(node, tuple((n, column(n)) for n in node.names) + tuple(computed), subqueries)
 
 
 # -- GROUP BY ------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def _are_confused(node: Node, keys: Iterable[exp.Expr], equal_ones_kept_apart: b
 
     A constant key is NULL in the first item of the list that has it, and itself wherever else it stands.
     """
-    items = {name: x for n in walk(node) if isinstance(n, Project) for name, x in n.items}
+    items = {name: x for n in descendants(node) if isinstance(n, Project) for name, x in n.items}
     found: set[exp.Expr] = set()
     for key in keys:
         flat, before = substitute(key, items), None

@@ -19,7 +19,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import number_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
-from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
+from airflow_provider_pgtrickle.engine.dvm.node import Node, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.reached import Bounds
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
@@ -44,7 +44,7 @@ def bounds(
         return None
     # The stored rows are PostgreSQL's answer to the text, and a change is computed from the tree: they are about the
     # same rows only where no answer is left open.
-    if any(node.unsettled() is not None for node in walk(body)):
+    if any(node.unsettled() is not None for node in descendants(body)):
         return None
     items = tuple((o, column(n)) for o, n in zip(outputs, body.names, strict=True))
     return Bounds(Project(body, items), order, limit)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.dialect import walk_clauses
+from airflow_provider_pgtrickle.engine.dvm.dialect import search_clauses
 from airflow_provider_pgtrickle.engine.dvm.expressions import column, tables_of
 from airflow_provider_pgtrickle.engine.dvm.frontend import block
-from airflow_provider_pgtrickle.engine.dvm.frontend.as_written import as_written
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind_nested
 from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import is_bounded
+from airflow_provider_pgtrickle.engine.dvm.frontend.leave_as_written import leave_as_written
 from airflow_provider_pgtrickle.engine.dvm.frontend.recursion import recursion
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import CommonTable, Scope
 from airflow_provider_pgtrickle.engine.dvm.frontend.spell_keys import spell_keys
@@ -32,7 +32,7 @@ class TreeBuilder(Builder):
         while isinstance(query, exp.Subquery) and not query.alias and not is_bounded(query):
             query = query.this
         if isinstance(query, exp.Query) and is_bounded(query):
-            return as_written(self, query, scope)
+            return leave_as_written(self, query, scope)
         if query.args.get("with_"):
             scope = self._with(query, scope)
         if isinstance(query, exp.Select):
@@ -52,7 +52,7 @@ class TreeBuilder(Builder):
             reads_itself = any(not t.db and t.name == cte.alias for t in cte.this.find_all(exp.Table))
             recursive = clause if clause.args.get("recursive") and reads_itself else None
             before = Scope(ctes=dict(inner.ctes))
-            added = walk_clauses(cte)[1]
+            added = search_clauses(cte)[1]
             inner.ctes[cte.alias] = CommonTable(cte.this, tuple(columns) or None, before, recursive, added)
         return inner
 

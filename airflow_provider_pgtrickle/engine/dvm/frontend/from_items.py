@@ -70,13 +70,13 @@ def combine(relations: list[Node], terms: list[exp.Expr]) -> Node:
         used = columns_of(term)
         owner = next((i for i, held in enumerate(names) if used and used <= held), None)
         (across if owner is None else within[owner]).append(term)
-    lowered = [sink(r, own) for r, own in zip(relations, within, strict=True)]
+    lowered = [push_down(r, own) for r, own in zip(relations, within, strict=True)]
     if len(lowered) == 1:
         return Filter(lowered[0], conjunction(across)) if across else lowered[0]
     return InnerJoin(tuple(lowered), tuple(across))
 
 
-def sink(node: Node, terms: list[exp.Expr]) -> Node:
+def push_down(node: Node, terms: list[exp.Expr]) -> Node:
     """The node with the terms of a filter above it pushed down."""
     if not terms:
         return node
@@ -84,11 +84,11 @@ def sink(node: Node, terms: list[exp.Expr]) -> Node:
         held = set(node.left.names)
         left = [t for t in terms if columns_of(t) <= held]
         rest = [t for t in terms if not columns_of(t) <= held]
-        node = replace(node, left=sink(node.left, left))
+        node = replace(node, left=push_down(node.left, left))
         return Filter(node, conjunction(rest)) if rest else node
     if isinstance(node, InnerJoin):
         return combine(list(node.relations), [*node.terms, *terms])
-    if isinstance(node, Filter) and not node.parts:
+    if isinstance(node, Filter) and not node.subqueries:
         return Filter(node.child, conjunction([*conjuncts(node.predicate), *terms]))
     return Filter(node, conjunction(terms))
 
@@ -344,7 +344,7 @@ def _lateral(builder: Builder, operand: Operand, join: exp.Join, outer: bool, sc
         bound: exp.Expr = exp.Subquery(this=query)
     else:
         bound = bind(bare, scope)
-    parts = builder.subqueries_of(bound, scope, left)
+    subqueries = builder.subqueries_of(bound, scope, left)
     names = [builder.name(o) for o in outputs]
     columns = tuple((output, column(name)) for output, name in zip(outputs, names, strict=True))
     scope.add(item.alias, dict(columns))
@@ -357,6 +357,6 @@ def _lateral(builder: Builder, operand: Operand, join: exp.Join, outer: bool, sc
         outer,
         conjunction(terms) if terms else None,
         ordinality,
-        parts,
+        subqueries,
     )
     return Operand((node,), (), operand.columns + columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_pgtrickle.engine.dvm.node import Node, rewritten, walk
+from airflow_provider_pgtrickle.engine.dvm.node import Node, descendants, rewritten
 
 
 def prune(root: Node) -> Node:
@@ -11,6 +11,6 @@ def prune(root: Node) -> Node:
     size = -1
     while size != len(needed):
         size = len(needed)
-        for node in walk(root):
+        for node in descendants(root):
             needed |= node.reads(needed)
     return rewritten(root, lambda _, fresh: fresh.narrowed(needed))

@@ -13,9 +13,9 @@ from itertools import pairwise
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
-from airflow_provider_pgtrickle.engine.dvm.frontend.covered import covered
+from airflow_provider_pgtrickle.engine.dvm.frontend.refuse_unwatched import refuse_unwatched
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import CommonTable
-from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
+from airflow_provider_pgtrickle.engine.dvm.node import Node, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.recursion import Itself, Recursion, path, settle
@@ -51,8 +51,8 @@ def _apart(builder: Builder, name: str, cte: CommonTable, native: Native) -> Rec
     named = tuple(cte.outputs or ()) + tuple(outputs[len(cte.outputs or ()) :])
     scope.ctes[name] = CommonTable(union, None, cte.scope, clause, built=(itself, list(named)))
     step, _ = builder.query(union.expression, scope)
-    covered(base)
-    covered(step)
+    refuse_unwatched(base)
+    refuse_unwatched(step)
     _require_linear(base, step, itself)
     itself, step = settle(base, step, itself)
     if not is_all:
@@ -71,7 +71,7 @@ def _require_linear(base: Node, step: Node, itself: Itself) -> None:
     for node, child in pairwise(along):
         if not node.steps_from(child):
             raise _Unfit(f"its step reaches it through {node.label()}")
-    for node in (*walk(base), *walk(step)):
+    for node in (*descendants(base), *descendants(step)):
         if node.shared:
             raise _Unfit(f"it holds {node.label()}")
         if (why := node.unsettled()) is not None:

@@ -27,33 +27,33 @@ from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
 
 
 def of_predicate(builder: Builder, bound: exp.Expr, scope: Scope, row: Node) -> tuple[Subquery, ...]:
-    """The parts of every subquery inside a term of WHERE, which keeps a row only where it is true.
+    """Every subquery inside a term of WHERE, which keeps a row only where it is true.
 
     False and NULL are alike there, so `x IN (query)` is about the rows of the query that equal x and no others. As a
     value it isn't: one NULL in the query makes it NULL for every x that it doesn't hold.
     """
-    return _parts(builder, bound, scope, row, only_true=True)
+    return _found_in(builder, bound, scope, row, only_true=True)
 
 
 def of_expression(builder: Builder, bound: exp.Expr, scope: Scope, row: Node) -> tuple[Subquery, ...]:
-    """The parts of every subquery inside an expression that is computed for each row."""
-    return _parts(builder, bound, scope, row, only_true=False)
+    """Every subquery inside an expression that is computed for each row."""
+    return _found_in(builder, bound, scope, row, only_true=False)
 
 
-def _parts(builder: Builder, bound: exp.Expr, scope: Scope, row: Node, *, only_true: bool) -> tuple[Subquery, ...]:
-    parts: list[Subquery] = []
+def _found_in(builder: Builder, bound: exp.Expr, scope: Scope, row: Node, *, only_true: bool) -> tuple[Subquery, ...]:
+    found: list[Subquery] = []
     for term in conjuncts(bound):
         member = unparen(term)
         if isinstance(member, exp.In) and member.args.get("query") and not has_subquery(member.this):
             value = unparen(member.this)
-            parts += analyse(builder, member.args["query"], scope, row, value, needs_not_null=not only_true)
+            found += analyse(builder, member.args["query"], scope, row, value, needs_not_null=not only_true)
         elif _is_not_in(member) and not has_subquery(unparen(member.this).this):
             inner = unparen(member.this)
-            parts += analyse(builder, inner.args["query"], scope, row, unparen(inner.this), needs_not_null=True)
+            found += analyse(builder, inner.args["query"], scope, row, unparen(inner.this), needs_not_null=True)
         else:
             for query in list(subqueries(member)):
-                parts += analyse(builder, query, scope, row)
-    return tuple(parts)
+                found += analyse(builder, query, scope, row)
+    return tuple(found)
 
 
 def _is_not_in(term: exp.Expr) -> bool:

@@ -21,18 +21,18 @@ from airflow_provider_pgtrickle.engine.dvm.node import Item, Node, rewritten
 
 def hoist(root: Node) -> Node:
     """The plan with every expression that can be computed below a join computed there."""
-    moved_parts = 0
+    hoisted = 0
 
     def down(child: Node, items: tuple[Item, ...]) -> tuple[Node, tuple[Item, ...]]:
-        nonlocal moved_parts
+        nonlocal hoisted
         result = []
         for name, expression in items:
-            for part in _candidates(expression):
-                name_of_part = f"__pgt_x_{moved_parts + 1}" if moved_parts else "__pgt_x"
-                moved = child.computing((name_of_part, part))
+            for inner in _candidates(expression):
+                inner_name = f"__pgt_x_{hoisted + 1}" if hoisted else "__pgt_x"
+                moved = child.computing((inner_name, inner))
                 if moved is not None:
-                    moved_parts += 1
-                    child, expression = moved, _swap(expression, part, column(name_of_part))
+                    hoisted += 1
+                    child, expression = moved, _swap(expression, inner, column(inner_name))
             result.append((name, expression))
         return child, tuple(result)
 
@@ -40,7 +40,7 @@ def hoist(root: Node) -> Node:
 
 
 def _candidates(expression: exp.Expr) -> list[exp.Expr]:
-    """The largest parts without an aggregate that compute something."""
+    """The largest subexpressions without an aggregate that compute something."""
     found: list[exp.Expr] = []
     stack = [expression]
     while stack:
@@ -57,5 +57,5 @@ def _candidates(expression: exp.Expr) -> list[exp.Expr]:
     return found
 
 
-def _swap(expression: exp.Expr, part: exp.Expr, by: exp.Expr) -> exp.Expr:
-    return rewrite(expression, lambda node: by.copy() if node == part else None)
+def _swap(expression: exp.Expr, inner: exp.Expr, by: exp.Expr) -> exp.Expr:
+    return rewrite(expression, lambda node: by.copy() if node == inner else None)

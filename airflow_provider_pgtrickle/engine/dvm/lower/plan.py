@@ -20,13 +20,13 @@ class LeafPlan:
 class SparkPlan:
     leaves: tuple[LeafPlan, ...]
     views: tuple[tuple[str, str], ...]
-    """(name, Spark SQL) of parts that are read more than once, in order."""
+    """(name, Spark SQL) of subqueries that are read more than once, in order."""
     sql: str
     """Spark SQL of `__pgt_w, __pgt_key` and the storage columns as text."""
     late: tuple[tuple[str, str], ...] = ()
     """(storage column, PostgreSQL expression over the others): computed on the stage, for coming rows."""
     reads_twice: bool = False
-    """Whether a leaf, or a part of one, is used more than once."""
+    """Whether a leaf, or a shared subquery, is used more than once."""
 
     @property
     def pays(self) -> bool:

@@ -25,7 +25,7 @@ class SparkEmitter(Emitter):
         super().__init__()
         self._leaves = leaves
         self._closed = closed
-        """Each expression of a placed node, by identity, as Spark is to compute it."""
+        """Each expression of a node that Spark computes, by identity, as Spark is to compute it."""
         self._prefix = prefix
         self.reads: Counter[str] = Counter()
         """How often each leaf is read."""
@@ -68,7 +68,7 @@ class SparkEmitter(Emitter):
         return f"SELECT {self.columns(child, alias)} FROM {source} LEFT SEMI JOIN {relation} ON {terms}"
 
     def views(self, root: Relation) -> tuple[tuple[tuple[str, str], ...], str]:
-        """The shared parts in order, and the root's SELECT."""
+        """The shared subqueries in order, and the root's SELECT."""
         self.count(root)
         body = self.body(root)
-        return tuple((name, part.text) for name, part in self._parts.items()), body
+        return tuple((name, shared.text) for name, shared in self._shared_subqueries.items()), body

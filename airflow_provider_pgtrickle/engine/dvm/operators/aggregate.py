@@ -77,7 +77,7 @@ class Aggregate(Unary, Grouping):
     def select(self, e: Emitter) -> str:
         rows = replace(e.rows(self.child), weight=None)
         values = [f"{e.expression(x, rows.places)} AS {e.name(n)}" for n, x in self.aggregates]
-        group = f" GROUP BY {', '.join(e.place(rows, g) for g in self.group)}" if self.group else ""
+        group = f" GROUP BY {', '.join(e.column_of(rows, g) for g in self.group)}" if self.group else ""
         return e.select(rows, [*e.listed(rows, self.group), *values]) + group
 
     def reads(self, needed: AbstractSet[str]) -> set[str]:

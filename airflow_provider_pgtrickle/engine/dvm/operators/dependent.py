@@ -76,21 +76,21 @@ class Touched(Node):
         return "rows touched by the subqueries' changes"
 
 
-def touched(d: Differ, child: Node, parts: tuple[Subquery, ...]) -> Node | None:
+def touched(d: Differ, child: Node, subqueries: tuple[Subquery, ...]) -> Node | None:
     """A: rows of child⁰ that the changed subqueries can touch; None for none."""
     changes: list[tuple[Node | None, tuple[tuple[exp.Expr, str], ...]]] = []
-    for part in parts:
-        if d.changed.isdisjoint(part.sources):
+    for subquery in subqueries:
+        if d.changed.isdisjoint(subquery.sources):
             continue
-        if part.core is None:
+        if subquery.core is None:
             changes.append((None, ()))
             continue
-        change = d.delta(part.core)
+        change = d.delta(subquery.core)
         if change is None:
             continue
-        named = tuple((f"k{n}", inner) for n, (_, inner) in enumerate(part.ties, 1))
+        named = tuple((f"k{n}", inner) for n, (_, inner) in enumerate(subquery.ties, 1))
         keys = DistinctKeys(change, named or (("k0", exp.true()),), keep_nulls=not named)
-        changes.append((keys, tuple((outer, f"k{n}") for n, (outer, _) in enumerate(part.ties, 1))))
+        changes.append((keys, tuple((outer, f"k{n}") for n, (outer, _) in enumerate(subquery.ties, 1))))
     if not changes:
         return None
     relation, pairs = changes[0]
@@ -105,7 +105,7 @@ def touched(d: Differ, child: Node, parts: tuple[Subquery, ...]) -> Node | None:
 def dependent_delta(
     d: Differ,
     child: Node,
-    parts: tuple[Subquery, ...],
+    subqueries: tuple[Subquery, ...],
     apply: Callable[[Node, bool], Node],
 ) -> Node | None:
     """The rule above; `apply(relation, is_old)` is F over a relation with S at one version."""
@@ -113,7 +113,7 @@ def dependent_delta(
     change = d.delta(child)
     if change is not None:
         terms.append(apply(change, False))
-    rows = touched(d, child, parts)
+    rows = touched(d, child, subqueries)
     if rows is not None:
         terms.append(Weigh(apply(rows, False), 1))
         terms.append(Weigh(apply(rows, True), -1))
@@ -124,36 +124,36 @@ class Dependent(Unary):
     """F(L; S), for the operators that may hold subqueries."""
 
     if TYPE_CHECKING:
-        parts: tuple[Subquery, ...]
+        subqueries: tuple[Subquery, ...]
         is_old: bool
         """At which version the subqueries read."""
 
     @property
     def inner(self) -> tuple[Node, ...]:
-        return tuple(p.core for p in self.parts if p.core is not None)
+        return tuple(s.core for s in self.subqueries if s.core is not None)
 
     def mapped(self, change: Callable[[Node], Node]) -> Node:
-        parts = tuple(replace(p, core=change(p.core)) if p.core is not None else p for p in self.parts)
-        return replace(super().mapped(change), parts=parts)  # type: ignore[call-arg]
+        subqueries = tuple(replace(s, core=change(s.core)) if s.core is not None else s for s in self.subqueries)
+        return replace(super().mapped(change), subqueries=subqueries)  # type: ignore[call-arg]
 
     @property
     def own_sources(self) -> frozenset[str]:
-        return frozenset().union(*(p.sources for p in self.parts))
+        return frozenset().union(*(s.sources for s in self.subqueries))
 
     def delta(self, d: Differ) -> Node | None:
-        return dependent_delta(d, self.child, self.parts, lambda n, old: replace(self, child=n, is_old=old))  # type: ignore[call-arg]
+        return dependent_delta(d, self.child, self.subqueries, lambda n, old: replace(self, child=n, is_old=old))  # type: ignore[call-arg]
 
     def old(self, d: Differ) -> Node:
         return replace(self, child=d.old(self.child), is_old=True)  # type: ignore[call-arg]
 
     def reads(self, needed: AbstractSet[str]) -> set[str]:
         """What ties its subqueries to the row; an operator adds its own expressions."""
-        sides = (x for p in self.parts for tie in p.ties for x in tie)
+        sides = (x for s in self.subqueries for tie in s.ties for x in tie)
         return set().union(*map(columns_of, sides))
 
     def unsettled(self) -> str | None:
         """A subquery in its expressions is text, in which an order may be open."""
-        return f"it holds a subquery that is no join: {self.label()}" if self.parts else None
+        return f"it holds a subquery that is no join: {self.label()}" if self.subqueries else None
 
 
 def unique_keys_through(child: Node, names: dict[str, str]) -> frozenset[Key]:

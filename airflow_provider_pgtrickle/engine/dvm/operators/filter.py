@@ -19,7 +19,7 @@ class Filter(Dependent):
     """The rows for which a predicate is true."""
 
     predicate: exp.Expr
-    parts: tuple[Subquery, ...] = ()
+    subqueries: tuple[Subquery, ...] = ()
     is_old: bool = False
 
     @property
@@ -33,11 +33,11 @@ class Filter(Dependent):
 
     @property
     def heavy(self) -> bool:
-        return self.child.heavy or bool(self.parts)
+        return self.child.heavy or bool(self.subqueries)
 
     @property
     def in_place(self) -> bool:
-        return self.child.in_place and not self.parts
+        return self.child.in_place and not self.subqueries
 
     def restrict(self, keys: Keys) -> Node:
         return replace(self, child=self.child.restrict(keys))
@@ -51,7 +51,7 @@ class Filter(Dependent):
 
     @property
     def row_wise(self) -> bool:
-        return not self.parts
+        return not self.subqueries
 
     def steps_from(self, child: Node) -> bool:
         return True
@@ -64,10 +64,10 @@ class Filter(Dependent):
         return below.of(self.names)
 
     def touching(self, d: Differ, values: Sequence[exp.Expr]) -> tuple[Node, list[exp.Expr]] | None:
-        return None if self.parts else self.child.touching(d, values)
+        return None if self.subqueries else self.child.touching(d, values)
 
     def computing(self, item: Item) -> Node | None:
-        child = None if self.parts else self.child.computing(item)
+        child = None if self.subqueries else self.child.computing(item)
         return None if child is None else replace(self, child=child)
 
     def label(self) -> str:

@@ -110,16 +110,16 @@ class InnerJoin(Node):
         """The rule for one more input; `used` are the terms among the inputs before, `fresh` those with it."""
         own = d.delta(relation)
         every = (*used, *fresh)
-        parts: list[Node] = []
+        terms: list[Node] = []
         if change is not None:
             pair = InnerJoin((change, relation), tuple(fresh))
-            parts.append(replace(pair, relations=tuple(pair._narrowed(d, [change, relation], 0))))
+            terms.append(replace(pair, relations=tuple(pair._narrowed(d, [change, relation], 0))))
         if own is not None:
             whole = InnerJoin((*before, own), every)
-            parts.append(replace(whole, relations=tuple(whole._narrowed(d, [*before, own], len(before)))))
+            terms.append(replace(whole, relations=tuple(whole._narrowed(d, [*before, own], len(before)))))
         if change is not None and own is not None:
-            parts.append(Weigh(InnerJoin((change, own), tuple(fresh)), -1))
-        return UnionAll.of(parts) if parts else None
+            terms.append(Weigh(InnerJoin((change, own), tuple(fresh)), -1))
+        return UnionAll.of(terms) if terms else None
 
     def _order(self) -> list[int]:
         """The inputs in an order that looks most of them up by a key: a change then meets few rows on its way.

@@ -25,7 +25,7 @@ class Lateral(Dependent):
     outer: bool = False
     condition: exp.Expr | None = None
     ordinality: bool = False
-    parts: tuple[Subquery, ...] = ()
+    subqueries: tuple[Subquery, ...] = ()
     is_old: bool = False
 
     @property

@@ -22,7 +22,7 @@ class Nothing(Leaf):
 
     def select(self, e: Emitter) -> str:
         rows = e.rows(self.like).that("FALSE")
-        return e.select(rows, [f"{e.place(rows, origin)} AS {e.name(name)}" for name, origin in self.items])
+        return e.select(rows, [f"{e.column_of(rows, origin)} AS {e.name(name)}" for name, origin in self.items])
 
     def delta(self, d: Differ) -> None:
         return None

@@ -11,7 +11,7 @@ from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 @dataclass(frozen=True, eq=False)
 class Once(Unary):
-    """A relation that several parts of a plan read."""
+    """A relation that several nodes of a plan read."""
 
     def delta(self, d: Differ) -> Node | None:
         return d.delta(self.child)

@@ -20,7 +20,7 @@ class Project(Dependent):
     """Named expressions over each row."""
 
     items: tuple[Item, ...]
-    parts: tuple[Subquery, ...] = ()
+    subqueries: tuple[Subquery, ...] = ()
     is_old: bool = False
 
     @property
@@ -58,11 +58,11 @@ class Project(Dependent):
 
     @property
     def heavy(self) -> bool:
-        return self.child.heavy or bool(self.parts)
+        return self.child.heavy or bool(self.subqueries)
 
     @property
     def in_place(self) -> bool:
-        return self.child.in_place and not self.parts
+        return self.child.in_place and not self.subqueries
 
     def restrict(self, keys: Keys) -> Node:
         origins = {out: plain_column(x) for out, x in self.items}
@@ -90,7 +90,7 @@ class Project(Dependent):
 
     @property
     def row_wise(self) -> bool:
-        return not self.parts
+        return not self.subqueries
 
     def steps_from(self, child: Node) -> bool:
         return True
@@ -103,12 +103,12 @@ class Project(Dependent):
 
     def touching(self, d: Differ, values: Sequence[exp.Expr]) -> tuple[Node, list[exp.Expr]] | None:
         items = dict(self.items)
-        if self.parts or any(returns_set(items[n]) for x in values for n in columns_of(x)):
+        if self.subqueries or any(returns_set(items[n]) for x in values for n in columns_of(x)):
             return None
         return self.child.touching(d, [substitute(x, items) for x in values])
 
     def hoisted(self, down: Callable[[Node, tuple[Item, ...]], tuple[Node, tuple[Item, ...]]]) -> Node:
-        if self.parts:
+        if self.subqueries:
             return self
         child, items = down(self.child, self.items)
         return replace(self, child=child, items=items)

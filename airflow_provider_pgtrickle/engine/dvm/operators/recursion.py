@@ -129,7 +129,7 @@ def joined_columns(step: Node, itself: Itself) -> frozenset[str]:
 
 
 def joined_sources(step: Node, itself: Itself) -> frozenset[tuple[str, tuple[str, ...]]]:
-    """(source key, column) by which each walk looks the next rows up: by what the step equates with its own."""
+    """(source key, column) by which each step looks up the next rows: the columns that it equates with its own."""
     found: set[tuple[str, tuple[str, ...]]] = set()
     along = path(step, itself) or []
     for node, child in pairwise(along):

@@ -22,22 +22,22 @@ from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Keys, Nod
 from airflow_provider_pgtrickle.engine.dvm.operators.keys import keys_from
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.recursion import Recursion, graft
-from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
-from airflow_provider_pgtrickle.engine.dvm.operators.walk import (
+from airflow_provider_pgtrickle.engine.dvm.operators.stored_rows import (
     IMAGE,
-    PLACE,
-    PLACE_COLUMNS,
-    PLACE_TYPES,
-    SPOT,
-    WALK,
+    ITERATION,
+    POINTER_COLUMNS,
+    POINTER_TYPES,
+    ROW_CTID,
+    ROW_TABLE,
     Derived,
     Imaged,
+    LastReached,
+    Located,
     Lookup,
-    Spotted,
-    Walked,
-    same_spot,
-    spot,
+    pointer,
+    same_row,
 )
+from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
@@ -60,7 +60,7 @@ class Lost(Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return (*self.lookup.stored.columns, *PLACE_COLUMNS, Column(IMAGE, "text", True))
+        return (*self.lookup.stored.columns, *POINTER_COLUMNS, Column(IMAGE, "text", True))
 
     @property
     def weighted(self) -> bool:
@@ -73,16 +73,16 @@ class Lost(Node):
     def select(self, e: Emitter) -> str:
         first, begun = e.from_item(self.changes)
         then, reached = e.from_item(self.step)
-        one, two, walk, held = e.alias(), e.alias(), e.alias(), e.alias()
+        one, two, iteration, held = e.alias(), e.alias(), e.alias(), e.alias()
         return (
-            f"WITH RECURSIVE {WALK}({e.name(PLACE)}, {e.name(SPOT)}) AS ("
-            f"SELECT {spot(e, one)} FROM {first} JOIN {e.stored()} AS {one} "
+            f"WITH RECURSIVE {ITERATION}({e.name(ROW_TABLE)}, {e.name(ROW_CTID)}) AS ("
+            f"SELECT {pointer(e, one)} FROM {first} JOIN {e.stored()} AS {one} "
             f"ON {self.lookup.match(e, one, begun)} WHERE {begun}.{e.weight} < 0 "
-            f"UNION SELECT {spot(e, two)} FROM {then} JOIN {e.stored()} AS {two} "
+            f"UNION SELECT {pointer(e, two)} FROM {then} JOIN {e.stored()} AS {two} "
             f"ON {self.lookup.match(e, two, reached)}) "
-            f"SELECT {e.columns(self.lookup.stored, held)}, {spot(e, held, named=True)}, "
+            f"SELECT {e.columns(self.lookup.stored, held)}, {pointer(e, held, named=True)}, "
             f"{self.lookup.image(e, held)} AS {e.name(IMAGE)} "
-            f"FROM {WALK} AS {walk} JOIN {e.stored()} AS {held} ON {same_spot(e, held, walk)}"
+            f"FROM {ITERATION} AS {iteration} JOIN {e.stored()} AS {held} ON {same_row(e, held, iteration)}"
         )
 
     def label(self) -> str:
@@ -91,7 +91,7 @@ class Lost(Node):
 
 @dataclass(frozen=True, eq=False)
 class Kept(Node):
-    """K, or what is not D of any stored rows that know their place."""
+    """K: the rows of `child` that are not in D. They carry pointers to their stored rows."""
 
     child: Node
     lost: Lost
@@ -160,13 +160,13 @@ class Grown(Node):
         source, alias = e.from_item(self.step)
         where = "" if self.is_all else f" WHERE {self._is_new(e, alias)}"
         step = f"SELECT {e.columns(self, alias)} FROM {source}{where}"
-        first, walk = e.alias(), e.alias()
+        first, iteration = e.alias(), e.alias()
         names = ", ".join(e.name(n) for n in self.all_names)
         return (
-            f"WITH RECURSIVE {WALK}({names}) AS ("
+            f"WITH RECURSIVE {ITERATION}({names}) AS ("
             f"SELECT {e.columns(self, first)} FROM ({' UNION ALL '.join(begin)}) AS {first} "
             f"UNION{' ALL' if self.is_all else ''} {step}) "
-            f"SELECT {e.columns(self, walk)} FROM {WALK} AS {walk}"
+            f"SELECT {e.columns(self, iteration)} FROM {ITERATION} AS {iteration}"
         )
 
     def _again(self, e: Emitter, relation: Imaged) -> str:
@@ -185,7 +185,7 @@ class Grown(Node):
         net, image = e.alias(), f"{alias}.{e.name(IMAGE)}"
         where = (
             f"{image} NOT IN (SELECT {key}.{e.name(IMAGE)} FROM {lost}) "
-            f"AND ({alias}.{e.name(SPOT)} IS NULL OR {_is_kept(e, alias, self.lost)})"
+            f"AND ({alias}.{e.name(ROW_CTID)} IS NULL OR {_is_kept(e, alias, self.lost)})"
         )
         if not self.is_all:
             where += f" AND {self._is_new(e, alias)}"
@@ -253,16 +253,16 @@ class Rederived(Node):
 def rederived(d: Differ, recursion: Recursion, lookup: Lookup) -> Node | None:
     """The change of a recursion whose rows are stored, under the recursion's own names."""
     stored, itself, step = lookup.stored, recursion.itself, recursion.step
-    spotted = Spotted(stored)
+    located = Located(stored)
     branches = []
     base_change = d.delta(recursion.base)
     if base_change is not None:
-        nowhere = tuple((n, exp.Cast(this=exp.null(), to=exp.DataType.build(t, udt=True))) for n, t in PLACE_TYPES)
+        nowhere = tuple((n, exp.Cast(this=exp.null(), to=exp.DataType.build(t, udt=True))) for n, t in POINTER_TYPES)
         named = tuple((n, column(c)) for n, c in zip(stored.names, base_change.names, strict=True))
         branches.append(Project(base_change, named + nowhere))
-    step_change = d.delta(graft(step, itself, _as(spotted, itself.names, keep=(PLACE, SPOT))))
+    step_change = d.delta(graft(step, itself, _as(located, itself.names, keep=(ROW_TABLE, ROW_CTID))))
     if step_change is not None:
-        branches.append(_as(step_change, stored.names, keep=(PLACE, SPOT)))
+        branches.append(_as(step_change, stored.names, keep=(ROW_TABLE, ROW_CTID)))
     if not branches:
         return None
     changes = Imaged(UnionAll.of(branches), lookup)
@@ -270,8 +270,8 @@ def rederived(d: Differ, recursion: Recursion, lookup: Lookup) -> Node | None:
     def stepped(over: Node) -> Node:
         return _as(graft(step, itself, _as(over, itself.names)), stored.names)
 
-    lost = Lost(changes, Imaged(stepped(Walked(stored)), lookup), lookup)
-    again: list[Node] = [_as(recursion.base, stored.names), stepped(Kept(spotted, lost))]
+    lost = Lost(changes, Imaged(stepped(LastReached(stored)), lookup), lookup)
+    again: list[Node] = [_as(recursion.base, stored.names), stepped(Kept(located, lost))]
     keys = keys_from(lost, [c.name for c in stored.columns if c.type is not None])
     if keys is not None:
         again = [node.restrict(keys) for node in again]
@@ -289,13 +289,13 @@ def rederived(d: Differ, recursion: Recursion, lookup: Lookup) -> Node | None:
 
 def _as(node: Node, names: Sequence[str], keep: Sequence[str] = ()) -> Project:
     """The node's columns under other names, beside some that keep theirs."""
-    own = [n for n in node.names if n not in (PLACE, SPOT)]
+    own = [n for n in node.names if n not in (ROW_TABLE, ROW_CTID)]
     items = [(name, column(held)) for name, held in zip(names, own, strict=True)]
     return Project(node, (*items, *((n, column(n)) for n in keep)))
 
 
 def _is_kept(e: Emitter, alias: str, lost: Lost, *, stored: bool = False) -> str:
-    """Whether a stored row is none of D, told by its place."""
+    """Whether a stored row is not in D, which its pointer tells."""
     source, key = e.from_item(lost)
-    own = spot(e, alias) if stored else f"{alias}.{e.name(PLACE)}, {alias}.{e.name(SPOT)}"
-    return f"({own}) NOT IN (SELECT {key}.{e.name(PLACE)}, {key}.{e.name(SPOT)} FROM {source})"
+    own = pointer(e, alias) if stored else f"{alias}.{e.name(ROW_TABLE)}, {alias}.{e.name(ROW_CTID)}"
+    return f"({own}) NOT IN (SELECT {key}.{e.name(ROW_TABLE)}, {key}.{e.name(ROW_CTID)} FROM {source})"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.expressions import columns_of, conjuncts, equality, plain_column, render
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Key, Keys, Node, walk
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Key, Keys, Node, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Touched
 from airflow_provider_pgtrickle.engine.dvm.operators.keys import DistinctKeys, expression_keys
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
@@ -125,7 +125,7 @@ class SemiJoin(Node):
         than come. Old rows it can't look up, and would compute anew for each left row where it expects one."""
         if not e.has_indexes:
             return e.rows(self.right)
-        is_old = any(isinstance(n, Scan) and n.is_old for n in walk(self.right))
+        is_old = any(isinstance(n, Scan) and n.is_old for n in descendants(self.right))
         return e.apart(self.right) if is_old else e.rows(_without_hints(self.right, e))
 
     def reads(self, needed: AbstractSet[str]) -> set[str]:

@@ -12,7 +12,7 @@ from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node
 from airflow_provider_pgtrickle.engine.dvm.operators.recursion import Recursion, graft, joined_columns, joined_sources
 from airflow_provider_pgtrickle.engine.dvm.operators.rederive import rederived
 from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
-from airflow_provider_pgtrickle.engine.dvm.operators.walk import Lookup
+from airflow_provider_pgtrickle.engine.dvm.operators.stored_rows import Lookup
 from airflow_provider_pgtrickle.engine.dvm.sinks.replace import with_keys
 from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query, Sink, below_projections, expose
 from airflow_provider_pgtrickle.engine.dvm.types import is_of_fixed_size
@@ -42,7 +42,7 @@ class Recursive(Sink):
         return (self._lookup.matched,) if self._lookup.matched else ()
 
     @property
-    def walked(self) -> frozenset[tuple[str, tuple[str, ...]]]:
+    def step_lookups(self) -> frozenset[tuple[str, tuple[str, ...]]]:
         return joined_sources(self._core.step, self._core.itself)
 
     def delta(self, d: Differ) -> Node | None:

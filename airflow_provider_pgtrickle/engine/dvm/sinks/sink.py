@@ -56,7 +56,7 @@ class Sink:
         return ()
 
     @property
-    def walked(self) -> frozenset[tuple[str, tuple[str, ...]]]:
+    def step_lookups(self) -> frozenset[tuple[str, tuple[str, ...]]]:
         """(source key, columns) by which rows of a source are looked up, where no key set in the plan says so."""
         return frozenset()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.engine.dvm.node import walk
+from airflow_provider_pgtrickle.engine.dvm.node import descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.reached import Reached
 from tests.unit.dvm.shop import view
 
@@ -12,7 +12,7 @@ from tests.unit.dvm.shop import view
 def asked(query: str, *changed: str) -> list[str]:
     """The gates of a query's change, as explain shows them."""
     plan = view(query).plan(changed or ("1", "2"))
-    return [n.label().replace('"__pgt_row".', "") for n in walk(plan) if isinstance(n, Reached)] if plan else []
+    return [n.label().replace('"__pgt_row".', "") for n in descendants(plan) if isinstance(n, Reached)] if plan else []
 
 
 @pytest.mark.parametrize(

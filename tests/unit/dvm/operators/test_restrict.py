@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node, walk
+from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.keys import DistinctKeys, keys_from
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
@@ -74,7 +74,7 @@ def test_a_key_set_has_the_columns_by_which_it_is_asked(query: str, narrow_all: 
     assert tree is not None
     change = Differ(["1", "2"], narrow_all=narrow_all).delta(tree)
     assert change is not None
-    restricted = [node for node in walk(change) if isinstance(node, Restrict)]
+    restricted = [node for node in descendants(change) if isinstance(node, Restrict)]
     for node in restricted:
         targets, keys = zip(*node.keys.pairs, strict=True)
         assert set(targets) <= set(node.child.names)

@@ -8,13 +8,13 @@ from dataclasses import fields
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META
-from airflow_provider_pgtrickle.engine.dvm.node import Node, walk
+from airflow_provider_pgtrickle.engine.dvm.node import Node, descendants
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 
 
-def covered(root: Node) -> Node:
+def refuse_unwatched(root: Node) -> Node:
     """The tree itself: every table that stands in an expression of a node is a source of that node."""
-    for node in walk(root):
+    for node in descendants(root):
         for expression in _expressions([getattr(node, f.name) for f in fields(node)]):
             for table in expression.find_all(exp.Table):
                 if table.meta.get(SOURCE_META) not in {None, *node.own_sources}:

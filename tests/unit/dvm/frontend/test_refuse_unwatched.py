@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.engine.dvm.node import walk
+from airflow_provider_pgtrickle.engine.dvm.node import descendants
 from tests.unit.dvm.shop import view
 
 
 def test_every_table_inside_a_subquery_is_a_source_of_the_operator_that_holds_it() -> None:
     tree = view("SELECT a.id, a.v > ALL (SELECT b.v FROM public.b) AS x FROM public.a").tree
     assert tree is not None
-    assert any("2" in n.own_sources for n in walk(tree))
+    assert any("2" in n.own_sources for n in descendants(tree))
 
 
 @pytest.mark.parametrize(

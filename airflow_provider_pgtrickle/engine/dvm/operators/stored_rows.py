@@ -1,7 +1,7 @@
-"""Rows of a recursion as the stream table holds them, and as the walks over them meet them.
+"""How the rows of a recursion are found again among the rows that the stream table stores.
 
-Rows are the same where they look the same: `ROW(…)::text` is never NULL, and exact for every type.
-A stored row is named by its place (tableoid, ctid), twins each by their own.
+Two rows are the same where they look the same: `ROW(…)::text` is never NULL, and it is exact for every type.
+A stored row is identified by its pointer (tableoid, ctid), so that equal rows are told apart.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
 from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
-PLACE, SPOT, IMAGE = "__pgt_place", "__pgt_spot", "__pgt_image"
-PLACE_TYPES = ((PLACE, "oid"), (SPOT, "tid"))
-PLACE_COLUMNS = tuple(Column(*spot) for spot in PLACE_TYPES)
-WALK = '"__pgt_walk"'
+ROW_TABLE, ROW_CTID, IMAGE = "__pgt_place", "__pgt_spot", "__pgt_image"
+POINTER_TYPES = ((ROW_TABLE, "oid"), (ROW_CTID, "tid"))
+POINTER_COLUMNS = tuple(Column(*pointer) for pointer in POINTER_TYPES)
+ITERATION = '"__pgt_walk"'
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +45,14 @@ class Lookup:
 
 
 @dataclass(frozen=True, eq=False)
-class Spotted(Leaf):
-    """Stored rows with the place of each."""
+class Located(Leaf):
+    """Stored rows with the pointer of each."""
 
     stored: Stored
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return (*self.stored.columns, *PLACE_COLUMNS)
+        return (*self.stored.columns, *POINTER_COLUMNS)
 
     def restrict(self, keys: Keys) -> Node:
         return Restrict(self, keys, exact=False)
@@ -60,15 +60,15 @@ class Spotted(Leaf):
     def select(self, e: Emitter) -> str:
         alias = e.alias()
         columns = e.columns(self.stored, alias)
-        return f"SELECT {columns}, {spot(e, alias, named=True)} FROM {e.stored()} AS {alias}"
+        return f"SELECT {columns}, {pointer(e, alias, named=True)} FROM {e.stored()} AS {alias}"
 
     def label(self) -> str:
         return "R⁰: stored rows, and where each is"
 
 
 @dataclass(frozen=True, eq=False)
-class Walked(Leaf):
-    """The stored rows that a walk over D has reached last."""
+class LastReached(Leaf):
+    """The stored rows that the last iteration over D has reached."""
 
     stored: Stored
 
@@ -77,10 +77,10 @@ class Walked(Leaf):
         return self.stored.columns
 
     def select(self, e: Emitter) -> str:
-        alias, walk = e.alias(), e.alias()
+        alias, iteration = e.alias(), e.alias()
         return (
-            f"SELECT {e.columns(self, alias)} FROM {WALK} AS {walk} JOIN {e.stored()} AS {alias} "
-            f"ON {same_spot(e, alias, walk)}"
+            f"SELECT {e.columns(self, alias)} FROM {ITERATION} AS {iteration} JOIN {e.stored()} AS {alias} "
+            f"ON {same_row(e, alias, iteration)}"
         )
 
     def label(self) -> str:
@@ -89,7 +89,7 @@ class Walked(Leaf):
 
 @dataclass(frozen=True, eq=False)
 class Derived(Leaf):
-    """The rows that a recursion has made last; under UNION ALL, how often each."""
+    """The rows that the last iteration of a recursion has made; under UNION ALL, how often each."""
 
     stored: Stored
     is_all: bool
@@ -104,7 +104,7 @@ class Derived(Leaf):
 
     def select(self, e: Emitter) -> str:
         alias = e.alias()
-        return f"SELECT {e.columns(self, alias)} FROM {WALK} AS {alias}"
+        return f"SELECT {e.columns(self, alias)} FROM {ITERATION} AS {alias}"
 
     def label(self) -> str:
         return "the rows made last"
@@ -135,7 +135,7 @@ class Imaged(Unary):
         own = self.lookup.stored.names
         types = [f"0 AS {e.weight}"] if self.weighted else []
         types += [f"{stored}.{e.name(n)}" for n in own]
-        types += [f"{stored}.{'tableoid' if c.name == PLACE else 'ctid'} AS {e.name(c.name)}" for c in self._extra]
+        types += [f"{stored}.{'tableoid' if c.name == ROW_TABLE else 'ctid'} AS {e.name(c.name)}" for c in self._extra]
         weight = [f"{alias}.{e.weight}"] if self.weighted else []
         items = weight + [f"{alias}.{e.name(n)}" for n in self.child.names]
         return (
@@ -148,10 +148,10 @@ class Imaged(Unary):
         return "the change of one step" if self.weighted else "rows as they look"
 
 
-def spot(e: Emitter, alias: str, *, named: bool = False) -> str:
-    place, spot = f"{alias}.tableoid", f"{alias}.ctid"
-    return f"{place} AS {e.name(PLACE)}, {spot} AS {e.name(SPOT)}" if named else f"{place}, {spot}"
+def pointer(e: Emitter, alias: str, *, named: bool = False) -> str:
+    table, ctid = f"{alias}.tableoid", f"{alias}.ctid"
+    return f"{table} AS {e.name(ROW_TABLE)}, {ctid} AS {e.name(ROW_CTID)}" if named else f"{table}, {ctid}"
 
 
-def same_spot(e: Emitter, alias: str, walk: str) -> str:
-    return f"{alias}.tableoid = {walk}.{e.name(PLACE)} AND {alias}.ctid = {walk}.{e.name(SPOT)}"
+def same_row(e: Emitter, alias: str, iteration: str) -> str:
+    return f"{alias}.tableoid = {iteration}.{e.name(ROW_TABLE)} AND {alias}.ctid = {iteration}.{e.name(ROW_CTID)}"

@@ -1,4 +1,4 @@
-"""Where each node of a plan is computed."""
+"""Which side computes each node of a plan: PostgreSQL as a leaf, or Spark over leaves."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from airflow_provider_pgtrickle.engine.dvm.types import as_text, base_type
 Describe = Callable[[str], Sequence[tuple[str, str]]]
 """Names and types of a PostgreSQL statement's columns."""
 Slices = Callable[[Source], Sequence[str]]
-"""WHERE fragments that part a source's rows, empty where it is small."""
+"""WHERE fragments that divide a source's rows, empty where it is small."""
 
 
 def lower(
@@ -55,10 +55,10 @@ def lower(
     """
     if any(base_type(type_name) == "citext" for _, type_name in key):
         return None  # its equality is the collation's
-    placing = _Placing(emitter, describe, slices, prefix)
+    assigned = _Assignment(emitter, describe, slices, prefix)
     root = hoist(root)
-    carriers = placing.place(root)
-    spark = SparkEmitter(placing.names, placing.closed, prefix)
+    carriers = assigned.assign(root)
+    spark = SparkEmitter(assigned.names, assigned.closed, prefix)
     views, body = spark.views(root)
     weight = f"r.{quote(WEIGHT)}" if root.weighted else "1"
     written = _canonical([(n, carriers[n], t) for n, t in key])
@@ -66,7 +66,7 @@ def lower(
     columns = f"{weight} AS {quote(WEIGHT)}, {written} AS `__pgt_key`{', ' if values else ''}{values}"
     text = f"SELECT {columns} FROM ({body}) AS r"
     reads_twice = bool(views) or any(times > 1 for times in spark.reads.values())
-    return SparkPlan(tuple(placing.leaves), views, text, tuple(late), reads_twice)
+    return SparkPlan(tuple(assigned.leaves), views, text, tuple(late), reads_twice)
 
 
 def _canonical(columns: Sequence[tuple[str, Carrier, str]]) -> str:
@@ -89,35 +89,35 @@ def _canonical_value(name: str, carrier: Carrier, type_name: str) -> str:
     return f"CASE WHEN {column} IS NULL THEN 'N' ELSE concat('V', length({text}), ':', {text}) END"
 
 
-class _Placing:
+class _Assignment:
     def __init__(self, emitter: Callable[[], PostgresEmitter], describe: Describe, slices: Slices, prefix: str) -> None:
         self._emitter = emitter
         self._describe = describe
         self._slices = slices
         self._prefix = prefix
-        self._placed: dict[int, dict[str, Carrier]] = {}
+        self._carriers: dict[int, dict[str, Carrier]] = {}
         self._alive: list[Node] = []
         self.names: dict[int, str] = {}
         self.leaves: list[LeafPlan] = []
         self.closed: dict[int, exp.Expr] = {}
 
-    def place(self, node: Node) -> dict[str, Carrier]:
-        """Decide for a subtree; its columns' carriers."""
-        if id(node) not in self._placed:
+    def assign(self, node: Node) -> dict[str, Carrier]:
+        """Decide which side computes a subtree, and return the carriers of its columns."""
+        if id(node) not in self._carriers:
             self._alive.append(node)
-            carriers = self._place(node)
-            self._placed[id(node)] = carriers
-        return self._placed[id(node)]
+            carriers = self._assigned_to(node)
+            self._carriers[id(node)] = carriers
+        return self._carriers[id(node)]
 
-    def _place(self, node: Node) -> dict[str, Carrier]:
+    def _assigned_to(self, node: Node) -> dict[str, Carrier]:
         rule = _RULES.get(type(node))
         if rule is None or is_single(node):
             return self._leaf(node)
-        leaves, names, placed = list(self.leaves), dict(self.names), dict(self._placed)
+        leaves, names, carriers = list(self.leaves), dict(self.names), dict(self._carriers)
         try:
             return rule(self, node)
         except NotClosed:
-            self.leaves, self.names, self._placed = leaves, names, placed
+            self.leaves, self.names, self._carriers = leaves, names, carriers
             return self._leaf(node)
 
     def _leaf(self, node: Node) -> dict[str, Carrier]:
@@ -140,13 +140,13 @@ class _Placing:
 
     def _statements(self, node: Node, whole: str) -> list[str]:
         scan = row_wise_scan(node)
-        parts = list(self._slices(scan.source)) if scan is not None else []
-        if not parts:
+        slices = list(self._slices(scan.source)) if scan is not None else []
+        if not slices:
             return [whole]
         sliced = []
-        for part in parts:
+        for slice_ in slices:
             emitter = self._emitter()
-            emitter.slices[scan.source.key] = part  # type: ignore[union-attr]
+            emitter.slices[scan.source.key] = slice_  # type: ignore[union-attr]
             sliced.append(emitter.statement(node))
         return sliced
 
@@ -160,7 +160,7 @@ class _Placing:
     def _inputs(self, node: Node) -> dict[str, Carrier]:
         found: dict[str, Carrier] = {}
         for child in node.inputs:
-            found.update(self.place(child))
+            found.update(self.assign(child))
         return found
 
     # -- one rule a node -----------------------------------------------------------------------
@@ -177,14 +177,14 @@ class _Placing:
         return env
 
     def filter(self, node: Filter) -> dict[str, Carrier]:
-        if node.parts:
+        if node.subqueries:
             raise NotClosed("a subquery")
         env = self._inputs(node)
         self._predicate(node.predicate, env)
         return env
 
     def project(self, node: Project) -> dict[str, Carrier]:
-        if node.parts:
+        if node.subqueries:
             raise NotClosed("a subquery")
         env = self._inputs(node)
         return {n: self._close(x, env) for n, x in node.items}
@@ -196,7 +196,7 @@ class _Placing:
         return {node.as_name: BIGINT, **self._inputs(node)}
 
     def union_all(self, node: UnionAll) -> dict[str, Carrier]:
-        branches = [self.place(b) for b in node.branches]
+        branches = [self.assign(b) for b in node.branches]
         found = {}
         for position, name in enumerate(node.out):
             carrier = unify([env[b.names[position]] for env, b in zip(branches, node.branches, strict=True)])
@@ -206,7 +206,7 @@ class _Placing:
         return found
 
     def set_operation(self, node: SetOperation) -> dict[str, Carrier]:
-        left, right = self.place(node.left), self.place(node.right)
+        left, right = self.assign(node.left), self.assign(node.right)
         found = {}
         for a, b in zip(node.left.names, node.right.names, strict=True):
             if left[a] != right[b] or not left[a].is_key:
@@ -226,16 +226,16 @@ class _Placing:
         return found
 
     def touched(self, node: Touched) -> dict[str, Carrier]:
-        env = self.place(node.child)
+        env = self.assign(node.child)
         for relation, pairs in node.changes:
-            keys = self.place(relation) if relation is not None else {}
+            keys = self.assign(relation) if relation is not None else {}
             for outer, key in pairs:
                 if unify([self._close(outer, env), keys[key]]) is None or not keys[key].is_key:
                     raise NotClosed(f"key {key}")
         return env
 
     def restrict(self, node: Restrict) -> dict[str, Carrier]:
-        child, keys = self.place(node.child), self.place(node.keys.relation)
+        child, keys = self.assign(node.child), self.assign(node.keys.relation)
         for target, key in node.keys.pairs:
             if not child[target].is_key or unify([child[target], keys[key]]) is None:
                 raise NotClosed(f"key {target}")
@@ -273,18 +273,18 @@ def row_wise_scan(node: Node) -> Scan | None:
 #: What Spark can compute of each operator. It stands here and not in the nodes, because they know nothing of Spark.
 #: An operator without a rule is left to PostgreSQL, which is always right, so a new one needs no line here.
 _RULES: dict[type[Node], Callable[..., dict[str, Carrier]]] = {
-    InnerJoin: _Placing.inner_join,
-    OuterJoin: _Placing.outer_join,
-    Filter: _Placing.filter,
-    Project: _Placing.project,
-    Touched: _Placing.touched,
-    Weigh: _Placing.passing,
-    Once: _Placing.passing,
-    Expose: _Placing.expose,
-    UnionAll: _Placing.union_all,
-    SetOperation: _Placing.set_operation,
-    Distinct: _Placing.distinct,
-    DistinctKeys: _Placing.distinct_keys,
-    Restrict: _Placing.restrict,
-    Aggregate: _Placing.aggregate,
+    InnerJoin: _Assignment.inner_join,
+    OuterJoin: _Assignment.outer_join,
+    Filter: _Assignment.filter,
+    Project: _Assignment.project,
+    Touched: _Assignment.touched,
+    Weigh: _Assignment.passing,
+    Once: _Assignment.passing,
+    Expose: _Assignment.expose,
+    UnionAll: _Assignment.union_all,
+    SetOperation: _Assignment.set_operation,
+    Distinct: _Assignment.distinct,
+    DistinctKeys: _Assignment.distinct_keys,
+    Restrict: _Assignment.restrict,
+    Aggregate: _Assignment.aggregate,
 }

@@ -17,7 +17,7 @@ from airflow_provider_pgtrickle.engine.dvm.node import Node
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
 
 
-def as_written(builder: Builder, query: exp.Query, scope: Scope) -> tuple[Node, list[str]]:
+def leave_as_written(builder: Builder, query: exp.Query, scope: Scope) -> tuple[Node, list[str]]:
     """The node of a query expression, and its output names.
 
     The same rows whenever it is evaluated, so its change is its new rows less its old ones.
