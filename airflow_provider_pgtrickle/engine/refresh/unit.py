@@ -238,7 +238,7 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
 
 
 def _clean_up(conn: Connection, unit: Iterable[Computed]) -> None:
-    """Delete consumed rows of the buffers just read. If this fails, the next refresh tries again."""
+    """Delete consumed rows of the buffers just read. The refresh is done, so an error here is left to the next one."""
     read = {buffer_name(key) for member in unit for key, state in member.states.items() if state.pending_rows}
     if not read:
         return
