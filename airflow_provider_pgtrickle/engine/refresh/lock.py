@@ -1,4 +1,4 @@
-"""Locked: the tables of a unit are held by this attempt, and their definitions are known to hold."""
+"""Locked: this attempt holds the tables of a unit, and their definitions are known to be valid."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Queries = Callable[[Connection, StreamTable], QuerySource]
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for."""
+    """What the caller asked for."""
 
     database: Database
     names: tuple[QualifiedName, ...]
@@ -41,9 +41,9 @@ class Request:
     token: RunToken
     initiated_by: str
     done: tuple[QualifiedName, ...] = ()
-    """What was refreshed on its own before these."""
+    """Tables that this run has refreshed separately, before `names`."""
     takes_over: bool = True
-    """False for what tries again by itself: it may be the orphan whose tables a newer attempt has just taken."""
+    """False for a retry that starts by itself: a newer attempt may just have taken the tables over from it."""
 
     @property
     def unit(self) -> tuple[str, ...]:
@@ -55,9 +55,9 @@ class Locked:
     """One stream table of the unit, held by this attempt."""
 
     stored: StreamTable
-    """As the catalog had it when the lock was got."""
+    """The table as the catalog described it when the lock was taken."""
     st: StreamTable
-    """As it will be: another value than `stored` where it is reinitialized."""
+    """The table as it will be after the refresh. It differs from `stored` if the table is reinitialized."""
     query: QuerySource
     reinit_reason: str | None
 
@@ -71,11 +71,11 @@ class Locked:
 
     @property
     def reshaped(self) -> bool:
-        """Whether the table gets other columns than it has."""
+        """Whether the refresh changes the table's columns."""
         return self.st.storage != self.stored.storage
 
     def target(self, conn: Connection) -> Target:
-        """The table as it stands in `conn`'s transaction."""
+        """The table as `conn`'s transaction sees it."""
         names = tuple(column.name for column in self.st.storage)
         return Target(
             self.st.qualified, describe(conn, self.st.qualified.sql, names), tuple(self.st.identity), self.st.keyed
@@ -87,7 +87,7 @@ class Locked:
 
 @dataclass(frozen=True)
 class Held:
-    """The tables of a unit, each after those it reads, or why they can't be refreshed now."""
+    """The tables of a unit, each after the tables that it reads, and why they can't be refreshed now, if so."""
 
     tables: tuple[StreamTable, ...]
     unavailable: str | None
@@ -98,7 +98,7 @@ class Held:
 
 
 def hold(conn: Connection, request: Request, trace: history.Trace) -> Held:
-    """Lock all tables of the unit and take their lease, or none of them."""
+    """Lock all tables of the unit and take their lease; if one table is unavailable, no lease is taken."""
     ids = records.with_parts(conn, [records.get(conn, name).id for name in request.names])
     locked = _lock(conn, ids, request)
     tables = upstream_first(conn, [*records.by_ids(conn, ids).values()])
@@ -110,7 +110,7 @@ def hold(conn: Connection, request: Request, trace: history.Trace) -> Held:
 
 
 def define(conn: Connection, held: Held, request: Request) -> tuple[dict[str, Locked], str]:
-    """The unit by frontier key, each definition read anew where it no longer holds; and the moment of all of it."""
+    """The unit by frontier key, and its moment. A definition that is no longer valid is read anew."""
     # The moment is read before the fingerprints are compared, so that no change between the two goes unseen.
     moment = _moment(conn, held.tables)
     changed = _changed(conn, held.tables)
@@ -122,12 +122,15 @@ def define(conn: Connection, held: Held, request: Request) -> tuple[dict[str, Lo
 
 
 def to_go_first(conn: Connection, unit: Mapping[str, Locked], request: Request) -> tuple[QualifiedName, ...]:
-    """The tables of the unit that have to be refreshed and committed before the others can be; mostly none."""
+    """The tables of the unit that have to be refreshed and committed before the others; mostly there are none."""
     return _parts_without_content(conn, unit, request) or _reshaped_upstream(unit)
 
 
 def stayed(conn: Connection, unit: Mapping[str, Locked], moment: str, cause: Exception | None = None) -> None:
-    """What was read is of the snapshot only if nobody emptied, rewrote or replaced what it was read from meanwhile."""
+    """Raise if a relation or function behind the queries was emptied, rewritten or replaced during the reading.
+
+    Rows that were read from it then need not be the snapshot's rows.
+    """
     if _moment(conn, [member.st for member in unit.values()]) != moment:
         raise TransientFault(
             "A table or function behind its query was rewritten or replaced while it was read, so what was computed is"
@@ -137,7 +140,7 @@ def stayed(conn: Connection, unit: Mapping[str, Locked], moment: str, cause: Exc
 
 
 def reinit_reason(conn: Connection, st: StreamTable, changed: Collection[int] | None = None) -> str | None:
-    """Why the definition no longer holds; None where it does. `changed`: what `_changed` found, where it was asked."""
+    """Why the definition is no longer valid; None if it is valid. `changed`: the result of `_changed`, if known."""
     if st.needs_reinit:
         return st.reinit_reason or Fallback.SCHEMA_CHANGED
     is_changed = st.id in (_changed(conn, [st]) if changed is None else changed)
@@ -145,7 +148,7 @@ def reinit_reason(conn: Connection, st: StreamTable, changed: Collection[int] | 
 
 
 def upstream_first(conn: Connection, tables: Sequence[StreamTable]) -> list[StreamTable]:
-    """The tables sorted by what the catalog knows of their dependencies, which form no circle."""
+    """The tables in the order of their dependencies, which the catalog knows and which form no cycle."""
     if len(tables) == 1:
         return list(tables)
     by_id = {st.id: st for st in sorted(tables, key=lambda st: st.qualified)}
@@ -161,12 +164,12 @@ def upstream_first(conn: Connection, tables: Sequence[StreamTable]) -> list[Stre
 
 
 def _lock(conn: Connection, ids: Sequence[int], request: Request) -> bool:
-    """Lock all tables. One that an earlier attempt of this run holds, or a run past its time, is taken from it."""
+    """Lock all tables, and take over those of an earlier attempt of this run or of a run whose lease has expired."""
     busy = lease.try_lock(conn, ids)
     if busy and request.takes_over and lease.may_take_over(conn, busy, request.token.run, request.settings):
         lease.terminate_holders(conn, busy)
         lease.try_lock(conn, busy)
-        # Where the role may not end that session, the lease alone decides: that session can compute, but not commit.
+        # If the role may not end the holder's session, the lease alone decides: the holder computes, but can't commit.
         return True
     if busy:
         lease.unlock(conn)
@@ -174,7 +177,7 @@ def _lock(conn: Connection, ids: Sequence[int], request: Request) -> bool:
 
 
 def _unavailable(tables: Sequence[StreamTable], force_full: bool) -> str | None:
-    """Why the unit must not be refreshed now: one table that can't be holds all of them back."""
+    """Why the unit must not be refreshed now: one unavailable table holds all of them back."""
     for st in tables:
         if st.is_gated:
             return f"gated: {st.gated_reason}" if st.gated_reason else "gated"
@@ -190,14 +193,14 @@ def _moment(conn: Connection, tables: Sequence[StreamTable]) -> str:
 
 
 def _changed(conn: Connection, tables: Sequence[StreamTable]) -> set[int]:
-    """The ids of those behind whose queries something is not what it was."""
+    """The ids of the tables whose fingerprint has changed: an object behind their query is not what it was."""
     known = [(st.id, st.fingerprint) for st in tables if st.fingerprint is not None]
     now = fingerprint.all_again(conn, [stored for _, stored in known])
     return {pgt_id for (pgt_id, stored), present in zip(known, now, strict=True) if present != stored}
 
 
 def _defined(conn: Connection, st: StreamTable, changed: Collection[int], request: Request) -> Locked:
-    """Read the definition, and where it no longer holds, the one that will."""
+    """Read the definition; if it is no longer valid, read the one that replaces it."""
     if not (st.is_hidden or request.force_full or table.exists(conn, st.qualified)):
         raise TableAltered(
             "Its table was dropped",
@@ -219,7 +222,10 @@ def _defined(conn: Connection, st: StreamTable, changed: Collection[int], reques
 
 
 def _was_altered(conn: Connection, st: StreamTable) -> bool:
-    """Whether somebody dropped the table, or columns of it, rewrote its rows or made it UNLOGGED: an owner may."""
+    """Whether somebody dropped the table or some of its columns, rewrote its rows or made it UNLOGGED.
+
+    An owner may do all of that.
+    """
     there = conn.execute(
         "SELECT attname FROM pg_catalog.pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped",
         (st.relid,),
@@ -229,7 +235,7 @@ def _was_altered(conn: Connection, st: StreamTable) -> bool:
 
 
 def _refuse_to_chase(conn: Connection, unit: Mapping[str, Locked]) -> None:
-    """What a table was just defined by must still hold."""
+    """Raise if a definition that was just read anew is already out of date."""
     changed = _changed(conn, [member.st for member in unit.values()])
     for member in unit.values():
         if member.st.id in changed:
@@ -237,7 +243,7 @@ def _refuse_to_chase(conn: Connection, unit: Mapping[str, Locked]) -> None:
 
 
 def _parts_without_content(conn: Connection, unit: Mapping[str, Locked], request: Request) -> tuple[QualifiedName, ...]:
-    """Parts that were never filled: handed on to their readers as a change, such a content would be all of it."""
+    """Parts that were never populated. If they were handed on in the unit, the change would be their whole content."""
     # A populated table's parts are populated too, unless its query has changed.
     readers = [
         member
@@ -252,7 +258,7 @@ def _parts_without_content(conn: Connection, unit: Mapping[str, Locked], request
 
 
 def _reshaped_upstream(unit: Mapping[str, Locked]) -> tuple[QualifiedName, ...]:
-    """Up to the first table that gets other columns: nobody can read those before they are committed."""
+    """The tables up to the first one whose columns change: no reader sees its new columns before they are committed."""
     members = list(unit.values())
     for number, member in enumerate(members[:-1], start=1):
         if member.reshaped and any(member.stored.key in later.query.sources for later in members[number:]):

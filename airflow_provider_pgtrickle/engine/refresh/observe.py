@@ -1,4 +1,4 @@
-"""Observed: what a decision rests on, read at the unit's snapshot in few round trips for all tables together."""
+"""Observed: the facts that a decision needs are read at the unit's snapshot, for all tables in a few round trips."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from airflow_provider_pgtrickle.engine.refresh.lock import Locked, Request
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier, Snapshot
 
 _WORTH_ANALYZING = 2_000
-# A tenth of the usual sample, in a seventh of the time: what counts is that a window isn't thought to be empty.
+# A tenth of the usual sample takes a seventh of the time. It suffices, because the planner must only not take a window
+# for empty.
 _COARSE = "SET default_statistics_target = 10"
 
-# All of it is read in the snapshot, so the digest is of the triggers under which everything visible was written.
+# Everything is read in the snapshot, so the digest describes the triggers under which all visible rows were written.
 _BUFFERS = """
 SELECT s.key, b.relfilenode::bigint, t.data_timestamp, c.epoch,
        CASE WHEN NOT s.captured THEN false
@@ -41,8 +42,9 @@ SELECT s.key, b.relfilenode::bigint, t.data_timestamp, c.epoch,
   LEFT JOIN pgtrickle.pgt_change_tracking c ON c.source_relid = s.relid AND s.pgt_id IS NULL
 """
 
-# As the planner estimates: rows a page when last analyzed, times the pages there are now. Partitions and
-# inheritance children count, their parent has no statistics of its own. NULL where a part was never analyzed.
+# The size is estimated as the planner does it: rows per page at the last ANALYZE, times the present number of pages.
+# Partitions and inheritance children are added up, because a parent has no statistics of its own. The size is NULL if
+# one of them was never analyzed.
 _SIZES = """
 WITH RECURSIVE tree(relid, part) AS (
     SELECT relid, relid FROM unnest(%s::oid[]) AS t(relid)
@@ -64,25 +66,25 @@ SELECT relid::bigint, CASE WHEN bool_or(n IS NULL) THEN NULL ELSE sum(n) END FRO
 
 @dataclass(frozen=True)
 class SourceState:
-    """One source of one member: what the decision asks, and what the computation and the frontier need."""
+    """The state of one source of one member, for the decision, the computation and the frontier."""
 
     source: Source
     window: Window | None
-    """None where there is no frontier to start from, or no buffer to read."""
+    """None if there is no frontier to start from, or no buffer to read."""
     buffer: int | None
-    """Its file."""
+    """The buffer's file."""
     epoch: int | None
     torn: bool
-    """Capture has to be mended: a trigger, a part or the buffer is not what it was, or is gone."""
+    """Capture has to be mended, because a trigger, a captured table's member or the buffer has changed or is gone."""
     buffer_lost: bool
     """Changes since the frontier may be missing."""
     pending_rows: int
     truncated: bool
     data_timestamp: datetime | None
-    """Of a stream table: the instant its content is of."""
+    """The data timestamp of a source that is a stream table, else None."""
 
     def facts(self, rows: float, pending: int = 0) -> SourceFacts:
-        """With the source's size, and the rows an earlier member of the unit adds to its change."""
+        """The facts for the decision. `rows`: the source's size; `pending`: rows that an earlier member hands on."""
         return SourceFacts(
             key=self.source.key,
             name=f"{self.source.schema}.{self.source.name}",
@@ -101,9 +103,9 @@ class Observed(Locked):
     states: Mapping[str, SourceState]
 
     def data_timestamp(self, at: Snapshot, unit: Mapping[str, Observed]) -> datetime:
-        """The instant that all of the content reflects: the snapshot's, or what the stalest stream table it reads has.
+        """The instant that all of the content reflects: the snapshot's, or that of the stalest stream table it reads.
 
-        Tables of the unit are as new as the unit.
+        For a source in the same unit, the timestamp that this refresh gives it counts.
         """
         older = [
             state.data_timestamp
@@ -124,7 +126,7 @@ class _Buffer:
 
 @dataclass(frozen=True)
 class Reader:
-    """A member and what it reads."""
+    """A stream table with the sources that it reads and its frontier."""
 
     st: StreamTable
     sources: Mapping[str, Source]
@@ -134,7 +136,7 @@ class Reader:
 def observe(
     conn: Connection, unit: Mapping[str, Locked], request: Request, trace: history.Trace
 ) -> tuple[Snapshot, dict[str, Observed]]:
-    """Take the snapshot and read what the decisions need. Broken capture is mended first, and looked at again."""
+    """Take the snapshot and read what the decisions need. Torn capture is mended, and then everything is read again."""
     at, observed = _look(conn, unit, trace)
     torn = [member for member in observed.values() if any(state.torn for state in member.states.values())]
     if torn:
@@ -164,7 +166,7 @@ def _warn_of_growth(unit: Mapping[str, Observed], request: Request) -> None:
     }
     if not grown:
         return
-    # At once, in a session of its own: the coordinator's transaction may last.
+    # The alert is sent in a separate session, because the coordinator's transaction may last and would delay it.
     with request.database.connect(autocommit=True) as conn:
         for name, state in grown.values():
             source = f"{state.source.schema}.{state.source.name}"
@@ -221,10 +223,10 @@ def sizes(conn: Connection, database: Database, sources: Sequence[Source]) -> di
 
 
 def describe_changes(database: Database, states: Iterable[SourceState], described: set[int]) -> None:
-    """Have PostgreSQL know the windows with many rows, but for the buffers that are described already.
+    """ANALYZE the buffers whose windows have many rows, unless they are in `described` already.
 
-    Statistics from before know nothing of transactions that came since: by them a window is empty, and a hundred
-    thousand rows are joined one by one.
+    Older statistics don't know the latest transactions. By them the planner takes a window for empty, and joins a
+    hundred thousand rows one by one.
     """
     many = {s.buffer: s.source for s in states if s.buffer and s.window and s.pending_rows >= _WORTH_ANALYZING}
     many = {file: source for file, source in many.items() if file not in described}
@@ -257,7 +259,7 @@ def _window(frontier: Frontier, source: Source, buffer: _Buffer, at: Snapshot) -
     if buffer.file is None:
         return None
     if since.xids.xmax > at.frontier(None).xids.xmax:
-        # Transaction numbers only grow: this frontier is from before a restore or from another cluster.
+        # Transaction numbers only grow, so this frontier is from before a restore or from another cluster.
         return None
     return since.window((CHANGES, buffer_name(source.key)), at.xids)
 
@@ -276,9 +278,9 @@ def _pending(conn: Connection, windows: Mapping[tuple[int, str], Window]) -> dic
 
 
 def within(window: Window) -> sql.Composed:
-    """The condition that a buffer's row is in the window: also for a session that sees more than its snapshot."""
+    """The condition that a buffer's row is in the window. It also works in a session that sees later transactions."""
     new = sql.SQL("{}::pg_snapshot").format(sql.Literal(window.new))
-    # The predicate is the algebra's own text. The range on xid is for the index, visibility decides.
+    # The predicate is the algebra's own text. The range on xid only lets the index be used; visibility decides.
     return sql.SQL("{} AND xid < pg_snapshot_xmax({}) AND pg_visible_in_snapshot(xid, {})").format(
         sql.SQL(window_predicate(window)), new, new
     )
@@ -291,12 +293,15 @@ def _analyzed(
     first: LiteralString | None = None,
     estimated: Sequence[int] = (),
 ) -> dict[int, float | None]:
-    """ANALYZE in a session of its own, for its lock lasts as long as the transaction; the estimates it led to."""
+    """ANALYZE the tables and return the estimated sizes of `estimated`.
+
+    A separate session does it, because the lock of ANALYZE lasts as long as the transaction.
+    """
     with database.connect(autocommit=True, application_name="pgtrickle analyze") as analyst:
         if first:
             analyst.execute(sql.SQL(first))
         for table in tables:
-            # Where the role may not, it is a warning; where the table is locked, it is nothing.
+            # If the role lacks the right, PostgreSQL only warns; a locked table is skipped.
             analyst.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(table))
         return _estimates(analyst, list(estimated)) if estimated else {}
 

@@ -1,4 +1,4 @@
-"""Planned: what is done about each table of a unit, as data that is printed before it is carried out."""
+"""Planned: the work for each table of a unit is data, which is printed before it is carried out."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from airflow_provider_pgtrickle.engine.settings import Settings
 
 @dataclass(frozen=True)
 class MemberPlan:
-    """One stream table's part of a unit."""
+    """The work for one stream table of a unit."""
 
     name: str
     decision: Decision
     source_changes: int
     computation: Computation | None = None
-    """None where there is nothing to compute."""
+    """None if there is nothing to compute."""
     whole: bool = False
     """The computation yields the whole content, from which the stored rows are subtracted."""
     here: bool = False
-    """It runs in the coordinator's session, because it reads an uncommitted change that is too large for SQL text."""
+    """The computation runs in the coordinator's session, as it reads an uncommitted change too large for SQL text."""
 
     def __str__(self) -> str:
         reason = f" ({self.decision.fallback_reason})" if self.decision.fallback_reason else ""
@@ -52,7 +52,7 @@ class MemberPlan:
 
 @dataclass(frozen=True)
 class Planned(Observed):
-    """An observed table, and what is to be done about it."""
+    """An observed table with the plan of its refresh."""
 
     plan: MemberPlan
 
@@ -84,10 +84,10 @@ def plan(
     read_here: bool,
     broken: str | None = None,
 ) -> Planned:
-    """Decide a table's action and write its work down. `upstream`: what earlier tables of the unit hand on, by key.
+    """Decide a table's action and plan its work. `upstream`: by key, what earlier tables of the unit hand on.
 
-    `read_here`: a later member reads this one's change, so it has to come to the coordinator's session. `broken`: why
-    the difference that was planned before could not be computed.
+    `read_here`: a later member reads this member's change, so the change has to come to the coordinator's session.
+    `broken`: why the difference that was planned before could not be computed.
     """
     upstream = {key: change for key, change in upstream.items() if key in member.states}
     known = _facts(member, upstream, sizes, settings, forced=forced, broken=broken)
@@ -128,7 +128,7 @@ def _planned(member: Observed, plan: MemberPlan) -> Planned:
 
 
 def sized(members: Mapping[str, Observed], *, forced: bool) -> list[Source]:
-    """The sources whose size the decisions and the staging may ask for."""
+    """The sources whose size the decisions and the choice of a stage may need."""
     found: dict[str, Source] = {}
     for member in members.values():
         unchanged = member.stored.is_populated and not member.reinit_reason and not forced and member.query.steady
@@ -142,7 +142,7 @@ def sized(members: Mapping[str, Observed], *, forced: bool) -> list[Source]:
 def _in_spark(
     coordinator: Connection, member: Observed, binding: Binding, whole: bool, settings: Settings
 ) -> SparkPlan | None:
-    """The work as a plan for Spark; None where PostgreSQL had better do all of it."""
+    """The work as a plan for Spark; None if it is better done by PostgreSQL alone."""
     if not isinstance(member.query, SparkQuery):
         return None
     found = member.query.spark(
@@ -190,12 +190,12 @@ def _facts(
 
 
 def _largest(member: Observed, sizes: Mapping[str, float], settings: Settings) -> int:
-    """Rows of the largest source. One of unknown size, a foreign table, counts as large."""
+    """Rows of the largest source. A source of unknown size, a foreign table, counts as large."""
     return int(max((sizes.get(key, settings.collect_max_rows + 1) for key in member.states), default=1))
 
 
 def _rows_sql(member: Observed, decision: Decision, binding: Binding) -> str | None:
-    """`__pgt_w` and the storage columns, as the query yields them."""
+    """SQL of `__pgt_w` and the storage columns, with the types that the query yields; None if nothing is computed."""
     if decision.action in (Action.NO_DATA, Action.SKIP):
         return None
     if not decision.whole:
@@ -205,7 +205,7 @@ def _rows_sql(member: Observed, decision: Decision, binding: Binding) -> str | N
 
 
 def _as_text(member: Observed, rows: str) -> str:
-    """The rows with every column as text, which PostgreSQL's own input functions read back, and the identity's key."""
+    """SQL of the rows, each column as text that PostgreSQL's own input functions read back, and the identity's key."""
     storage = member.st.storage
     key = identity.canonical_sql(_key(member), "d")
     return (
@@ -232,7 +232,7 @@ def _key(member: Observed) -> list[tuple[str, str]]:
 
 
 def _described(conn: Connection, statement: str) -> list[tuple[str, str]]:
-    """Names and types, modifiers included, of a SELECT's columns. The statement is planned, not run."""
+    """Names and types, with modifiers, of a SELECT's columns. The statement is planned, not run."""
     with conn.cursor() as cursor, read_only(conn):
         cursor.execute(sql.SQL("SELECT * FROM ({}) AS d LIMIT 0").format(sql.SQL(statement)))
         result = cursor.pgresult
@@ -247,7 +247,7 @@ def _described(conn: Connection, statement: str) -> list[tuple[str, str]]:
 
 
 def _extent(conn: Connection, source: Source) -> tuple[str, str, int, float]:
-    """(schema, table, pages, rows) as the last ANALYZE left them; a partitioned table has none of its own."""
+    """(schema, table, pages, rows) as the last ANALYZE left them; a partitioned table has no pages of its own."""
     row = conn.execute(
         "SELECT relpages, reltuples FROM pg_catalog.pg_class WHERE oid = %s AND relkind = 'r'", (source.relid,)
     ).fetchone()
