@@ -1,4 +1,4 @@
-"""What a refresh does, from what is known before anything is read. A pure function, so that it can be argued with."""
+"""What a refresh does is decided here from facts alone, before any rows are read. `decide` is a pure function."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Action(StrEnum):
 
 
 class Fallback(StrEnum):
-    """Why the action is not what was asked for. Some go on with `: ` and the words."""
+    """Why the action is not what was asked for. Some reasons are followed by `: ` and an explanation in words."""
 
     NEVER_POPULATED = "never_populated"
     CHANGE_RATIO_EXCEEDED = "change_ratio_exceeded"
@@ -41,12 +41,12 @@ class SourceFacts:
     buffer_lost: bool = False
     """The buffer is gone, was made anew, or belongs to another history of the database."""
     pending_rows: int = 0
-    """Rows in its window, and those an earlier member of the unit is about to write."""
+    """Rows in the source's window, and rows that an earlier member of the unit is about to write to the source."""
     truncated: bool = False
     rows: float = 0.0
-    """Its estimated size, never unknown where rows are pending."""
+    """The source's estimated size, which is never unknown if rows are pending."""
     judged: bool = False
-    """Its ratio was found low where it is computed: a part may have few rows, of which most change."""
+    """The source is a part that has passed the ratio check itself. A part may have few rows, of which most change."""
 
     @property
     def ratio(self) -> float:
@@ -65,13 +65,13 @@ class MemberFacts:
     sources: tuple[SourceFacts, ...] = ()
     forced: bool = False
     broken: str | None = None
-    """What PostgreSQL said when it computed the difference: a row that came and went may have had no value."""
+    """PostgreSQL's error when it computed the difference: a row that came and went may have had no value."""
     reinit_reason: str | None = None
     refusal: str | None = None
-    """Why the query can't be maintained by differences, in words; None where it can."""
+    """Why the query can't be maintained by differences, in words; None if it can."""
     topk: bool = False
     steady: bool = True
-    """Whether the content depends on nothing but the sources; `now()` and `random()` see to it that it doesn't."""
+    """Whether the content depends on the sources alone, which it doesn't if the query calls `now()` or `random()`."""
 
     @property
     def source_changes(self) -> int:
@@ -83,19 +83,19 @@ class Decision:
     action: Action
     fallback_reason: str | None = None
     anew: bool = False
-    """TOPK computes its window without asking first whether a change reaches it: too much has changed."""
+    """TOPK recomputes its rows without a check whether a change reaches them, because too much has changed."""
 
     @property
     def whole(self) -> bool:
-        """Whether the whole content is computed, and the stored rows subtracted from it."""
+        """Whether the whole content is computed, and the stored rows are subtracted from it."""
         return self.anew or self.action in (Action.FULL, Action.REINITIALIZE)
 
 
 def decide(facts: MemberFacts) -> Decision:
-    """The action, and the reason where it is not what the table's mode asks for.
+    """The action, and the reason if it is not what the table's mode asks for.
 
     DIFFERENTIAL mode is strict about what will not change by itself: a query that can't be differentiated is an
-    error there, where AUTO takes FULL. A first content is FULL in every mode.
+    error there, whereas AUTO takes FULL. The first content is computed in full in every mode.
     """
     if facts.reinit_reason:
         return Decision(Action.REINITIALIZE, facts.reinit_reason)
@@ -136,11 +136,14 @@ def decide(facts: MemberFacts) -> Decision:
 
 
 def _nothing_happened(facts: MemberFacts) -> bool:
-    """Only what provably stayed as it was: every source told of its changes, and nothing else shapes the content."""
+    """Whether the content has provably not changed.
+
+    The sources' captured changes are complete and there are none, and nothing else shapes the content.
+    """
     known = all(source.captured and not source.buffer_lost for source in facts.sources)
     return known and facts.steady and facts.source_changes == 0
 
 
 def _unless_full_mode(facts: MemberFacts, reason: Fallback) -> str | None:
-    """FULL is what a FULL table asked for."""
+    """The reason, except for a table whose mode asks for FULL anyway."""
     return None if facts.refresh_mode in ("FULL", "IMMEDIATE") else str(reason)

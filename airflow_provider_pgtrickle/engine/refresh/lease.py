@@ -1,9 +1,8 @@
-"""Who may refresh a stream table, and who may commit.
+"""Two guards decide who may refresh a stream table and who may commit, because either alone has a hole.
 
-Two guards, because either alone has a hole. The advisory lock lives and dies with the coordinator's session,
-so it keeps two refreshes apart without any clean-up; but a session can outlive the run that started it. The
-lease, a token in the catalog, says whose commit counts: a retry, a kill or a newer run overwrites it, and
-the apply checks it under a row lock.
+The advisory lock lives and dies with the coordinator's session, so it keeps two refreshes apart without any
+clean-up; but a session can outlive the run that started it. The lease, a token in the catalog, says whose commit
+counts: a retry, a kill or a newer run overwrites it, and the writing transaction checks it under a row lock.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ _END = "UPDATE pgtrickle.pgt_stream_tables SET lease_token = NULL, lease_pid = N
 
 @dataclass(frozen=True)
 class RunToken:
-    """A run, which its retries share; a turn at it, which one process has; one attempt, which nobody shares."""
+    """The token of an attempt: retries share the run, the attempts of one process share the turn, none the attempt."""
 
     run: str = field(default_factory=lambda: secrets.token_hex(16))
     turn: str = ""
-    """Named by whoever starts the run again, so that it can end its own turn and nobody's after it."""
+    """Whoever starts the run again names its turn, so that it can end this turn and no later one."""
     attempt: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @classmethod
     def of(cls, text: str | None) -> RunToken:
-        """From `run` or `run#turn`.
+        """The token of a new attempt, from `run` or `run#turn`.
 
         >>> RunToken.of("abc#2").given, RunToken.of("abc").given
         ('abc#2', 'abc')
@@ -49,7 +48,7 @@ class RunToken:
         return f"{self.run}#{self.turn}" if self.turn else self.run
 
     def again(self) -> RunToken:
-        """For another attempt in the same turn."""
+        """The token of another attempt in the same turn."""
         return RunToken(self.run, self.turn)
 
     def __str__(self) -> str:
@@ -57,7 +56,7 @@ class RunToken:
 
 
 def try_lock(conn: Connection, ids: Sequence[int]) -> list[int]:
-    """Lock each table for this session; the ids of those that another session holds, and may be refreshing."""
+    """Lock each table for this session. Returns the ids that another session holds, which may be refreshing them."""
     rows = conn.execute(
         "SELECT id, pg_catalog.pg_try_advisory_lock(%s, (id %% 2147483647)::int)"
         " FROM unnest(%s::bigint[]) AS t(id) ORDER BY id",
@@ -72,9 +71,9 @@ def unlock(conn: Connection) -> None:
 
 
 def may_take_over(conn: Connection, ids: Sequence[int], run: str, settings: Settings) -> bool:
-    """Whether everyone who holds these is an earlier attempt of the same run, or has had its time.
+    """Whether each holder of these tables is an earlier attempt of the same run, or its lease has expired.
 
-    A lease for longer than leases are given is of a clock that was ahead, and says nothing.
+    A lease that ends later than any lease given now comes from a clock that was ahead, so its holder is not protected.
     """
     row = conn.execute(
         "SELECT bool_and(lease_token IS NOT NULL"
@@ -87,7 +86,7 @@ def may_take_over(conn: Connection, ids: Sequence[int], run: str, settings: Sett
 
 
 def take(conn: Connection, ids: Sequence[int], token: RunToken, settings: Settings) -> None:
-    """Write this attempt's lease; any other attempt can no longer commit."""
+    """Write this attempt's lease, so that no other attempt can commit any more."""
     conn.execute(
         "UPDATE pgtrickle.pgt_stream_tables SET lease_token = %s, lease_pid = pg_catalog.pg_backend_pid(),"
         " lease_expires = pg_catalog.clock_timestamp() + %s * interval '1 second' WHERE pgt_id = ANY(%s)",
@@ -96,7 +95,7 @@ def take(conn: Connection, ids: Sequence[int], token: RunToken, settings: Settin
 
 
 def give_back(conn: Connection, ids: Sequence[int], token: RunToken) -> None:
-    """End the lease, where it is still this attempt's."""
+    """End the lease if it is still this attempt's."""
     conn.execute(
         "UPDATE pgtrickle.pgt_stream_tables SET lease_token = NULL, lease_pid = NULL, lease_expires = NULL"
         " WHERE pgt_id = ANY(%s) AND lease_token = %s",
@@ -105,9 +104,9 @@ def give_back(conn: Connection, ids: Sequence[int], token: RunToken) -> None:
 
 
 def terminate_holders(conn: Connection, ids: Sequence[int]) -> None:
-    """End the sessions that hold these tables' locks, where the role may: its own sessions, as a rule.
+    """End the sessions that hold these tables' locks, if the role may; as a rule it may end its own sessions.
 
-    Asked of the lock table and not of `lease_pid`, whose process number may be another session's by now.
+    The holders are read from `pg_locks` and not from `lease_pid`, whose process number may be another session's by now.
     """
     conn.execute(
         "SELECT pg_catalog.pg_terminate_backend(l.pid, %s) FROM pg_catalog.pg_locks l"
@@ -121,15 +120,17 @@ def terminate_holders(conn: Connection, ids: Sequence[int]) -> None:
 
 
 def revoke(conn: Connection, given: str) -> list[int]:
-    """Take the leases of a run, or of a turn at it, away and end its sessions: what a kill does. The ids that it held.
+    """Revoke the leases of a run or of one of its turns and end its sessions, as a kill does. Returns the ids it held.
 
-    A turn leaves the run's later turns alone: one that is killed late may have been replaced long ago.
+    Revoking a turn leaves the run's later turns alone, because a turn that is killed late may have been replaced
+    long ago.
     """
     token = RunToken.of(given)
     theirs = (f"{token.run}/{token.turn}." if token.turn else f"{token.run}/",)
     ids = [pgt_id for (pgt_id,) in conn.execute(f"SELECT pgt_id {_OF_RUN}", theirs).fetchall()]
     if ids:
-        # A session in its commit has its rows locked, however long it waits there, and is ended first.
+        # A session that is committing has its rows locked, and may wait there for long. So these rows are skipped at
+        # first, and updated after the session was ended.
         conn.execute(f"{_END} WHERE pgt_id IN (SELECT pgt_id {_OF_RUN} FOR UPDATE SKIP LOCKED)", theirs)
         terminate_holders(conn, ids)
         conn.execute(f"{_END} WHERE pgt_id IN (SELECT pgt_id {_OF_RUN})", theirs)
@@ -137,7 +138,7 @@ def revoke(conn: Connection, given: str) -> list[int]:
 
 
 def verify(conn: Connection, ids: Sequence[int], token: RunToken) -> dict[int, dict[str, object] | None]:
-    """In the transaction that will commit: lock the catalog's rows, check the lease; the frontiers as they stand."""
+    """Lock the catalog's rows, check the lease and return the present frontiers, in the transaction that commits."""
     rows = conn.execute(
         "SELECT pgt_id, lease_token, frontier, pgt_schema || '.' || pgt_name FROM pgtrickle.pgt_stream_tables"
         " WHERE pgt_id = ANY(%s) ORDER BY pgt_id FOR UPDATE",

@@ -1,8 +1,8 @@
-"""The instants of a refresh: the snapshot that all readers of a unit share, and the frontier that a table has reached.
+"""A refresh has two instants: the snapshot that all readers of a unit share, and the frontier that a table has reached.
 
 The frontier is, for each source, the snapshot up to which a stream table has consumed its changes. Sequence numbers
-and LSNs are not in commit order, snapshots are. A change is pending when the new snapshot sees its transaction and
-the old one doesn't; that is exact however late a writer commits.
+and LSNs are not in commit order, snapshots are. A change is pending if the new snapshot sees its transaction and
+the old one doesn't; this rule is exact however late a writer commits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SNAPSHOT = re.compile(r"[0-9]+:[0-9]+:([0-9]+(,[0-9]+)*)?")
 
 @dataclass(frozen=True)
 class Xids:
-    """A parsed `pg_snapshot`: which transactions it sees.
+    """A parsed `pg_snapshot`, which tells the transactions that it sees.
 
     >>> seen = Xids.parse("10:20:12,15")
     >>> [xid for xid in (9, 12, 13, 15, 20) if seen.sees(xid)]
@@ -50,22 +50,22 @@ class SourceFrontier:
 
     snapshot: str
     lsn: str
-    """With `ts`, for people to read; nothing is decided by it."""
+    """`lsn` and `ts` are for people to read; no decision depends on them."""
     ts: str
     also: tuple[int, ...] = ()
-    """Transactions beyond the snapshot that are consumed too: those in which an upstream table of the same
-    unit wrote the very changes this table already took from it."""
+    """Transactions beyond the snapshot that are consumed too. In them an upstream table of the same unit wrote the
+    changes that it had handed on to this table."""
     buffer: int | None = None
-    """The file of the change buffer. Another one later means that the buffer was emptied, or lost and made anew."""
+    """The file of the change buffer. If it is another one later, the buffer was emptied, or lost and made anew."""
     epoch: int | None = None
-    """Of the source's capture; None where no triggers capture it, or where they could not be trusted."""
+    """The epoch of the source's capture; None if no triggers capture the source, or if they could not be trusted."""
 
     @cached_property
     def xids(self) -> Xids:
         return Xids.parse(self.snapshot)
 
     def advanced(self, to: SourceFrontier) -> SourceFrontier:
-        """The frontier at a later snapshot; `also` keeps what that one doesn't see yet."""
+        """The frontier at a later snapshot; `also` keeps the transactions that this snapshot doesn't see yet."""
         still = tuple(xid for xid in self.also if not to.xids.sees(xid))
         return replace(to, also=still + to.also)
 
@@ -85,7 +85,7 @@ class SourceFrontier:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SourceFrontier | None:
-        """None where it is not what `to_json` writes: roles that may not declare write it, too."""
+        """None if `value` is nothing that `to_json` writes: roles that may not declare can write it, too."""
         also, buffer, epoch = value.get("also", ()), value.get("buffer"), value.get("epoch")
         if not all(isinstance(value.get(key), str) for key in ("snapshot", "lsn", "ts")):
             return None
@@ -102,12 +102,12 @@ class SourceFrontier:
 
 @dataclass(frozen=True)
 class Frontier:
-    """What the catalog stores of a stream table: a frontier for each source, and the content's instant."""
+    """The frontier of a stream table as the catalog stores it: one for each source, and the content's instant."""
 
     sources: Mapping[str, SourceFrontier] = field(default_factory=dict)
     data_timestamp: str | None = None
     table: tuple[str, ...] = ()
-    """How the stream table's own columns stood: `pgtrickle.pgt_table_digest`."""
+    """The state of the stream table's own columns, from `pgtrickle.pgt_table_digest`."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | None) -> Frontier:
@@ -128,14 +128,14 @@ class Frontier:
         }
 
     def advanced(self, to: Mapping[str, SourceFrontier], data_timestamp: str, table: tuple[str, ...] = ()) -> Frontier:
-        """This frontier moved to a later snapshot. Sources no longer read are forgotten."""
+        """This frontier, moved to a later snapshot. Sources that are no longer read are forgotten."""
         moved = {key: self.sources[key].advanced(at) if key in self.sources else at for key, at in to.items()}
         return Frontier(moved, data_timestamp, table)
 
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-# The time is the statement's start, which precedes the snapshot: what the content claims to hold, it holds.
+# The time is the statement's start. It precedes the snapshot, so the content has all changes up to this time.
 _LOOK = (
     "SELECT pg_catalog.pg_current_snapshot()::text, pg_catalog.pg_current_wal_insert_lsn()::text,"
     " pg_catalog.statement_timestamp()"
@@ -160,10 +160,10 @@ class Snapshot:
 
 
 def take(coordinator: Connection) -> Snapshot:
-    """Begin the coordinator's transaction and fix its snapshot. The connection must be in autocommit, idle.
+    """Begin the coordinator's transaction and fix its snapshot. The connection must be in autocommit and idle.
 
-    The transaction stays open during the computation, maybe for long: `Database.connect` has
-    switched its idle timeout off. It is not READ ONLY, because pending deltas go into temporary tables.
+    The transaction stays open during the computation, which may take long, so `Database.connect` has switched its
+    idle timeout off. It is not READ ONLY, because changes that are handed on are written to temporary tables.
     """
     cursor = coordinator.execute(sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ; " + _LOOK))
     cursor.nextset()
@@ -173,7 +173,7 @@ def take(coordinator: Connection) -> Snapshot:
 
 
 def look(conn: Connection) -> Snapshot:
-    """The snapshot of the transaction that is open."""
+    """The snapshot of the open transaction."""
     row = conn.execute(sql.SQL(_LOOK)).fetchone()
     assert row is not None  # a SELECT without FROM
     return Snapshot(*row)
@@ -187,7 +187,7 @@ def export(coordinator: Connection) -> str:
 
 
 def join(reader: Connection, snapshot_id: str) -> None:
-    """Begin a transaction on an exported snapshot. The connection must be in autocommit, idle."""
+    """Begin a transaction on an exported snapshot. The connection must be in autocommit and idle."""
     reader.execute(
         sql.SQL("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET TRANSACTION SNAPSHOT {}").format(
             sql.Literal(snapshot_id)
