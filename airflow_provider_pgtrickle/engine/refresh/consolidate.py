@@ -1,6 +1,7 @@
-"""Consolidation: the stage becomes the member's true difference, each row with what is to be done about it.
+"""Consolidation turns the stage into the member's true difference, each row with its operation.
 
-group by all columns, sum weights, drop zeros; a whole content (FULL) has the stored rows subtracted first.
+It groups by all columns, sums the weights and drops zeros; from a whole content (FULL) it first subtracts the
+stored rows.
 """
 
 from __future__ import annotations
@@ -18,24 +19,24 @@ from airflow_provider_pgtrickle.engine.refresh.stage import analyze, names
 
 OP = "__pgt_op"
 
-# What is to be done about a row of a difference.
+# The operations for the rows of a difference.
 INSERT, DELETE = "I", "D"
-# An identity that leaves and comes: the new row, and the old one it replaces.
+# An identity that both goes and comes: UPDATE marks the new row, REPLACED the old row that it replaces.
 UPDATE, REPLACED = "U", "O"
-# What no correct difference holds: an identity twice.
+# An identity that comes or goes twice, which no correct difference holds.
 DUPLICATE = "!"
 
 
 @dataclass(frozen=True)
 class Target:
-    """A stream table as the apply sees it."""
+    """A stream table as a write sees it."""
 
     table: QualifiedName
     columns: tuple[Column, ...]
     """All storage columns, in order."""
     identity: tuple[str, ...]
     keyed: bool
-    """Whether the identity is a key. If not, the table is a bag of rows."""
+    """Whether the identity is a key. If it isn't, the table is a bag of rows."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -48,7 +49,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference, in a temporary table of the session."""
+    """The difference, which is in a temporary table of the session."""
 
     table: sql.Identifier
     counts: dict[str, int]
@@ -60,7 +61,7 @@ class Difference:
 
 
 def consolidate(conn: Connection, target: Target, pgt_id: int, stage: sql.Identifier, *, whole: bool) -> Difference:
-    """Make the difference between the stage and nothing, or, where the stage is the whole content, the stored rows."""
+    """Make the difference from the stage. If the stage is the whole content, the stored rows are subtracted from it."""
     name = f"pgt_difference_{pgt_id}"
     columns = target.columns
     rows = sql.SQL("SELECT {}, {} FROM {}").format(sql.Identifier(WEIGHT), names((ROW_ID, *target.names)), stage)
@@ -86,7 +87,7 @@ def consolidate(conn: Connection, target: Target, pgt_id: int, stage: sql.Identi
 
 
 def net(rows: sql.Composable, columns: tuple[Column, ...]) -> sql.Composed:
-    """The consolidated rows of a statement that yields weight, row id and the columns."""
+    """SQL of the consolidated rows of a statement that yields weight, row id and the columns."""
     grouping: list[sql.Composable] = [sql.Identifier("s", ROW_ID)]
     for column in columns:
         grouping += column.grouping("s")
@@ -105,7 +106,7 @@ def _operation(target: Target) -> sql.Composable:
     weight = sql.Identifier("c", WEIGHT)
     if not target.keyed:
         return sql.SQL("CASE WHEN {} > 0 THEN {} ELSE {} END").format(weight, INSERT, DELETE)
-    # The row id is a hash, so the identity's columns confirm it.
+    # The row id is a hash, so rows are the same only if the identity's columns agree as well.
     identity = [sql.Identifier("c", ROW_ID), *(column.partition("c") for column in target.key)]
     coming, going = (
         sql.SQL("sum(greatest({}{}, 0)) OVER (PARTITION BY {})").format(

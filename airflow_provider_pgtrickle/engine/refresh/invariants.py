@@ -1,4 +1,4 @@
-"""What holds on every refresh, or it fails: no absent row is deleted, no identity stands twice."""
+"""Each refresh keeps these invariants, or it fails: no absent row is deleted, no identity is stored twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_provider_pgtrickle.engine.refresh.consolidate import DUPLICATE, INS
 from airflow_provider_pgtrickle.engine.refresh.sameness import agree
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier
 
-# A row trigger that runs before a row is written may write another one.
+# A row trigger that runs before a row is written may change that row, and so may a rule.
 _BEFORE_ROW = """
     WITH RECURSIVE tree(oid) AS (
         SELECT pg_catalog.to_regclass(%(table)s)::oid
@@ -36,7 +36,7 @@ _REMEDY = (
 
 
 def own_rows(conn: Connection, st: StreamTable) -> tuple[bool, tuple[str, ...]]:
-    """Whether ALTER TABLE has rewritten the stored rows since the last refresh, and how the columns stand now."""
+    """Whether ALTER TABLE has rewritten the stored rows since the last refresh, and the columns' present digest."""
     row = conn.execute(
         "SELECT pgtrickle.pgt_was_rewritten(%s::text[], n.now), n.now"
         " FROM (SELECT pgtrickle.pgt_table_digest(%s) AS now) AS n",
@@ -47,7 +47,7 @@ def own_rows(conn: Connection, st: StreamTable) -> tuple[bool, tuple[str, ...]]:
 
 
 def nothing_changes_what_is_written(conn: Connection, target: Target) -> None:
-    """No trigger or rule of a user's own stands between a refresh and the rows that it writes."""
+    """Raise if a user's own trigger or rule may change the rows that a refresh writes."""
     found = conn.execute(
         _BEFORE_ROW, {"table": target.table.quoted, "ours": [guard.TRIGGER, guard.ROW_TRIGGER]}
     ).fetchone()
@@ -61,7 +61,7 @@ def nothing_changes_what_is_written(conn: Connection, target: Target) -> None:
 
 @contextmanager
 def refusals_named(target: Target) -> Iterator[None]:
-    """A constraint of a user's own that refuses what the query yields is called by its name."""
+    """If a user's own constraint refuses the rows that the query yields, raise an error that names the constraint."""
     try:
         yield
     except psycopg.errors.IntegrityError as error:
@@ -74,7 +74,7 @@ def refusals_named(target: Target) -> Iterator[None]:
 
 
 def every_row_was_there(target: Target, verb: str, wanted: int, found: int) -> None:
-    """Each row the difference takes away or replaces is stored, as often as it says."""
+    """Raise unless each row that the difference deletes or replaces was stored as often as the difference says."""
     if wanted != found:
         raise InvariantViolated(
             f"The difference would have {verb} {wanted} stored rows, but {found} of that content are stored",
@@ -84,7 +84,7 @@ def every_row_was_there(target: Target, verb: str, wanted: int, found: int) -> N
 
 
 def no_identity_comes_twice(target: Target, difference: Difference) -> None:
-    """Within the difference, an identity comes at most once and goes at most once."""
+    """Raise unless each identity comes at most once and goes at most once in the difference."""
     if difference.counts.get(DUPLICATE):
         raise InvariantViolated(
             f"The difference holds the same identity ({', '.join(target.identity)}) more than once",
@@ -94,10 +94,11 @@ def no_identity_comes_twice(target: Target, difference: Difference) -> None:
 
 
 def no_identity_is_there_already(conn: Connection, target: Target, difference: Difference) -> None:
-    """What is to be inserted meets no stored row of its identity. Asked after the deletions."""
+    """Raise if the identity of a row to insert is stored already. The check runs after the deletions."""
     if not difference.counts.get(INSERT):
         return
-    # Counted, though one would do: asked for any, PostgreSQL expects to meet one soon, and scans the table for it.
+    # The query counts all such rows, though one would do: with EXISTS PostgreSQL expects to find one soon, and scans
+    # the whole table for it.
     met = conn.execute(
         sql.SQL("SELECT count(*) FROM {d} d JOIN {t} t ON t.{id} = d.{id} AND {same} WHERE d.{op} = {i}").format(
             d=difference.table,
@@ -117,7 +118,7 @@ def no_identity_is_there_already(conn: Connection, target: Target, difference: D
 
 
 def no_identity_stands_twice(conn: Connection, target: Target) -> None:
-    """A whole content holds each identity once: an index that allows no other proves it, or a search."""
+    """Raise if a whole content holds an identity twice. A unique index proves that it doesn't, or else a search."""
     try:
         with conn.transaction():
             proven = identity_index.ensure(conn, target.table, target.identity, keyed=target.keyed)
@@ -134,7 +135,7 @@ def no_identity_stands_twice(conn: Connection, target: Target) -> None:
 
 
 def _stands_twice(conn: Connection, target: Target) -> bool:
-    """Equal hashes are looked for first: there are hardly any."""
+    """Whether an identity is stored twice. Equal row ids are searched first, because there are hardly any."""
     identity = sql.SQL(", ").join([sql.Identifier("s", ROW_ID), *(column.partition("s") for column in target.key)])
     found = conn.execute(
         sql.SQL(

@@ -1,4 +1,4 @@
-"""When two values of a stored column are the same: by its type's equality, by its image, or by its text."""
+"""Two values of a stored column are the same by its type's equality, by their image, or by their text."""
 
 from __future__ import annotations
 
@@ -33,45 +33,46 @@ SELECT DISTINCT ON (a.attnum)
 
 @dataclass(frozen=True)
 class Column:
-    """A stored column, and what makes two of its values one."""
+    """A stored column, and the way in which its values are compared."""
 
     name: str
     type: str
     equality: bool
-    """The type can stand in GROUP BY; `json`, `xml`, `point` can't, and are the same when their text is."""
+    """The type can stand in GROUP BY. `json`, `xml` and `point` can't; their values are the same if their texts are."""
     exact: bool
-    """Equal values look equal too."""
+    """Equal values also look the same."""
 
     def of(self, relation: str) -> sql.Identifier:
         return sql.Identifier(relation, self.name)
 
     def text(self, relation: str) -> sql.Composed:
-        """Its text, compared byte by byte whatever the column's collation."""
+        """The value's text, which is compared byte by byte whatever the column's collation is."""
         value = self.of(relation).as_string(None)
         return sql.SQL('({} COLLATE "C")').format(sql.SQL(as_text(value, self.type)))
 
     def grouping(self, relation: str) -> list[sql.Composable]:
-        """What to group by, so that a group's values are equal and look equal."""
+        """The expressions to group by, so that a group's values are equal and look the same."""
         return ([self.of(relation)] if self.equality else []) + ([] if self.exact else [self.text(relation)])
 
     def grouped(self, relation: str) -> sql.Composable:
         """The value of a group."""
         if self.equality:
             return self.of(relation)
-        # The group has one text, so the least of it is it. The type is PostgreSQL's own `format_type` text.
+        # All texts of a group are the same, so the least of them is the text. The type is PostgreSQL's own
+        # `format_type` text.
         return sql.SQL("min({})::{} AS {}").format(self.text(relation), sql.SQL(self.type), sql.Identifier(self.name))
 
     def partition(self, relation: str) -> sql.Composable:
-        """What equal values share; their looks don't matter."""
+        """An expression that is the same for equal values, even if they look different."""
         return self.of(relation) if self.equality else self.text(relation)
 
     def same(self, left: str, right: str) -> sql.Composable:
-        """That two rows agree in this column; NULL agrees with NULL."""
+        """The condition that two rows agree in this column; NULL agrees with NULL."""
         return sql.SQL("{} IS NOT DISTINCT FROM {}").format(self.partition(left), self.partition(right))
 
 
 def describe(conn: Connection, table: sql.Identifier, names: Iterable[str]) -> tuple[Column, ...]:
-    """The named columns of a table, in the order named."""
+    """The named columns of a table, in the order of `names`."""
     found = {
         name: _column(name, type_, base, kind, deterministic)
         for name, type_, base, kind, deterministic in conn.execute(_DESCRIBE, {"table": table.as_string(conn)})
@@ -80,13 +81,13 @@ def describe(conn: Connection, table: sql.Identifier, names: Iterable[str]) -> t
 
 
 def agree(columns: Iterable[Column], left: str, right: str) -> sql.Composed:
-    """That two rows agree in all the columns."""
+    """The condition that two rows agree in all the columns."""
     return sql.SQL(" AND ").join([column.same(left, right) for column in columns] or [sql.SQL("true")])
 
 
 def look_alike(columns: Iterable[Column], left: str, right: str) -> sql.Composed:
-    """That two rows are the same byte for byte."""
-    # Cast, because a bare ROW() on both sides would be compared column by column.
+    """The condition that two rows are the same byte for byte."""
+    # The rows are cast, because a bare ROW() on both sides would be compared column by column.
     rows = [
         sql.SQL("ROW({})::record").format(sql.SQL(", ").join(c.of(side) for c in columns)) for side in (left, right)
     ]

@@ -1,4 +1,4 @@
-"""The stage: a member's computed rows beside the stream table, as (weight, row id, storage columns)."""
+"""The stage keeps a member's computed rows beside the stream table, as (weight, row id, storage columns)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ANALYZE_FROM = 5_000
 
 
 def temporary(conn: Connection, table: QualifiedName, pgt_id: int, columns: tuple[str, ...]) -> sql.Identifier:
-    """Create an empty stage in the session, its columns typed and collated as the stream table's."""
+    """Create an empty temporary stage, whose columns have the types and collations of the stream table's."""
     stage = sql.Identifier("pg_temp", f"pgt_stage_{pgt_id}")
     conn.execute(
         sql.SQL("CREATE TEMPORARY TABLE {} AS SELECT 0 AS {}, {} FROM {} WITH NO DATA").format(
@@ -32,7 +32,7 @@ def temporary(conn: Connection, table: QualifiedName, pgt_id: int, columns: tupl
 
 
 def shared(conn: Connection, pgt_id: int, token: str, columns: tuple[tuple[str, str], ...]) -> tuple[str, str]:
-    """Create an empty stage that executors can reach; unlogged, for it never outlives the refresh."""
+    """Create an empty stage that executors can reach. It is unlogged, because it is not used after the refresh."""
     schema = _schema(conn)
     table = f"{'' if schema == CHANGES else RESERVED_PREFIX}{_prefix(pgt_id)}{token}"
     typed = sql.SQL("").join(
@@ -49,10 +49,10 @@ def shared(conn: Connection, pgt_id: int, token: str, columns: tuple[tuple[str, 
 
 
 def _schema(conn: Connection) -> str:
-    """Where the role may make a stage: beside the buffers, or in the schema of its own name.
+    """The schema in which the role may make a stage: that of the buffers, or the schema of the role's own name.
 
-    Who only refreshes creates nothing beside the buffers: a table or a function that is there before the owner's own
-    would be used as if it were his.
+    A role that only refreshes creates nothing in the buffers' schema: a table or function that it created there before
+    the owner did would be used as if it were the owner's.
     """
     row = conn.execute(
         "SELECT pg_catalog.has_schema_privilege(%s, 'CREATE'), current_user::text,"
@@ -73,11 +73,12 @@ def _schema(conn: Connection) -> str:
 
 
 def drop_shared(conn: Connection, pgt_id: int) -> None:
-    """Drop the table's shared stages: this run's, and what runs that died left.
+    """Drop the table's shared stages: those of this run, and those that dead runs left.
 
-    Only for the holder of its lock, in the transaction that commits: no other stage is in use then.
+    Only the holder of the table's lock may do this, in the transaction that commits, because no other stage is in use
+    then.
     """
-    # A LIKE on a prefix finds its rows by the index, among however many tables there are.
+    # A LIKE on a prefix finds its rows by the index, however many tables there are.
     pattern = _prefix(pgt_id).replace("_", r"\_") + "%"
     reserved = RESERVED_PREFIX.replace("_", r"\_")
     left = conn.execute(
@@ -92,11 +93,11 @@ def drop_shared(conn: Connection, pgt_id: int) -> None:
 
 
 def copy_arrow(conn: Connection, target: sql.Identifier, arrow: pa.Table) -> int:
-    """COPY an Arrow table whose column names are the target's; PostgreSQL's input functions parse every value."""
-    # Late: a refresh that finds no change has no use for it, and it takes a fifth of a second.
+    """COPY an Arrow table whose column names are the target's; PostgreSQL's input functions parse each value."""
+    # The import is late, because it takes a fifth of a second and a refresh that finds no change doesn't need it.
     from pyarrow import csv
 
-    # Strings are quoted and NULL is nothing at all, which is how COPY tells NULL from the empty string.
+    # Strings are quoted and NULL is written as nothing at all, so COPY tells NULL from the empty string.
     options = csv.WriteOptions(include_header=False, quoting_style="needed")
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(target, names(tuple(arrow.column_names)))
     with conn.cursor() as cursor, cursor.copy(statement) as copy:
@@ -109,7 +110,7 @@ def copy_arrow(conn: Connection, target: sql.Identifier, arrow: pa.Table) -> int
 
 
 def finish(conn: Connection, table: sql.Identifier, late: tuple[tuple[str, str], ...]) -> None:
-    """Compute what PostgreSQL computes better than Spark: late columns of the rows that come."""
+    """Compute the late columns of the rows that come, which PostgreSQL computes better than Spark."""
     if late:
         settings = sql.SQL(", ").join(
             sql.SQL("{} = {}").format(sql.Identifier(name), sql.SQL(expression)) for name, expression in late
@@ -118,13 +119,13 @@ def finish(conn: Connection, table: sql.Identifier, late: tuple[tuple[str, str],
 
 
 def analyze(conn: Connection, table: sql.Identifier, rows: int) -> None:
-    """Tell the planner how much there is, where a wrong guess would cost more than the telling."""
+    """ANALYZE a table that has so many rows that a wrong guess by the planner would cost more than ANALYZE."""
     if rows >= _ANALYZE_FROM:
         conn.execute(sql.SQL("ANALYZE {}").format(table))
 
 
 def names(columns: tuple[str, ...], relation: str | None = None) -> sql.Composed:
-    """The columns, quoted, comma-separated, of `relation` where one is given."""
+    """The columns, quoted and separated by commas; qualified with `relation` if it is given."""
     return sql.SQL(", ").join(sql.Identifier(relation, c) if relation else sql.Identifier(c) for c in columns)
 
 
