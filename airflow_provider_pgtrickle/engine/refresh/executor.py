@@ -1,8 +1,8 @@
-"""How a table's rows are computed: the Protocol that Spark implements, and its twin without Spark.
+"""An executor computes a table's rows: the Protocol that Spark implements, and its twin without Spark.
 
-What the terms of a difference have in common PostgreSQL can't know, so now and then it expects a row where thousands
-come, and loops over them. A difference that takes too long is therefore stopped and asked for again with hash joins
-only: a hash join costs a reading of its table, however wrong the guess was.
+PostgreSQL can't know what the terms of a difference have in common, so now and then it expects one row where
+thousands come, and loops over them. A difference that takes too long is therefore stopped and computed again with hash
+joins only: a hash join costs one reading of its table, however wrong the guess was.
 """
 
 from __future__ import annotations
@@ -32,26 +32,27 @@ Planner = tuple[tuple[str, str], ...]
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
-# Fewer changed rows can't be looped over long enough to matter.
+# A loop over fewer changed rows doesn't take long enough to matter.
 _MANY = 2_000
-# Above what TPC-H's differences need at SF1 with 75,000 changes, but for the one that loops.
+# These limits are above the time that TPC-H's differences need at SF1 with 75,000 changes, except for the one that
+# loops.
 _LEAST_MS, _ROWS_A_MS = 4_000, 50
 
 
 def patience_ms(changes: int) -> int | None:
-    """How long the first try may take; None: as long as it likes."""
+    """How long the first try may take; None for no limit."""
     return _LEAST_MS + changes // _ROWS_A_MS if changes >= _MANY else None
 
 
 def patiently(limit_ms: int | None, run: Callable[[Planner], T]) -> T:
-    """Run with the settings of the first try and, where that outlasts its limit, with those of the second."""
+    """Run with the settings of the first try and, if that exceeds its limit, with those of the second."""
     if limit_ms is None:
         return run(())
     started = perf_counter()
     try:
         return run((("statement_timeout", str(limit_ms)),))
     except (PgTrickleError, psycopg.Error):
-        # Told by the clock: what the server says of it is in its own language.
+        # The clock tells a timeout, because the server's message is in the server's language.
         seconds = perf_counter() - started
         if seconds * 1000 < limit_ms:
             raise
@@ -66,12 +67,12 @@ _BATCH = 20_000
 
 
 class NoExecutor(EnvironmentFault):
-    """Raised instead of giving an executor: the refresh is withdrawn as if nobody had asked for it."""
+    """Raised by a caller that gives no executor: the refresh is withdrawn as if nobody had asked for it."""
 
 
 @dataclass(frozen=True)
 class Computation:
-    """One member's work, as data."""
+    """The work for one member, as data."""
 
     sql: str
     """A PostgreSQL SELECT that yields `__pgt_w`, `__pgt_key` and the storage columns as text."""
@@ -83,14 +84,14 @@ class Computation:
     slices: tuple[str, ...] = ()
     """Statements whose bag union is `sql`, one for each parallel read; empty: one read."""
     patience_ms: int | None = None
-    """How long PostgreSQL may take for `sql` before it is asked another way; see `patience`."""
+    """How long PostgreSQL may take for `sql` before it is run with hash joins only; see `patience_ms`."""
     spark: SparkPlan | None = None
-    """The same rows computed by Spark from smaller reads, where that pays; an executor may do without."""
+    """A plan by which Spark computes the same rows from smaller reads, if that pays; an executor may ignore it."""
 
 
 @dataclass(frozen=True)
 class StageTarget:
-    """Where large results go: an unlogged table with `__pgt_w, __pgt_row_id` and the storage columns, made already."""
+    """The unlogged table, made already, for a large result: it has `__pgt_w, __pgt_row_id` and the storage columns."""
 
     schema: str
     table: str
@@ -99,27 +100,27 @@ class StageTarget:
 
 @dataclass(frozen=True)
 class Staged:
-    """What came of a computation: rows in the driver, or in the stage table."""
+    """The result of a computation: its rows are in the driver or in the stage table."""
 
     rows: int
     arrow: pa.Table | None
-    """`__pgt_w` int32, `__pgt_row_id` int64, then every storage column as string; None where they went to the table."""
+    """`__pgt_w` int32, `__pgt_row_id` int64, then each storage column as string; None if the rows are in the table."""
     stage_table: tuple[str, str] | None = None
     rows_read: int = 0
     reads: int = 0
     jobs: int = 0
     late: tuple[tuple[str, str], ...] = ()
-    """(storage column, PostgreSQL expression over the others) still to be computed for the rows that come."""
+    """(storage column, PostgreSQL expression over the others): columns still to be computed for the rows that come."""
 
 
 class Executor(Protocol):
-    """Computes on an exported snapshot. `stage` is given when, and only when, the computation is large."""
+    """An executor computes on an exported snapshot. `stage` is given if, and only if, the computation is large."""
 
     def compute(self, snapshot_id: str, computation: Computation, stage: StageTarget | None) -> Staged: ...
 
 
 class PostgresExecutor:
-    """Runs computations in PostgreSQL, on the same snapshot. For tests of the protocol; Spark is the product."""
+    """Runs computations in PostgreSQL, on the same snapshot. It is for tests of the protocol; Spark is the product."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -136,7 +137,7 @@ class PostgresExecutor:
 
 
 def read_arrow(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation) -> pa.Table:
-    """Run the computation's statement in `conn`'s transaction; the row ids are added here."""
+    """Run the computation's statement in `conn`'s transaction, and add the row ids."""
     return patiently(computation.patience_ms, lambda planner: _read_planned(conn, computation, planner))
 
 

@@ -1,4 +1,4 @@
-"""What a failed refresh means for its tables: try again, count it, suspend, or stop at once."""
+"""The kind of a refresh's failure decides what follows for its tables: another try, a count, suspension or a stop."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Verdict(Enum):
 
 
 def judge(error: BaseException) -> Verdict:
-    """What kind of failure an exception is."""
+    """The verdict on an exception."""
     if isinstance(error, (LeaseLost, UsageError, EnvironmentFault)):
         return Verdict.BLAMELESS
     if isinstance(error, PgTrickleError) and not error.permanent:
@@ -50,7 +50,7 @@ def judge(error: BaseException) -> Verdict:
 
 
 def told(error: BaseException) -> str:
-    """What the history says of it: an interrupt has no words of its own."""
+    """The history's text for an error. An interrupt has no message of its own, so it gets one here."""
     if isinstance(error, Exception):
         return str(error)
     what = "It was interrupted (Ctrl-C)" if isinstance(error, KeyboardInterrupt) else "Its process was told to end"
@@ -58,7 +58,7 @@ def told(error: BaseException) -> str:
 
 
 def back_off(attempt: int, settings: Settings) -> float:
-    """Seconds to wait after the attempt of that number, from 1: doubling, capped, with jitter that keeps runs apart."""
+    """Seconds to wait after an attempt, numbered from 1. They double up to a cap, and jitter keeps runs apart."""
     base = min(settings.retry_base_seconds * 2 ** (attempt - 1), settings.retry_max_seconds)
     return float(base * random.uniform(1 - _JITTER, 1 + _JITTER))
 
@@ -73,9 +73,9 @@ def record(
     *,
     final: bool,
 ) -> bool:
-    """Write the failure down, in a session of its own: the refresh's may be broken. `final`: no attempt follows.
+    """Record the failure in a separate session, because the refresh's session may be broken.
 
-    False where the lease that the attempt had is somebody else's or nobody's: the run was taken over or killed.
+    `final`: no attempt follows. Returns False if the attempt has lost its lease, so the run was taken over or killed.
     """
     verdict = judge(error)
     guilty = getattr(error, "stream_table", None)
@@ -95,7 +95,7 @@ def record(
         else:
             history.fail(conn, trace, told(error))
         for pgt_id, schema, name, holder in rows:
-            # A failure after the lease was lost, or before it was got, says nothing about the table.
+            # A failure after the lease was lost, or before it was taken, says nothing about the table.
             if final and holder == str(token) and verdict is not Verdict.BLAMELESS:
                 _charge(conn, pgt_id, f"{schema}.{name}", error, verdict, guilty, settings)
         if final and len(rows) > 1 and not isinstance(error, (LeaseLost, NoExecutor)):
@@ -119,7 +119,7 @@ def _charge(
     guilty: str | None,
     settings: Settings,
 ) -> None:
-    """Charge a member with the failure. One that is known not to have caused it is only told of it."""
+    """Count the failure for a member. If another member caused it, only the alert is sent."""
     alerts.send(conn, Event.REFRESH_FAILED, name, error=str(error), permanent=verdict is Verdict.STOP)
     if guilty not in (None, name):
         return

@@ -1,6 +1,6 @@
-"""What a refresh did: the result for whoever asked for it, and the history in the catalog.
+"""A refresh reports what it did: in a result for its caller, and in the catalog's history.
 
-A RUNNING row comes first, so that a run that dies leaves a trace; then what came of it.
+A RUNNING row is written first, so that a run that dies leaves a trace; the outcome completes it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 
 @dataclass(frozen=True)
 class RefreshResult:
-    """One stream table's share of a refresh; the same figures stand in its history row."""
+    """The result of a refresh for one stream table; its history row has the same figures."""
 
     name: str
     action: str
-    """The effective one: NO_DATA, DIFFERENTIAL, FULL, REINITIALIZE, TOPK or SKIP."""
+    """The effective action: NO_DATA, DIFFERENTIAL, FULL, REINITIALIZE, TOPK or SKIP."""
     fallback_reason: str | None = None
-    """Why it is not what was asked for, in words."""
+    """Why the action is not what was asked for, in words."""
     rows_inserted: int = 0
     rows_updated: int = 0
     rows_deleted: int = 0
@@ -41,7 +41,7 @@ class RefreshResult:
 
     @property
     def changed(self) -> bool:
-        """Whether any row of the stream table is another than before."""
+        """Whether any row of the stream table has changed."""
         return bool(self.rows_inserted or self.rows_updated or self.rows_deleted)
 
 
@@ -54,7 +54,7 @@ _LONGEST_PLAN = 20_000
 
 @dataclass
 class Trace:
-    """What one attempt leaves in the history: its rows, and where the time goes."""
+    """The history of one attempt: its rows, and the time that each phase takes."""
 
     rows: dict[int, int] = field(default_factory=dict)
     """`refresh_id` by stream table."""
@@ -76,7 +76,7 @@ class Trace:
 
 
 def start(conn: Connection, ids: Sequence[int], unit: Sequence[str], run: str, initiated_by: str, trace: Trace) -> None:
-    """Write the RUNNING rows. The caller holds the tables, so older ones are of dead runs."""
+    """Write the RUNNING rows. The caller holds the tables, so older RUNNING rows belong to dead runs."""
     recover(conn, ids)
     rows = conn.execute(
         "INSERT INTO pgtrickle.pgt_refresh_history (pgt_id, run_token, unit, initiated_by, start_time, status)"
@@ -88,14 +88,14 @@ def start(conn: Connection, ids: Sequence[int], unit: Sequence[str], run: str, i
 
 
 def recover(conn: Connection, ids: Sequence[int] | None = None) -> int:
-    """Mark as FAILED what was RUNNING and has nobody left: of these tables, or of all that no session has locked."""
+    """Mark the RUNNING rows of dead runs as FAILED: those of these tables, or of all tables that no refresh holds."""
     return conn.execute(
         "UPDATE pgtrickle.pgt_refresh_history h SET status = 'FAILED', end_time = pg_catalog.clock_timestamp(),"
         " error_message = %s WHERE status = 'RUNNING' AND (pgt_id = ANY(%s::bigint[]) OR %s::bigint[] IS NULL"
         " AND NOT EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE l.locktype = 'advisory' AND l.classid = %s"
         " AND l.objid::bigint = h.pgt_id %% 2147483647 AND l.objsubid = 2 AND l.granted AND l.database ="
         " (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"
-        # Who has no right to refresh doesn't.
+        # A lock counts only if its role has the right to refresh.
         " AND EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.pid = l.pid AND"
         " pg_catalog.has_any_column_privilege(a.usesysid, 'pgtrickle.pgt_stream_tables', 'UPDATE'))))",
         (_LOST, _array(ids), _array(ids), LOCK_SPACE),
@@ -130,7 +130,7 @@ def finish(conn: Connection, pgt_id: int, result: RefreshResult, trace: Trace, p
 
 
 def withdraw(conn: Connection, trace: Trace) -> None:
-    """Take the RUNNING rows back: the attempt gives way to others before it did anything."""
+    """Delete the RUNNING rows of an attempt that gives way to others before it did anything."""
     conn.execute("DELETE FROM pgtrickle.pgt_refresh_history WHERE refresh_id = ANY(%s)", (list(trace.rows.values()),))
 
 
@@ -144,7 +144,7 @@ def fail(conn: Connection, trace: Trace, error: str) -> None:
 
 
 def skip(conn: Connection, ids: Sequence[int], unit: Sequence[str], run: str, initiated_by: str, reason: str) -> None:
-    """Record a refresh that was not even begun."""
+    """Record a refresh that was not begun."""
     conn.execute(
         "INSERT INTO pgtrickle.pgt_refresh_history"
         " (pgt_id, run_token, unit, initiated_by, start_time, end_time, action, status, fallback_reason, duration_ms)"
@@ -155,7 +155,7 @@ def skip(conn: Connection, ids: Sequence[int], unit: Sequence[str], run: str, in
 
 
 def prune(conn: Connection, days: int) -> int:
-    """Forget what is older than `days`; never the last refresh of a table, nor one that runs."""
+    """Delete the rows that are older than `days`, except the last refresh of each table and those that run."""
     return conn.execute(
         "DELETE FROM pgtrickle.pgt_refresh_history h"
         " WHERE start_time < pg_catalog.now() - %s * interval '1 day' AND status <> 'RUNNING'"
