@@ -1,4 +1,4 @@
-"""What the protocol needs of a defining query, and how it is got from the algebra once per definition."""
+"""The protocol's view of a defining query, which the algebra gives once per definition."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class QuerySource(Protocol):
 
     @property
     def sources(self) -> Mapping[str, Source]:
-        """By frontier key."""
+        """The sources that the query reads, by frontier key."""
 
     @property
     def refusal(self) -> str | None:
-        """Why it can't be refreshed by differences, in words."""
+        """Why the query can't be refreshed by differences, in words; None if it can."""
 
     @property
     def topk(self) -> bool: ...
@@ -37,13 +37,13 @@ class QuerySource(Protocol):
 
     @property
     def lookups(self) -> tuple[tuple[str, ...], ...]:
-        """Columns by which a change looks stored rows up, beside their identity."""
+        """Groups of columns, besides the identity, by which a change looks stored rows up."""
 
     def full(self, binding: Binding) -> str:
         """SQL of the storage columns of every row."""
 
     def delta(self, binding: Binding) -> str | None:
-        """SQL of `__pgt_w` and the storage columns of the true change; None where there can't be any."""
+        """SQL of `__pgt_w` and the storage columns of the true change; None if there can't be a change."""
 
 
 @runtime_checkable
@@ -108,8 +108,8 @@ _analysed: dict[tuple[object, ...], ViewQuery] = {}
 def analysed(conn: Connection, st: StreamTable) -> QuerySource:
     """The query of a stream table whose fingerprint is known to hold.
 
-    Analysis costs more than a small refresh, so a process keeps it, until the canonical text or the
-    sources' fingerprint is another. The frontier keys in it are oids, hence of one database.
+    Analysis costs more than a small refresh, so a process keeps its result until the canonical text or the sources'
+    fingerprint changes. The frontier keys in it are oids, so the result is valid in one database only.
     """
     place = (conn.info.host, conn.info.port, conn.info.dbname)
     key = (*place, st.id, st.relid, st.maintained_query, st.fingerprint)

@@ -1,4 +1,4 @@
-"""Cutting a large table into ranges of its pages, so that several readers share it."""
+"""A large table is cut into ranges of its pages, so that several readers share it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from airflow_provider_pgtrickle.engine.settings import Settings
 
 
 def ctid_slices(schema: str, table: str, relpages: int, rows: float, settings: Settings) -> tuple[str, ...]:
-    """WHERE fragments that part `schema.table` into ranges of `ctid`: each row satisfies exactly one.
+    """WHERE fragments that divide `schema.table` into ranges of `ctid`: each row satisfies exactly one.
 
     PostgreSQL reads a range by a TID range scan, without an index and without touching the other pages. The first
-    range has no lower and the last no upper bound, so rows on pages added since `relpages` was taken are not lost;
-    the partitions of a partitioned table have pages of their own, cut at the same numbers. Empty where the table
-    is too small to be worth it.
+    range has no lower bound and the last has no upper bound, so rows on pages added since `relpages` was taken are
+    not lost. The partitions of a partitioned table have pages of their own, which are cut at the same numbers. The
+    result is empty if the table is too small to be worth it.
 
     >>> ctid_slices("public", "t", 100, 500_000, Settings(read_partition_rows=250_000))
     ('"public"."t"."ctid" < \\'(50,0)\\'::tid', '"public"."t"."ctid" >= \\'(50,0)\\'::tid')
@@ -25,7 +25,7 @@ def ctid_slices(schema: str, table: str, relpages: int, rows: float, settings: S
     if count < 2:
         return ()
     ctid = sql.Identifier(schema, table, "ctid")
-    # A double-quoted, qualified "ctid" is the system column still.
+    # A double-quoted, qualified "ctid" is still the system column.
     edges = [sql.SQL("{}::tid").format(sql.Literal(f"({relpages * n // count},0)")) for n in range(1, count)]
     above = [None, *edges]
     below = [*edges, None]

@@ -1,9 +1,9 @@
-"""`verify`: contents held against their queries, without a refresh's word for anything.
+"""`verify` compares contents with their queries' answers, and relies on nothing that a refresh says.
 
 A content has to be its query's answer at the table's frontier. One snapshot shows the content, its frontier, the
 sources and the changes since, so the answer is computed there over the sources as they were: no lock is held, and
-writers may write. Only what has no old state (a query without a delta, a truncated or uncaptured source, a torn
-capture) is refreshed first, and compared where nothing has come in since.
+writers may write. Only a table without an old state (a query without a delta, a truncated or uncaptured source, a torn
+capture) is refreshed first, and compared if nothing has come in since.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from airflow_provider_pgtrickle.engine.settings import Settings
 
 _log = logging.getLogger(__name__)
 
-#: Second half of the key is the table's id: one verification of a table at a time.
+#: The second half of the lock's key is the table's id, so a table is verified once at a time.
 _LOCK_SPACE = int.from_bytes(b"pgtv")
 _RANGES = 16
 _SMALL = 10_000
@@ -63,7 +63,7 @@ _MOST_ROWS = 100
 _TRIES = 3
 REASON = "content_differs"
 
-#: What has no one answer can't be held against it.
+#: A query that is refused for one of these reasons has more than one answer, so its content can't be compared with it.
 _UNDECIDED = {
     Reason.VOLATILE_FUNCTION,
     Reason.TIME_DEPENDENT,
@@ -72,7 +72,7 @@ _UNDECIDED = {
     Reason.LIMIT_WITHOUT_ORDER,
 }
 
-# The pages of a table that was never analyzed are told by its size.
+# The rows of a table that was never analyzed are estimated from its size.
 _EXTENT = """
 SELECT c.relkind::text, c.relpages,
        (SELECT sum(CASE WHEN p.reltuples >= 0 THEN p.reltuples ELSE pg_catalog.pg_relation_size(p.oid) / 64 END)
@@ -82,7 +82,7 @@ SELECT c.relkind::text, c.relpages,
   FROM pg_catalog.pg_class c WHERE c.oid = %s
 """
 
-# Columns granted one by one can't be locked by name; a reader of them holds the lock all the same once it reads.
+# LOCK TABLE needs the right to the whole table. A role with rights to single columns gets the lock once it reads them.
 _READABLE = """
 SELECT n.nspname, c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
  WHERE c.oid = ANY(%s::oid[]) AND c.relkind IN ('r', 'p') AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
@@ -126,31 +126,31 @@ DELETE FROM {t} AS t USING (
 
 @dataclass(frozen=True)
 class Verified:
-    """One stream table, or a part of one."""
+    """The verification of one stream table, or of a part."""
 
     name: str
     status: str
     """EQUAL, DIFFERENT, SKIPPED."""
     reason: str | None = None
-    """Why it was skipped."""
+    """Why the table was skipped."""
     rows_compared: int = 0
     differences: int = 0
-    """Rows missing or unexpected, hidden columns and row ids that are wrong."""
+    """The number of rows that are missing or unexpected, or whose hidden columns or row ids are wrong."""
     undecided: int = 0
-    """Rows that differ only in what the query leaves open."""
+    """The number of rows that differ only in what the query leaves open."""
     ranges: int = 0
     ranges_done: int = 0
-    """Fewer than `ranges` in a sample."""
+    """The number of ranges that were compared. It is smaller than `ranges` if a sample was compared."""
     data_timestamp: datetime | None = None
     duration_ms: float = 0.0
     repaired: bool = False
     rows: tuple[Wrong, ...] = ()
-    """The first of those that differ."""
+    """The first rows that differ."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What came of it, table by table; parts stand beside the table that they are a part of."""
+    """The result of `verify`, table by table; parts follow their owner."""
 
     tables: tuple[Verified, ...] = ()
 
@@ -164,30 +164,30 @@ class Verification:
 
     @property
     def skipped(self) -> dict[str, str]:
-        """Reasons by table."""
+        """The reason for each table that was skipped."""
         return {verified.name: verified.reason or "" for verified in self.tables if verified.status == "SKIPPED"}
 
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for, and by what means."""
+    """What the caller asked for, and the means to do it."""
 
     database: Database
     executor: Callable[[], Executor]
     settings: Settings
     sample: float | None = None
-    """The share of the ranges to compare, picked at random; None: all."""
+    """The share of the ranges to compare, which are picked at random; None for all."""
     refresh: bool = True
-    """Whether what can't be compared as it stands may be refreshed first."""
+    """Whether a table that can't be compared as it is may be refreshed first."""
     repair: bool = False
     restart: bool = False
-    """Begin anew where an earlier verification was stopped."""
+    """Whether to begin anew if an earlier verification was stopped, instead of continuing it."""
 
 
 def verify(request: Request, names: Sequence[QualifiedName]) -> Verification:
-    """Each table with its parts, one after the other.
+    """Verify each table with its parts, one after the other.
 
-    One that can't be read stops no other; the first error is raised when all are done.
+    A table that can't be read doesn't stop the others; the first error is raised when all are done.
     """
     if request.sample is not None and not 0 < request.sample <= 1:
         raise UsageError(f"A sample can't be {request.sample!r} of the rows", remedy="Use a share above 0, up to 1.")
@@ -208,7 +208,7 @@ def verify(request: Request, names: Sequence[QualifiedName]) -> Verification:
 
 
 def prune(conn: Connection, days: int) -> int:
-    """Forget verifications older than `days`; never the last one of a table that is there."""
+    """Delete verifications older than `days`, except the last one of each existing table."""
     return conn.execute(
         "DELETE FROM pgtrickle.pgt_verifications v WHERE started_at < pg_catalog.now() - %s * interval '1 day'"
         " AND (EXISTS (SELECT FROM pgtrickle.pgt_verifications l"
@@ -233,7 +233,7 @@ def _with_parts(request: Request, name: QualifiedName) -> list[Verified]:
 
 
 class _Skip(Exception):
-    """It can't be verified now, for this reason."""
+    """Raised if a table can't be verified now; the message is the reason."""
 
 
 def _verified(request: Request, st: StreamTable, owner: StreamTable) -> Verified:
@@ -288,7 +288,10 @@ def _require_one_answer(conn: Connection, st: StreamTable) -> None:
 
 
 def _as_it_holds(conn: Connection, request: Request, st: StreamTable, owner: StreamTable) -> StreamTable:
-    """The definition, read anew where what is behind it was altered: its refresh may give the table other columns."""
+    """The valid definition. If an object behind the stored one was altered, the table is refreshed first.
+
+    That refresh may give the table other columns.
+    """
     obstacle = _obstacle_before(conn, st)
     if obstacle is None:
         return st
@@ -309,7 +312,7 @@ def _definition(st: StreamTable) -> str:
 
 @dataclass
 class _Run:
-    """A verification as the catalog has it: which ranges there are, and which are done."""
+    """A verification as the catalog has it, with its ranges and those that are done."""
 
     id: int
     st: StreamTable
@@ -324,7 +327,7 @@ class _Run:
 
     @classmethod
     def begin(cls, conn: Connection, request: Request, st: StreamTable) -> _Run:
-        """A new one, or the one that was stopped: what it has proven it need not prove again."""
+        """A new run, or the one that was stopped, whose finished ranges are not compared again."""
         extent = _Extent.of(conn, st)
         key = describe(conn, st.qualified.sql, st.identity)
         left = conn.execute(_UNFINISHED, (st.id, _definition(st))).fetchone()
@@ -350,7 +353,7 @@ class _Run:
         return cls(int(row[0]), st, ranges, math.ceil(ranges.count / chunks), wanted, [], extent)
 
     def next(self) -> list[int]:
-        """The ranges to compare on the next snapshot; none where all are done."""
+        """The ranges to compare on the next snapshot; the list is empty if all are done."""
         return [number for number in self.wanted if number not in self.done][: self.at_once]
 
     def note(
@@ -409,7 +412,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Extent:
-    """How large the stored table is, as far as that is known without counting."""
+    """The size of the stored table, as far as it is known without counting."""
 
     plain: bool
     pages: int
@@ -427,14 +430,14 @@ class _Extent:
 
 @dataclass(frozen=True)
 class _Subject:
-    """A definition, as it is understood before the snapshot is taken."""
+    """A definition as it was read before the snapshot is taken."""
 
     st: StreamTable
     query: ViewQuery
     parts: tuple[tuple[StreamTable, ViewQuery], ...]
-    """What it is computed from, where it is kept in parts."""
+    """The parts from which the table is computed, if it has any."""
     whole: Probe
-    """Of the query as it was declared."""
+    """The probe of the query as it was declared."""
 
     @classmethod
     def of(cls, conn: Connection, st: StreamTable) -> _Subject:
@@ -448,7 +451,7 @@ class _Subject:
 
     @property
     def relids(self) -> list[int]:
-        """Every table that is read."""
+        """The oids of all tables that are read."""
         read = {source.relid for _, query in self.members for source in query.sources.values()}
         return sorted(read | {source.relid for source in self.whole.sources} | {self.st.relid or 0})
 
@@ -462,7 +465,7 @@ def _query(conn: Connection, st: StreamTable) -> ViewQuery:
 def _compared(
     conn: Connection, request: Request, run: _Run, owner: StreamTable, numbers: list[int]
 ) -> tuple[int, Found, datetime | None]:
-    """The ranges held against the query: on the snapshot of now, or, where that tells nothing, after a refresh."""
+    """Compare the ranges with the query on the present snapshot or, if that is not conclusive, after a refresh."""
     refreshed = False
     for attempt in range(_TRIES + 1):
         obstacle = _obstacle_before(conn, run.st)
@@ -511,8 +514,11 @@ def _refresh_first(request: Request, owner: StreamTable, obstacle: str | None) -
 
 
 def _enter(conn: Connection, subject: _Subject) -> None:
-    """A transaction that writes nothing, whose tables nobody rewrites under it: locked before its snapshot is taken,
-    since to an older snapshot a rewritten table is empty. Writers don't wait for such a lock."""
+    """Begin a transaction that writes nothing, and lock its tables so that nobody rewrites them meanwhile.
+
+    They are locked before the snapshot is taken, because to an older snapshot a rewritten table is empty. Writers
+    don't wait for such a lock.
+    """
     readable = conn.execute(_READABLE, (subject.relids,)).fetchall()
     conn.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     if readable:
@@ -523,7 +529,7 @@ def _enter(conn: Connection, subject: _Subject) -> None:
 def _seen(
     conn: Connection, subject: _Subject, at: Snapshot
 ) -> tuple[dict[int, dict[str, SourceState]], datetime | None, str | None]:
-    """The sources' states at the snapshot, the content's instant, and what is in the way of comparing there."""
+    """The sources' states at the snapshot, the content's data timestamp, and what prevents comparing there, if any."""
     now = records.by_ids(conn, [st.id for st, _ in subject.members])
     if {i: _definition(st) for i, st in now.items()} != {st.id: _definition(st) for st, _ in subject.members}:
         raise _Skip("it was altered meanwhile")
@@ -582,12 +588,12 @@ def _held_against(
     types = {column.name: column.type for column in run.st.storage}
     key = [(name, types[name]) for name in run.st.identity]
     ids = wrong_row_ids(conn, run.st.qualified, key, run.ranges, numbers, _MOST_ROWS)
-    # A wrong value among those that identify a row makes its row id wrong, too.
+    # A wrong value in a row's identity makes its row id wrong, too, so the larger count is taken and not the sum.
     return rows, Found(max(found.differences, ids.differences), found.undecided, (*found.rows, *ids.rows))
 
 
 def _least(conn: Connection, comparison: Comparison, ranges: Ranges, numbers: list[int]) -> Found:
-    """By the answer that is nearest to what is stored: each of them is right."""
+    """The differences from the answer that is nearest to the stored rows, because each of the answers is right."""
     least: Found | None = None
     for expected in comparison.expected:
         found = comparison.wrong(conn, expected, ranges, numbers, _MOST_ROWS)
@@ -599,10 +605,10 @@ def _least(conn: Connection, comparison: Comparison, ranges: Ranges, numbers: li
 
 
 def _joined(found: Found, more: Found, comparison: Comparison) -> Found:
-    """A row that readers see wrong is wrong in its state, too, and counts once."""
+    """Both comparisons' findings. A row that is wrong in the content is wrong in its state, too, and counts once."""
     known = [(wrong.side, wrong.stored.items()) for wrong in found.rows]
     rows = [w for w in more.rows if not any(w.side == side and items <= w.stored.items() for side, items in known)]
-    # How hidden values look is nobody's concern.
+    # Nobody sees how hidden values look, so their looks are not counted as undecided.
     undecided = found.undecided if comparison.hidden else more.undecided
     return Found(max(found.differences, more.differences), undecided, (*found.rows, *rows))
 
@@ -626,7 +632,10 @@ def _comparisons(
 
 
 def _content(subject: _Subject, states: dict[int, dict[str, SourceState]]) -> str | None:
-    """The query as it was declared, at the frontier; None where only its parts can be asked."""
+    """SQL of the declared query at the frontier; None if members have different windows of one source.
+
+    Then only the parts can be compared.
+    """
     bound: dict[str, SourceState] = {}
     for of_member in states.values():
         for key, state in of_member.items():
@@ -647,9 +656,9 @@ def _binding(states: dict[str, SourceState]) -> Binding:
 
 
 def _repair(request: Request, owner: StreamTable, wrong: Sequence[StreamTable]) -> bool:
-    """Have the tables computed anew, and what reads them; whether that could be done now.
+    """Compute the tables and their readers anew; returns whether that could be done now.
 
-    What differs was never told to the readers, or was told to them wrong, so a difference would mislead them.
+    The rows that differ were never handed on to the readers, or wrongly, so a difference would mislead the readers.
     """
     with request.database.transaction() as conn:
         guard.let_through(conn)
@@ -681,7 +690,7 @@ def _repair(request: Request, owner: StreamTable, wrong: Sequence[StreamTable]) 
 
 
 def _delete_twins(conn: Connection, st: StreamTable) -> None:
-    """A key that stands twice no difference can take away once."""
+    """Delete all but one row of each key, because no difference can delete one of two rows with the same key."""
     key = describe(conn, st.qualified.sql, st.identity)
     identity = sql.SQL(", ").join([sql.Identifier("s", ROW_ID), *(column.partition("s") for column in key)])
     conn.execute(sql.SQL(_TWINS).format(t=st.qualified.sql, identity=identity))
