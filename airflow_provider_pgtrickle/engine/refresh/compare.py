@@ -1,7 +1,7 @@
-"""Stored rows held against what they have to be: sums of hashes first, and rows where these differ.
+"""Stored rows are compared with the expected ones: sums of hashes first, and single rows only if the sums differ.
 
 Rows are divided into ranges by a hash of their identity that is the same for equal values (1.0 and 1.00), so that two
-rows which could stand for one another are in one range.
+rows which could stand for one another are in the same range.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from airflow_provider_pgtrickle.engine.refresh.executor import Computation
 from airflow_provider_pgtrickle.engine.refresh.sameness import Column
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 
-#: Types whose equal values may look different, and have one hash all the same.
+#: Types whose equal values may look different, but have the same hash.
 _HASHED = {"numeric", "real", "double precision", "interval", "character", "jsonb", "macaddr8"}
 _FLOATS = {"real", "double precision"}
 _BATCH = 20_000
@@ -32,19 +32,19 @@ EXPECTED, STORED = "expected", "stored"
 
 @dataclass(frozen=True)
 class Ranges:
-    """How the rows are divided."""
+    """The ranges into which the rows are divided."""
 
     count: int
     by: tuple[str, ...]
 
     @classmethod
     def of(cls, key: Iterable[Column], count: int) -> Ranges:
-        """By the identity's columns; one range where none of them can be hashed."""
+        """Ranges by the identity's columns; there is only one range if none of them can be hashed."""
         by = tuple(c.name for c in key if c.exact or base_type(c.type) in _HASHED)
         return cls(count if by else 1, by)
 
     def number(self, relation: str) -> sql.Composable:
-        """The range of a row."""
+        """The number of a row's range."""
         if self.count == 1:
             return sql.SQL("0")
         return sql.SQL("abs(pg_catalog.hash_record_extended(ROW({}), 0) % {})").format(
@@ -60,7 +60,7 @@ class Ranges:
 
 @dataclass(frozen=True)
 class Wrong:
-    """A row that one side has more often than the other."""
+    """A row that one side has more often than the other side."""
 
     compared: str
     side: str
@@ -81,20 +81,20 @@ class Found:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Some columns of a table, and statements of what has to stand in them."""
+    """Some columns of a table, and statements that yield the expected rows."""
 
     compared: str
-    """`content`, or `state`: with the hidden columns, for which it is enough to be equal."""
+    """`content`, or `state`, which includes the hidden columns. Hidden values have to be equal, not to look alike."""
     table: QualifiedName
     columns: tuple[Column, ...]
     hidden: frozenset[str]
     expected: tuple[str, ...]
-    """Each is a right answer. They differ only where the query leaves something open."""
+    """Each statement gives a right answer. The answers differ only in what the query leaves open."""
     left_open: Open
 
     @property
     def decided(self) -> tuple[Column, ...]:
-        """The columns that every right answer has in common."""
+        """The columns in which all right answers agree."""
         return tuple(
             column
             for column in self.columns
@@ -103,7 +103,7 @@ class Comparison:
         )
 
     def sums(self, ranges: Ranges, numbers: Sequence[int], slices: Sequence[str] = ()) -> Computation:
-        """Rows and the sum of their hashes, by side and range. `slices`: conditions that divide the stored rows."""
+        """The number of rows and the sum of their hashes, by side and range. `slices` divide the stored rows."""
         table = sql.SQL("SELECT * FROM {}").format(self.table.sql)
         parts = [sql.SQL("{} WHERE {}").format(table, sql.SQL(part)) for part in slices] or [table]
         sides = [(EXPECTED, sql.SQL(self.expected[0])), *((STORED, part) for part in parts)]
@@ -116,7 +116,7 @@ class Comparison:
         )
 
     def wrong(self, conn: Connection, expected: str, ranges: Ranges, numbers: Sequence[int], most: int) -> Found:
-        """The rows that differ in these ranges; what every right answer has in common decides."""
+        """The rows that differ in these ranges. The columns in which all right answers agree decide."""
         columns = sql.SQL("").join(sql.SQL(", {}").format(sql.Identifier("q", c.name)) for c in self.columns)
         sides = [
             sql.SQL("SELECT {weight} AS {name}, 0::bigint AS {id}{columns} FROM ({rows}\n) AS q WHERE {within}").format(
@@ -183,7 +183,7 @@ class Comparison:
 
 
 def differing(sums: Iterable[tuple[str, str, str, str]]) -> tuple[int, list[int]]:
-    """How many rows are stored and the ranges in which the sides differ, from what `Comparison.sums` yields."""
+    """The number of stored rows and the ranges in which the sides differ, from the rows of `Comparison.sums`."""
     stored = 0
     totals: dict[int, tuple[int, int]] = {}
     for side, number, rows, hash_ in sums:
@@ -202,7 +202,7 @@ def wrong_row_ids(
     numbers: Sequence[int],
     most: int,
 ) -> Found:
-    """Stored rows whose row id is not the hash of their identity: no refresh would find them again."""
+    """Stored rows whose row id is not the hash of their identity. No refresh would find such a row again."""
     statement = sql.SQL("SELECT q.{id}, {key} FROM {table} AS q WHERE {within}").format(
         id=sql.Identifier(ROW_ID),
         key=sql.SQL(identity.canonical_sql(key, "q")),

@@ -1,7 +1,7 @@
-"""Computed: a planned table's rows on the unit's snapshot, and its change handed on to later tables of the unit.
+"""Computed: a planned table's rows are computed on the unit's snapshot, and its change is handed on to later tables.
 
-Readers on other sessions can't see what this transaction wrote. A small change therefore travels in the SQL
-text, as arrays; a large one stays a temporary table, and then its reader runs in the coordinator's session.
+Other sessions can't see what this transaction wrote. A small change therefore travels in the SQL text, as arrays;
+a large change stays a temporary table, and then its reader runs in the coordinator's session.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Computed(Planned):
     """A planned table with the rows that its plan yielded."""
 
     staged: Staged | None
-    """None where there was nothing to compute."""
+    """None if there was nothing to compute."""
     difference: Difference | None = None
-    """Made before the commit where a later table of the unit reads it."""
+    """The true difference, if a later table of the unit reads it before the commit."""
 
 
 @dataclass(frozen=True)
 class NoValue:
-    """The difference could not be computed, because a row in it has no value; PostgreSQL's words for it.
+    """The difference could not be computed, because a row in it has no value. `words` is PostgreSQL's message.
 
     The difference evaluates every row that changed. One of them may be gone by now, so that the query itself no longer
     evaluates it: 7 / 0 in a row that was mended since.
@@ -59,7 +59,7 @@ def compute(
     member: Planned,
     token: str,
 ) -> Computed | NoValue:
-    """Carry a plan out, up to the rows that it yields."""
+    """Carry out a plan as far as its rows; nothing is written to the stream table yet."""
     try:
         return Computed(**vars(member), staged=_run(coordinator, database, executor, snapshot_id, member, token))
     except (psycopg.Error, RefreshError) as error:
@@ -70,7 +70,7 @@ def compute(
 
 
 def hand_on(coordinator: Connection, member: Computed, settings: Settings) -> tuple[Computed, UpstreamChange]:
-    """Make the member's true change, readable for later tables of its unit, in the snapshot's transaction."""
+    """Make the member's true change in the snapshot's transaction, where later tables of the unit can read it."""
     is_judged = member.st.is_hidden and not member.plan.whole
     if member.staged is None or member.staged.arrow is None:
         return member, UpstreamChange(0, is_judged=is_judged)
@@ -105,13 +105,14 @@ def _run(
     try:
         return executor.compute(snapshot_id, computation, target)
     except Exception:
-        # Readers whose snapshot is gone say so in many ways. Where this session has ended, that is the cause.
+        # Readers report the loss of their snapshot in many ways. If this session has ended, its end is the cause, and
+        # this statement raises it.
         coordinator.execute("SELECT 1")
         raise
 
 
 def _no_value(error: Exception) -> str | None:
-    """What PostgreSQL said of a value that can't be computed; None where the error is about something else."""
+    """PostgreSQL's message about a value that can't be computed; None if the error is about something else."""
     if isinstance(error, (psycopg.DataError, psycopg.errors.CardinalityViolation, psycopg.errors.RaiseException)):
         return error.diag.message_primary or str(error)
     return error.message if isinstance(error, ValueFault) else None
@@ -139,7 +140,7 @@ def _readable(
 
 def _literal(conn: Connection, difference: sql.Identifier, visible: tuple[StorageColumn, ...]) -> sql.Composed:
     columns = [(WEIGHT, "bigint"), (ROW_ID, "bigint"), *((column.name, column.type) for column in visible)]
-    # As text: an array of arrays would not be one value a row.
+    # The values are gathered as text, because an array of arrays would not be one value per row.
     gathered = conn.execute(
         sql.SQL("SELECT {} FROM {}").format(
             sql.SQL(", ").join(

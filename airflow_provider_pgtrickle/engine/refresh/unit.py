@@ -1,6 +1,6 @@
-"""The road of a refresh: locked, observed, planned, computed, written. A unit has one snapshot and one commit.
+"""A refresh has five stages: locked, observed, planned, computed, written. A unit has one snapshot and one commit.
 
-`refresh_unit` takes one unit along it and tries again after a transient failure, `refresh_units` takes several.
+`refresh_unit` takes one unit through them and tries again after a transient failure, `refresh_units` takes several.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Apart:
-    """These tables have to be refreshed and committed before the others of the unit can be."""
+    """The tables that have to be refreshed and committed before the others of the unit."""
 
     first: tuple[QualifiedName, ...]
 
@@ -56,17 +56,17 @@ def refresh_unit(
     initiated_by: str = "manual",
     queries: Queries = analysed,
 ) -> dict[str, RefreshResult]:
-    """Refresh the named stream tables; the results by their full names, upstream first.
+    """Refresh the named stream tables. Returns the results by full name, upstream first.
 
-    `executor` is called only when something has to be computed. `run_token` names the run: a retry with the same
-    token takes the tables over from the attempt before it, another token finds them locked and is skipped. What
-    follows a # in it names the turn: see `lease.revoke`.
+    `executor` is called only if something has to be computed. `run_token` names the run: a retry with the same token
+    takes the tables over from the attempt before it, another token finds them locked and is skipped. The text after
+    a # in it names the turn: see `lease.revoke`.
     Transient failures are tried again here; a failure that remains is recorded and raised.
     """
     run = RunToken.of(run_token)
     request = Request(database, tuple(dict.fromkeys(names)), executor, queries, settings, force_full, run, initiated_by)
     results = _refreshed(request)
-    # Its parts' own results are in the history.
+    # The results of parts are left out; they are in the history.
     return {name: results[name] for name in results if name in request.unit}
 
 
@@ -82,8 +82,8 @@ def refresh_units(
 ) -> dict[str, RefreshResult]:
     """Refresh each unit, upstream first, with a snapshot and a commit of its own.
 
-    One that fails stops what reads it and nothing else; the first error is raised when all others are done. What
-    is wrong with the surroundings stops everything.
+    A unit that fails stops its readers and nothing else; the first error is raised when all other units are done.
+    A fault of the surroundings stops everything.
     """
     results: dict[str, RefreshResult] = {}
     faults: list[PgTrickleError] = []
@@ -140,7 +140,7 @@ def _persistently(request: Request) -> dict[str, RefreshResult] | Apart:
         except BaseException as error:
             again = judge(error) is Verdict.RETRY and number < tries
             kept = True
-            with suppress(PgTrickleError):  # where the database can't be reached, the first error says so
+            with suppress(PgTrickleError):  # if the database can't be reached, the first error says so
                 kept = failure.record(
                     request.database,
                     request.names,
@@ -153,7 +153,7 @@ def _persistently(request: Request) -> dict[str, RefreshResult] | Apart:
             if not again:
                 raise
             if not kept:
-                # Whoever ended this attempt's session meant the run, not this one try of it.
+                # Whoever ended this attempt's session meant to end the run, not only this attempt.
                 raise LeaseLost(
                     "Another run took this refresh over, or it was killed; it is not tried again",
                     stream_table=subject,
@@ -165,10 +165,10 @@ def _persistently(request: Request) -> dict[str, RefreshResult] | Apart:
 
 
 def _attempt(request: Request, trace: Trace) -> dict[str, RefreshResult] | Apart:
-    """Refresh all tables of the unit in one commit, or none. A failure leaves nothing behind."""
+    """Refresh all tables of the unit in one commit, or none of them. A failure leaves nothing behind."""
     # One session holds the locks, the snapshot and the commit.
     with request.database.session() as conn:
-        # A lost trace of a refresh does no harm, a lost refresh would: the commit switches this on again.
+        # A lost history row does no harm, but a lost refresh would, so the commit switches this on again.
         conn.execute("SET synchronous_commit = off")
         with trace.phase("lock"):
             held = lock.hold(conn, request, trace)
@@ -187,12 +187,13 @@ def _attempt(request: Request, trace: Trace) -> dict[str, RefreshResult] | Apart
         try:
             computed = _computed(conn, observed, request, trace)
         except (psycopg.Error, PgTrickleError) as error:
-            # A table or function that is suddenly gone is no fault of the query.
+            # If a table or function has just been replaced or dropped, that is the cause and not the query, so
+            # `stayed` raises its own error.
             with suppress(psycopg.Error):
                 conn.execute("ROLLBACK")
                 lock.stayed(conn, locked, moment, error)
             raise
-        conn.execute("COMMIT")  # of the snapshot; temporary tables stay, and so do the locks
+        conn.execute("COMMIT")  # this ends the snapshot; temporary tables and advisory locks stay
         if any(member.plan.computation is not None for member in computed.values()):
             lock.stayed(conn, locked, moment)
         written = write(conn, computed, at, request.token, trace, request.settings)
@@ -204,7 +205,7 @@ def _attempt(request: Request, trace: Trace) -> dict[str, RefreshResult] | Apart
 
 
 def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, trace: Trace) -> dict[str, Computed]:
-    """Plan and compute one table after the other: what an earlier one hands on is part of a later one's plan."""
+    """Plan and compute one table after the other, because a plan contains the changes that earlier tables hand on."""
     with trace.phase("decide"):
         rows = sizes(conn, request.database, sized(unit, forced=request.force_full))
     described: set[int] = set()
@@ -217,7 +218,7 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
         forced = request.force_full and member.stored.qualified not in request.done
         made: Computed | NoValue | None = None
         while not isinstance(made, Computed):
-            # A difference in which a row has no value is planned once more, as the whole content.
+            # If a row of the difference has no value, the table is planned once more, as the whole content.
             broken = made.words if made is not None else None
             with trace.phase("decide"):
                 planned = plan(
@@ -238,7 +239,10 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
 
 
 def _clean_up(conn: Connection, unit: Iterable[Computed]) -> None:
-    """Delete consumed rows of the buffers just read. The refresh is done, so an error here is left to the next one."""
+    """Delete consumed rows of the buffers just read.
+
+    An error is ignored, because the refresh is done and the next one cleans up as well.
+    """
     read = {buffer_name(key) for member in unit for key, state in member.states.items() if state.pending_rows}
     if not read:
         return
@@ -263,7 +267,7 @@ def _skipped(tables: Iterable[StreamTable], reason: str, request: Request, trace
 
 
 def _moved(conn: Connection, unit: Mapping[str, Computed], request: Request, trace: Trace) -> dict[str, RefreshResult]:
-    """Somebody else refreshed meanwhile; what was computed is from before that, and is thrown away."""
+    """The results of a unit that somebody else refreshed meanwhile: the computed rows are outdated and thrown away."""
     results = _skipped([member.stored for member in unit.values()], "frontier_moved", request, trace)
     for member in unit.values():
         history.finish(conn, member.stored.id, results[member.name], trace, str(member.plan))
@@ -271,7 +275,7 @@ def _moved(conn: Connection, unit: Mapping[str, Computed], request: Request, tra
 
 
 def _readers(database: Database, unit: Sequence[QualifiedName]) -> set[str]:
-    """Every stream table that a member feeds, as PostgreSQL knows it."""
+    """All stream tables that read one of the unit directly or through others, as the catalog knows them."""
     with database.transaction() as conn:
         graph = dependencies.graph(conn)
     return {reader for name in unit for reader in graph.downstream(str(name))}

@@ -1,7 +1,7 @@
-"""Written: the one transaction that makes a refresh true.
+"""Written: one transaction carries out the refresh of all tables of the unit, or of none.
 
-It checks the lease, writes each table's difference or first content, hands it on to the tables that read this one,
-moves the frontier, completes the history and sends the alerts; all tables of the unit, or none.
+It checks the lease, writes each table's difference or first content and hands it on to the table's readers, moves the
+frontier, completes the history and sends the alerts.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from airflow_provider_pgtrickle.engine.settings import Settings
 
 _MUCH = 50_000
 _WORK_MEM = "128MB"
-# From here on an index is cheaper built anew than grown.
+# For this many rows or more, building an index anew is cheaper than adding to it.
 _MANY = 20_000
 
 
 @dataclass(frozen=True)
 class Applied:
-    """How many rows of the stream table were written."""
+    """The number of rows of the stream table that were written."""
 
     inserted: int = 0
     updated: int = 0
@@ -67,9 +67,9 @@ def write(
     trace: history.Trace,
     settings: Settings,
 ) -> dict[str, RefreshResult] | None:
-    """Write what was computed, all tables or none; None where the frontier had moved, and so nothing was to be done.
+    """Write the computed rows of all tables, or of none. Returns None if a frontier had moved, so nothing was written.
 
-    `conn` is in autocommit, idle, and holds the tables' locks.
+    `conn` is in autocommit and idle, and holds the tables' locks.
     """
     try:
         return _commit(conn, unit, at, token, trace, settings)
@@ -90,7 +90,7 @@ def _commit(
     ids = [member.stored.id for member in unit.values()]
     with conn.transaction():
         if any(member.action is not Action.NO_DATA for member in unit.values()):
-            # Bookkeeping may be lost in a crash of the server, and so may a frontier with nothing behind it.
+            # A crash of the server may lose bookkeeping and a frontier that moved without rows, but no written rows.
             conn.execute("SET LOCAL synchronous_commit TO DEFAULT")
         frontiers = lease.verify(conn, ids, token)
         if any(frontiers[member.stored.id] != member.stored.frontier for member in unit.values()):
@@ -144,7 +144,7 @@ def _applied(conn: Connection, member: Computed, staged: Staged, target: Target)
 
 
 def _stage(conn: Connection, member: Computed, staged: Staged, target: Target) -> sql.Identifier:
-    """Load the stage: the one that the executors filled, or a temporary one of this session."""
+    """Get the stage: the one that the executors filled, or a temporary one that is filled here."""
     if staged.stage_table is not None:
         table = sql.Identifier(*staged.stage_table)
         stage.analyze(conn, table, staged.rows)
@@ -157,7 +157,7 @@ def _stage(conn: Connection, member: Computed, staged: Staged, target: Target) -
 
 
 def _allow_memory(conn: Connection, rows: int) -> None:
-    """Grouping many rows, or building an index over them, on disk would take several times as long."""
+    """Raise the memory limits for many rows. Grouping or indexing them on disk would take several times as long."""
     if rows >= _MUCH:
         for setting in ("work_mem", "maintenance_work_mem"):
             conn.execute(
@@ -180,11 +180,11 @@ def _advance(
     conn: Connection, member: Computed, unit: Mapping[str, Computed], at: Snapshot, result: RefreshResult
 ) -> None:
     """Move the frontier, and clear what earlier failures left in the table's row of the catalog."""
-    # What an upstream table of the unit writes in this transaction lies beyond the snapshot, and is consumed already;
-    # where it was rebuilt, it wrote into a new buffer.
+    # The changes that an upstream table of the unit writes in this transaction lie beyond the snapshot, and are
+    # consumed already. If that table was rebuilt, it wrote them into a new buffer.
     own, files = _written_upstream(conn, [key for key in member.states if key in unit])
     assert result.data_timestamp is not None
-    # Writing has locked the table, so nobody can alter it any more.
+    # The writing has locked the table, so nobody can alter it any more.
     rewritten, table = invariants.own_rows(conn, member.stored)
     if rewritten and member.action is not Action.REINITIALIZE:
         raise TransientFault("Its table was altered while it was refreshed", stream_table=member.name)
@@ -206,7 +206,7 @@ def _advance(
 
 
 def _written_upstream(conn: Connection, upstream: Sequence[str]) -> tuple[tuple[int, ...], dict[str, int | None]]:
-    """This transaction, and the files of the upstream tables' buffers by their keys."""
+    """This transaction's id, and the files of the upstream tables' buffers by their keys."""
     if not upstream:
         return (), {}
     rows = conn.execute(
@@ -263,13 +263,13 @@ def _announce(conn: Connection, member: Computed, result: RefreshResult) -> None
 
 
 def _mended(conn: Connection, unit: Mapping[str, Computed], error: psycopg.Error) -> bool:
-    """Whether something of the tables was changed that lets the same rows be written now."""
+    """Whether the cause of the error was removed, so that the same rows can be written now."""
     with conn.transaction():
         if isinstance(error, psycopg.errors.ObjectNotInPrerequisiteState):
-            # The table was published meanwhile, and an older version filled it without setting a replica identity.
+            # A table was published meanwhile, and an older release filled it without setting a replica identity.
             settled = [replica_identity.settle(conn, member.stored.qualified) for member in unit.values()]
             return any(settled)
-        # A value is too large for one of our indexes, so these are dropped.
+        # A value is too large for one of our indexes, so our indexes are dropped.
         dropped = [
             kind.drop(conn, member.stored.qualified)
             for member in unit.values()
@@ -282,7 +282,7 @@ def _mended(conn: Connection, unit: Mapping[str, Computed], error: psycopg.Error
 
 
 def _apply(conn: Connection, target: Target, difference: Difference) -> Applied:
-    """Write a difference: deletions and replacements first, so that what comes finds its place free."""
+    """Write a difference. Deletions and replacements come first, so that no old row is in the way of a new one."""
     invariants.no_identity_comes_twice(target, difference)
     count = difference.counts.get
     deleted = _delete(conn, target, difference) if count(DELETE) else 0
@@ -296,7 +296,7 @@ def _apply(conn: Connection, target: Target, difference: Difference) -> Applied:
 
 
 def _populate(conn: Connection, target: Target, stage: sql.Identifier, rows: int) -> Applied:
-    """Fill an empty table; there is nothing to compare with."""
+    """Fill an empty table, whose rows needn't be compared with anything."""
     columns = names((ROW_ID, *target.names))
     with row_id_index.built_afterwards(conn, target.table) if rows >= _MANY else nullcontext():
         inserted = conn.execute(
@@ -315,9 +315,9 @@ def _is_empty(conn: Connection, target: Target) -> bool:
 
 
 def _write_buffer(conn: Connection, target: Target, buffer: str, visible: tuple[str, ...], rows: sql.Identifier) -> int:
-    """Hand the difference (or the first content) on to the tables that read this one: visible columns only.
+    """Hand on the visible columns of the difference (or of the first content) to the table's readers.
 
-    Rows that differ only in hidden columns cancel out here, so that consumers don't see them at all.
+    Rows that differ only in hidden columns cancel out here, so that readers don't see them at all.
     """
     columns = tuple(column for column in target.columns if column.name in visible)
     weighted: sql.Composable = sql.SQL("SELECT {}, {} FROM {}").format(
@@ -345,7 +345,7 @@ def _delete(conn: Connection, target: Target, difference: Difference) -> int:
     if target.keyed:
         statement = sql.SQL("DELETE FROM {t} t USING {d} d WHERE d.{op} = {delete} AND t.{id} = d.{id} AND {same}")
     else:
-        # Exactly n twins go, and of equal rows those that look like the row to delete.
+        # Exactly n of the equal rows are deleted, first those that look the same as the row to delete.
         statement = sql.SQL(
             "DELETE FROM {t} t USING ("
             " SELECT s.tableoid AS place, s.ctid AS spot, d.wanted,"
