@@ -1,7 +1,7 @@
 """Δγ(R) = γ(R¹ ⋉ K) − γ(R⁰ ⋉ K), K = the groups that ΔR touches.
 
-Exact for every aggregate function there is. Without GROUP BY the one group is always touched.
-The sink `merge_add` has the cheaper rule for a top aggregate over exact types.
+The rule is exact for every aggregate function. Without GROUP BY there is one group, which is always touched.
+The sink `merge_add` has a cheaper rule for a top aggregate over exact types.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from airflow_provider_pgtrickle.engine.dvm.types import base_type
 _ALWAYS_ALIKE = {"count", "bool_and", "bool_or", "every"}
 _SUMS = {"sum", "avg"}
 _EXTREMES = {"min", "max"}
-#: Aggregates that of floats give other last digits in another order.
+#: Aggregates of floats whose last digits depend on the order of the rows.
 _ROUNDED = ("sum", "avg", "stddev", "var", "corr", "covar", "regr")
 
 
@@ -43,7 +43,7 @@ class Aggregate(Unary, Grouping):
     group: tuple[str, ...]
     aggregates: tuple[Item, ...]
     needs_row: bool = False
-    """GROUP BY () over nothing gives one row; GROUP BY columns, all of them constant-free, gives none."""
+    """Over no rows, GROUP BY () gives one row, and GROUP BY columns, none of which is a constant, gives none."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -111,7 +111,7 @@ def _is_count(call: exp.Expr) -> bool:
 
 
 def _type_of(call: exp.Expr, columns: Mapping[str, Column]) -> str | None:
-    """The narrowest type of an extremum; PostgreSQL forgets the modifier of its argument's."""
+    """The narrowest type of an extremum. PostgreSQL's own type for it lacks the modifier of the argument's type."""
     bare = unparen(call)
     if isinstance(bare, exp.Filter):
         bare = unparen(bare.this)
@@ -124,7 +124,7 @@ def _bare(call: exp.Expr) -> exp.Expr:
 
 
 def is_sum(call: exp.Expr) -> bool:
-    """Whether a call adds its arguments up, so that of floats its last digits depend on their order."""
+    """Whether a call adds its arguments up. If they are floats, the last digits of the sum depend on their order."""
     return call_name(call).startswith(_ROUNDED)
 
 
@@ -133,7 +133,7 @@ def _is_rounded(call: exp.Expr, columns: Mapping[str, Column]) -> bool:
 
 
 def _is_always_alike(call: exp.Expr, below: Mapping[str, Column]) -> bool:
-    """Whether a call's value looks the same in whichever order PostgreSQL takes its rows."""
+    """Whether a call's value looks the same whatever the order in which PostgreSQL reads the rows."""
     name = call_name(call)
     if name in _ALWAYS_ALIKE:
         return True
@@ -144,5 +144,5 @@ def _is_always_alike(call: exp.Expr, below: Mapping[str, Column]) -> bool:
     plain = plain_column(unparen(call.this))
     if plain is None:
         return False
-    # A numeric sum has as many digits as the longest of its terms, in whichever order they are added.
+    # A numeric sum has as many digits as the longest of its terms, whatever the order of the additions.
     return base_type(below[plain].type or "") == "numeric" if name in _SUMS else below[plain].is_image

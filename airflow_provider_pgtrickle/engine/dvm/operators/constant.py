@@ -13,7 +13,7 @@ from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 @dataclass(frozen=True, eq=False)
 class Constant(Leaf):
-    """A FROM item that reads no relation; None is the one row without columns."""
+    """A FROM item that reads no relation. If `item` is None, the relation is one row without columns."""
 
     item: exp.Expr | None
     outputs: tuple[str, ...]

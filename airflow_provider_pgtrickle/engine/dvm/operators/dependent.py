@@ -1,10 +1,10 @@
 """ΔF(L; S) = F(ΔL; S¹) + F(A; S¹) − F(A; S⁰), A = rows of L⁰ that a change of S can touch.
 
-F is a filter, a projection or a lateral item whose expressions hold subqueries S: for each row a
-function of the row and of the tables inside S. PostgreSQL evaluates S as it is written (EXISTS,
-IN, NOT IN, ALL, scalar subqueries, under OR, in CASE), so none of their NULL rules is written
-down here again. A is found from the equalities that tie S to the row; where there is none, A is
-all of L⁰ as soon as S has a change.
+F is a filter, a projection or a lateral item whose expressions hold subqueries S. Its result for
+a row is a function of the row and of the tables inside S. PostgreSQL evaluates S as it is written
+(EXISTS, IN, NOT IN, ALL, scalar subqueries, under OR, in CASE), so none of their NULL rules is
+repeated here. A is found from the equalities that tie S to the row; if there are none, A is all of
+L⁰ as soon as S has a change.
 """
 
 from __future__ import annotations
@@ -26,22 +26,24 @@ from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 @dataclass(frozen=True, eq=False)
 class Subquery:
-    """What a subquery reads, and how a change in it finds the rows it touches."""
+    """The sources that a subquery reads, and the ties by which a change in it finds the rows that it touches."""
 
     sources: frozenset[str]
     core: Node | None
-    """Its rows before grouping, without the terms that tie it to the row; None: any change touches every row."""
+    """The subquery's rows before grouping, without the terms that tie it to the outer row.
+
+    If it is None, any change touches every row."""
     ties: tuple[tuple[exp.Expr, exp.Expr], ...] = ()
-    """(expression over the outer row, expression over the core), equal where the core's row matters."""
+    """(expression over the outer row, expression over the core); they are equal if the core's row matters."""
 
 
 @dataclass(frozen=True, eq=False)
 class Touched(Node):
-    """The rows of a relation that one of several changes can touch."""
+    """The rows of a relation that at least one of several changes can touch."""
 
     child: Node
     changes: tuple[tuple[Node | None, tuple[tuple[exp.Expr, str], ...]], ...]
-    """(key set, pairs (expression over the row, key column)); no pairs: every row, if the set has one."""
+    """(key set, pairs (expression over the row, key column)). Without pairs, any row in the set touches every row."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -77,7 +79,7 @@ class Touched(Node):
 
 
 def touched(d: Differ, child: Node, subqueries: tuple[Subquery, ...]) -> Node | None:
-    """A: rows of child⁰ that the changed subqueries can touch; None for none."""
+    """A: rows of child⁰ that the changed subqueries can touch; None if there are none."""
     changes: list[tuple[Node | None, tuple[tuple[exp.Expr, str], ...]]] = []
     for subquery in subqueries:
         if d.changed.isdisjoint(subquery.sources):
@@ -108,7 +110,7 @@ def dependent_delta(
     subqueries: tuple[Subquery, ...],
     apply: Callable[[Node, bool], Node],
 ) -> Node | None:
-    """The rule above; `apply(relation, is_old)` is F over a relation with S at one version."""
+    """The module's rule. `apply(relation, is_old)` is F over a relation, with S in its old or its new state."""
     terms: list[Node] = []
     change = d.delta(child)
     if change is not None:
@@ -126,7 +128,7 @@ class Dependent(Unary):
     if TYPE_CHECKING:
         subqueries: tuple[Subquery, ...]
         is_old: bool
-        """At which version the subqueries read."""
+        """Whether the subqueries read the old state."""
 
     @property
     def inner(self) -> tuple[Node, ...]:
@@ -147,15 +149,15 @@ class Dependent(Unary):
         return replace(self, child=d.old(self.child), is_old=True)  # type: ignore[call-arg]
 
     def reads(self, needed: AbstractSet[str]) -> set[str]:
-        """What ties its subqueries to the row; an operator adds its own expressions."""
+        """The columns in the subqueries' ties; an operator adds those of its own expressions."""
         sides = (x for s in self.subqueries for tie in s.ties for x in tie)
         return set().union(*map(columns_of, sides))
 
     def unsettled(self) -> str | None:
-        """A subquery in its expressions is text, in which an order may be open."""
+        """The reason, if it has a subquery: a subquery in an expression is text, in which an order may be open."""
         return f"it holds a subquery that is no join: {self.label()}" if self.subqueries else None
 
 
 def unique_keys_through(child: Node, names: dict[str, str]) -> frozenset[Key]:
-    """The child's keys whose columns all survive under (other) names."""
+    """The child's keys whose columns all have a name in `names`, under these names."""
     return frozenset(frozenset(names[c] for c in key) for key in child.unique_keys if all(c in names for c in key))

@@ -59,7 +59,8 @@ class Filter(Dependent):
     def left_open(self, of: Callable[[Node], Open]) -> Open:
         below = of(self.child)
         if columns_of(self.predicate) & below.order:
-            # One of rows that tie: which one is open, and with it all of it but what they have in common.
+            # The predicate chooses among rows that tie. Which of them passes is open, and so are all of its columns
+            # except those in which the rows agree.
             return Open(frozenset(self.names) - below.shared, below.rounded, below.shared)
         return below.of(self.names)
 

@@ -1,6 +1,7 @@
 """ΔG(R) = G(R¹ ⋉ K) − G(R⁰ ⋉ K), K = the groups that ΔR touches: what every operator over groups of rows has in common.
 
-A group is all rows with the same values in some columns. What is computed of it is computed anew, before and after.
+A group is all rows with the same values in some columns. The operator's rows for a touched group are computed anew,
+from the old state and from the new one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Grouping(Node):
         return True
 
     def change(self, d: Differ) -> Node | None:
-        """The rows that touch its groups, under the names of its group columns."""
+        """The changed rows that touch the operator's groups, under the names of the group columns."""
         return d.delta(self.inputs[0])
 
     def delta(self, d: Differ) -> Node | None:
@@ -30,18 +31,21 @@ class Grouping(Node):
 
     @property
     def always_alike(self) -> frozenset[str]:
-        """Columns whose values look the same, whichever rows of a group PostgreSQL meets first."""
+        """Columns whose values look the same, whichever row of a group PostgreSQL reads first."""
         return frozenset()
 
     def unsettled(self) -> str | None:
-        """One of a group's equal rows stands for it: which one is open, and 1.0 looks different from 1.00."""
+        """The reason, if a group's values may look different, as 1.0 and 1.00 do.
+
+        One of its equal rows represents the group, and it is open which one.
+        """
         alike = self.always_alike
         held = next((c for c in self.columns if c.name not in alike and not c.is_image), None)
         return f"it groups {held.name}, whose equal values may look different" if held else None
 
 
 def touched_difference(d: Differ, node: Node, change: Node, group: Sequence[str]) -> Node:
-    """node¹ − node⁰ over the groups of `group` (columns of node and change alike) that `change` touches."""
+    """node¹ − node⁰ over the groups that `change` touches. Both node and change have the columns `group`."""
     keys = keys_from(change, group) if group else None
     before = d.old(node)
     if keys is None:

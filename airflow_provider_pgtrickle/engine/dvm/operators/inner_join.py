@@ -1,9 +1,9 @@
 """Δ(L ⋈ R) = ΔL ⋈ R¹ + L¹ ⋈ ΔR − ΔL ⋈ ΔR, weights multiplied; for R₁ ⋈ … ⋈ Rₙ input by input.
 
-Only new states are read, so PostgreSQL has their statistics and indexes; what did not change drops
-its terms before anything is read. Inputs are taken in an order in which each is tied to those before
-it. Inputs that the planner can't narrow by itself (groups, windows, …) are restricted to the join
-keys that the term's delta reaches.
+Only new states are read, so PostgreSQL has their statistics and indexes. The terms of an unchanged
+input are dropped before anything is read. Inputs are taken in an order in which each is tied to
+those before it. Inputs that the planner can't narrow by itself (groups, windows, …) are restricted
+to the join keys that the term's delta reaches.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Weigh
 from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows, Weight
 
-# Joins of more inputs than that are not worth comparing every order's start.
+# A join of more inputs isn't worth a comparison of the orders from each start.
 _MOST_COMPARED = 16
 
 
@@ -49,7 +49,7 @@ class InnerJoin(Node):
 
     @property
     def unique_keys(self) -> frozenset[Key]:
-        """Every combination of the inputs' keys, less the inputs that the others determine."""
+        """The combinations of the inputs' keys. An input that the others determine contributes no key."""
         if any(not r.unique_keys for r in self.relations) or len(self.relations) > 12:
             return frozenset()
         determined = self._determined()
@@ -62,7 +62,7 @@ class InnerJoin(Node):
         return frozenset(result)
 
     def _determined(self) -> set[int]:
-        """Inputs of which at most one row joins each row of the inputs kept, by a key of theirs."""
+        """The inputs that the kept ones determine: a key allows at most one row of them to join a row of those."""
         kept = set(range(len(self.relations)))
         for index in reversed(range(len(self.relations))):
             others = {n for i in kept - {index} for n in self.relations[i].names}
@@ -107,7 +107,7 @@ class InnerJoin(Node):
         used: list[exp.Expr],
         fresh: list[exp.Expr],
     ) -> Node | None:
-        """The rule for one more input; `used` are the terms among the inputs before, `fresh` those with it."""
+        """The rule for one more input. `used`: the terms among the inputs before it; `fresh`: its terms with them."""
         own = d.delta(relation)
         every = (*used, *fresh)
         terms: list[Node] = []
@@ -122,9 +122,10 @@ class InnerJoin(Node):
         return UnionAll.of(terms) if terms else None
 
     def _order(self) -> list[int]:
-        """The inputs in an order that looks most of them up by a key: a change then meets few rows on its way.
+        """The inputs in the order in which most of them are looked up by a key, so that a change meets few rows.
 
-        Where no key says more, from the input with most ties, always on to one that is tied to those before it.
+        If keys make no difference, the order begins with the input that has most ties, and each next input is tied to
+        those before it.
         """
         owner = {n: i for i, r in enumerate(self.relations) for n in r.names}
         ties: dict[int, set[int]] = {i: set() for i in range(len(self.relations))}
@@ -142,7 +143,7 @@ class InnerJoin(Node):
     def _walk(
         self, start: int, ties: dict[int, set[int]], bound: dict[int, list[tuple[str, int]]]
     ) -> tuple[int, list[int]]:
-        """An order from one input, and how many of the others it looks up by a key."""
+        """An order that begins with `start`, after the number of inputs that it looks up by a key."""
         order, lookups = [start], 0
         while len(order) < len(ties):
             reached = set(order)
@@ -158,7 +159,7 @@ class InnerJoin(Node):
         return lookups, order
 
     def _narrowed(self, d: Differ, relations: list[Node], start: int) -> list[Node]:
-        """The inputs, those worth it restricted to the keys reached from input `start`."""
+        """The inputs. Those for which it pays are restricted to the keys reached from input `start`."""
         if not d.narrow_all and not any(r.heavy for i, r in enumerate(relations) if i != start):
             return relations
         owner = {n: i for i, r in enumerate(relations) for n in r.names}
@@ -178,7 +179,7 @@ class InnerJoin(Node):
         return result
 
     def _links(self, owner: dict[str, int], reached: set[int]) -> dict[int, list[tuple[str, exp.Expr]]]:
-        """For each input next to the reached ones: its columns and what they must equal."""
+        """For each input that is tied to the reached ones: its columns, and the expressions that they must equal."""
         links: dict[int, list[tuple[str, exp.Expr]]] = {}
         for term in self.terms:
             for near, far in _both_ways(equality(term)):

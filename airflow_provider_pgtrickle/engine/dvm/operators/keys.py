@@ -14,7 +14,7 @@ from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 @dataclass(frozen=True, eq=False)
 class DistinctKeys(Unary):
-    """A key set: computed once, used by every relation it restricts."""
+    """A key set, which is computed once and used by every relation that it restricts."""
 
     items: tuple[tuple[str, exp.Expr], ...]
     keep_nulls: bool
@@ -49,7 +49,7 @@ class DistinctKeys(Unary):
 
 
 def keys_from(relation: Node, columns: Iterable[str], *, null_matches: bool = True) -> Keys | None:
-    """The distinct values of some columns of `relation` as keys of the same columns."""
+    """The distinct values of some columns of `relation`, as keys of the same columns."""
     usable = tuple(n for n in columns if relation.column(n).has_equality)
     if not usable:
         return None
@@ -60,7 +60,7 @@ def keys_from(relation: Node, columns: Iterable[str], *, null_matches: bool = Tr
 def expression_keys(
     relation: Node, pairs: Iterable[tuple[str, exp.Expr]], *, null_matches: bool = False
 ) -> Keys | None:
-    """Keys of target columns, each the distinct value of an expression over `relation`."""
+    """The distinct values of expressions over `relation`, each as the key of a target column."""
     items = tuple((target, expression) for target, expression in pairs)
     if not items:
         return None

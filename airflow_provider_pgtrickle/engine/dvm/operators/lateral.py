@@ -15,7 +15,7 @@ from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 @dataclass(frozen=True, eq=False)
 class Lateral(Dependent):
-    """LATERAL subquery or set-returning function over each row of the child."""
+    """A LATERAL subquery or set-returning function over each row of the child."""
 
     item: exp.Expr
     """The FROM item without its alias; outer references are columns of the row."""
@@ -56,7 +56,7 @@ class Lateral(Dependent):
         return super().reads(needed) | columns_of(self.item) | condition
 
     def unsettled(self) -> str | None:
-        """Its item is text, in which an order may be open."""
+        """The reason why it is not settled: its item is text, in which an order may be open."""
         return Node.unsettled(self)
 
     def label(self) -> str:

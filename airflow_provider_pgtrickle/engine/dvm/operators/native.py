@@ -17,7 +17,7 @@ from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 @dataclass(frozen=True, eq=False)
 class Native(Leaf):
-    """A whole query over sources, evaluated by PostgreSQL at one version."""
+    """A whole query over sources, which PostgreSQL evaluates in their old or new state."""
 
     query: exp.Expr
     outputs: tuple[str, ...]
@@ -25,7 +25,7 @@ class Native(Leaf):
     """Keys of the sources that it reads."""
     is_old: bool = False
     why: str = ""
-    """What keeps a recursion from being maintained by its own change."""
+    """Why a recursion can't be maintained by its own change."""
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -10,7 +10,7 @@ from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 @dataclass(frozen=True, eq=False)
 class Nothing(Leaf):
-    """What `like` has, under other names and without its rows: PostgreSQL reads nothing for it."""
+    """An empty relation with the columns of `like` under other names. PostgreSQL reads nothing for it."""
 
     like: Node
     items: tuple[tuple[str, str], ...]
