@@ -1,7 +1,7 @@
 """Left:  Δ(L ⟕ R) = ΔL ⟕ R¹ + A ⟕ R¹ − A ⟕ R⁰,  A = rows of L⁰ that ΔR can match.
 Full:  Δ(L ⟗ R) = (L¹ ⋉ K ⟗ R¹ ⋉ K) − (L⁰ ⋉ K ⟗ R⁰ ⋉ K),  K = keys(ΔL) ∪ keys(ΔR), NULL a key like any other.
 
-Both hold for every condition; where no equality bounds A or K they are whole relations.
+Both rules hold for every condition; if no equality bounds A or K, they are whole relations.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class OuterJoin(Node):
                 return self.left.unique_keys
         both = [(a, b) for a in self.left.unique_keys for b in self.right.unique_keys]
         if self.kind == "FULL":
-            # A left row without a partner and a right one look alike in keys that are all NULL.
+            # In a key that is all NULL, a left row without a partner and a right row without a partner look alike.
             both = [(a, b) for a, b in both if _never_all_null(self.left, a) or _never_all_null(self.right, b)]
         return frozenset(a | b for a, b in both)
 
@@ -81,7 +81,7 @@ class OuterJoin(Node):
 
     @property
     def reach(self) -> list[tuple[str, exp.Expr]]:
-        """(left column, expression over the right) equated by the condition."""
+        """(left column, expression over the right) that the condition equates."""
         left, right = set(self.left.names), set(self.right.names)
         found = []
         for term in conjuncts(self.condition):
@@ -103,7 +103,7 @@ class OuterJoin(Node):
         if change_right is not None:
             rows = before(d, self.left, self._touched_keys(d))
             right_new, right_old = self.right, d.old(self.right)
-            # Of the right side, only what these rows can meet: they are few where the left side is choosy.
+            # The right side is restricted to the rows that these can match: they are few if the left side is selective.
             met = expression_keys(rows, [(r, column(left)) for left, r in self.pairs])
             if met is not None:
                 right_new, right_old = right_new.restrict(met), right_old.restrict(met)
@@ -139,7 +139,10 @@ class OuterJoin(Node):
         return difference(replace(self, left=left_new, right=right_new), replace(self, left=left_old, right=right_old))
 
     def _key_pairs(self) -> list[tuple[str, str]]:
-        """Pairs that make one key. NULL-safe keys of several columns are compared as records, of one type each."""
+        """The pairs that make one key.
+
+        NULL-safe keys of several columns are compared as records, so both columns of a pair need the same type.
+        """
         pairs = self.pairs
         alike = [(a, b) for a, b in pairs if self.left.column(a).type == self.right.column(b).type is not None]
         return alike or pairs[:1]

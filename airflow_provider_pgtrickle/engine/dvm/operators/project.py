@@ -53,7 +53,7 @@ class Project(Dependent):
 
     @property
     def makes_sets(self) -> bool:
-        """Whether it may make several rows of one, or none, by a function that returns a set."""
+        """Whether a function that returns a set may turn one row into several rows or none."""
         return any(returns_set(x) for _, x in self.items)
 
     @property
@@ -80,7 +80,7 @@ class Project(Dependent):
         return e.select(rows, items)
 
     def reads(self, needed: AbstractSet[str]) -> set[str]:
-        """A set decides how many rows there are, so it is read even where its column is not."""
+        """A function that returns a set decides how many rows there are, so it is read even if its column is not."""
         kept = [(n, x) for n, x in self.items if n in needed or returns_set(x)]
         return super().reads(needed).union(*(columns_of(x) | {n} for n, x in kept))
 

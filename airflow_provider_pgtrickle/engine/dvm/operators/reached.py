@@ -1,8 +1,8 @@
 """reached(ΔB, S) = one row where a row of ΔB sorts at or before the last of the stored rows S, or S holds fewer than n.
 
-S is a window of B⁰, ordered. Where all of ΔB sorts after it, B¹ and B⁰ are the same up to the window's end,
-so S is the window of B¹, too. PostgreSQL does the sorting, by the query's own terms; rows that tie reach.
-ΔB need not be netted: a row too many only reaches more often.
+S is an ordered window of B⁰. If all of ΔB sorts after it, B¹ and B⁰ are the same up to the window's end,
+so S is the window of B¹, too. PostgreSQL does the sorting, by the query's own terms; a row that ties with the
+last one reaches. ΔB need not be netted, because a superfluous row only makes the window reached more often.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 @dataclass(frozen=True)
 class Bounds:
-    """ORDER BY and LIMIT, and what they bound."""
+    """ORDER BY and LIMIT, with the relation that they bound."""
 
     body: Node
-    """Its columns are named as the stored ones."""
+    """The relation. Its columns have the names of the stored ones."""
     order: tuple[exp.Expr, ...]
-    """Terms over its columns."""
+    """Terms over the relation's columns."""
     limit: int
 
 

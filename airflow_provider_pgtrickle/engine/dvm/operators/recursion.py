@@ -1,7 +1,7 @@
 """R = B ⊎ S(R), or the set of them (UNION). Its change is `rederive`'s; below the top of a query it is Native's.
 
-S is linear in R: each row of R is stepped from by itself, on a path of row-wise nodes, joins and
-preserved sides that `path` walks. PostgreSQL allows one self-reference, hence one path.
+S is linear in R: each row of R makes its next rows by itself, on a path of row-wise nodes, joins and preserved
+sides, which `path` finds. PostgreSQL allows one self-reference, so there is one path.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 @dataclass(frozen=True, eq=False)
 class Itself(Leaf):
-    """The recursive reference: where R stands in S."""
+    """The recursive reference: the place of R in S."""
 
     held: tuple[Column, ...]
 
@@ -42,7 +42,7 @@ class Itself(Leaf):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Recursion(Native):
-    """A recursive WITH item, rendered as it was written, with what it is made of."""
+    """A recursive WITH item, which is rendered as it was written, with its base and its step."""
 
     base: Node
     step: Node
@@ -73,7 +73,7 @@ class Recursion(Native):
 
 
 def path(node: Node, leaf: Node) -> list[Node] | None:
-    """The nodes from `node` down to `leaf`, both included; None where it is not below."""
+    """The nodes from `node` down to `leaf`, both included; None if `leaf` is not below `node`."""
     if node is leaf:
         return [node]
     for child in node.inputs:
@@ -84,7 +84,7 @@ def path(node: Node, leaf: Node) -> list[Node] | None:
 
 
 def graft(node: Node, leaf: Node, by: Node) -> Node:
-    """The tree with `by` in place of `leaf`; columns that `by` has beyond the leaf's are carried to the top."""
+    """The tree with `by` in place of `leaf`. Columns of `by` that `leaf` doesn't have are carried to the top."""
     extra = [n for n in by.names if n not in leaf.names]
     result = by
     above = path(node, leaf) or [node]
@@ -95,7 +95,7 @@ def graft(node: Node, leaf: Node, by: Node) -> Node:
 
 
 def settle(base: Node, step: Node, itself: Itself) -> tuple[Itself, Node]:
-    """The reference with what is known of its columns once the step agrees, and the step over it."""
+    """The reference, with those facts about its columns in which base and step agree, and the step over it."""
     held = tuple(replace(b, name=c.name) for b, c in zip(base.columns, itself.columns, strict=True))
     while True:
         fresh = Itself(held)
@@ -115,7 +115,7 @@ def settle(base: Node, step: Node, itself: Itself) -> tuple[Itself, Node]:
 
 
 def joined_columns(step: Node, itself: Itself) -> frozenset[str]:
-    """Columns of the recursion by which its step looks rows of it up when something else changes."""
+    """Columns of the recursion by which the step looks the recursion's rows up when another relation changes."""
     *above, _ = path(step, itself) or [itself]
     origin = {n: n for n in itself.names}
     found: set[str] = set()
@@ -129,7 +129,7 @@ def joined_columns(step: Node, itself: Itself) -> frozenset[str]:
 
 
 def joined_sources(step: Node, itself: Itself) -> frozenset[tuple[str, tuple[str, ...]]]:
-    """(source key, column) by which each step looks up the next rows: the columns that it equates with its own."""
+    """(source key, columns) by which each step looks up the next rows; the step equates them with the recursion's."""
     found: set[tuple[str, tuple[str, ...]]] = set()
     along = path(step, itself) or []
     for node, child in pairwise(along):
@@ -151,7 +151,7 @@ def _scans(node: Node, but: Node) -> Iterator[Scan]:
 
 
 def _equalities(node: Node) -> Iterator[tuple[exp.Expr, exp.Expr]]:
-    """Both ways of each equality that a join is on."""
+    """The sides of each equality in a join's condition, in both orders."""
     for sides in filter(None, map(equality, node.joined_on)):
         yield sides
         yield sides[1], sides[0]

@@ -5,9 +5,8 @@
     seed = (B¹ ⊎ S¹(K)) ⋉ D  ⊎  net⁺(ΔB + ΔS(K)) ▷ D                          derived otherwise, and newly derived
     N    = least N = seed ⊎ S¹(N)                 UNION: the set of them, ▷ K   what is to be stored
 
-R⁰ is stored. neg ΔX are the rows of negative weight before anything is netted: a derivation that is
-lost may be masked by one that is gained, from the very row that goes. D ⊆ R⁰ and N ⊆ R¹, so both
-end where the query ends.
+R⁰ is stored. neg ΔX are the rows of negative weight before anything is netted, because a lost derivation may be
+masked by a gained one, even from the row that goes. D ⊆ R⁰ and N ⊆ R¹, so both iterations end if the query's does.
 """
 
 from __future__ import annotations
@@ -126,7 +125,7 @@ class Kept(Node):
 
 @dataclass(frozen=True, eq=False)
 class Grown(Node):
-    """N: what is derived anew, from the rows kept and from itself."""
+    """N: the rows that are derived anew, from the kept rows and from N itself."""
 
     rederived: tuple[Imaged, ...]
     """B¹ and S¹(K), as far as D reaches."""
@@ -179,7 +178,7 @@ class Grown(Node):
         )
 
     def _anew(self, e: Emitter) -> str:
-        """net⁺(ΔB + ΔS(K)) ▷ D: twins are summed by their looks, since not every type can be grouped by."""
+        """net⁺(ΔB + ΔS(K)) ▷ D: rows that look the same are summed, since not every type can be grouped by."""
         source, alias = e.from_item(self.changes)
         lost, key = e.from_item(self.lost)
         net, image = e.alias(), f"{alias}.{e.name(IMAGE)}"
@@ -211,7 +210,7 @@ class Grown(Node):
 
 @dataclass(frozen=True, eq=False)
 class Rederived(Node):
-    """ΔR = N − R⁰ ⋉ D, as one relation: PostgreSQL's alone, like the recursion itself."""
+    """ΔR = N − R⁰ ⋉ D, as one relation, which only PostgreSQL computes, like the recursion itself."""
 
     grown: Grown
     lost: Lost
@@ -288,14 +287,14 @@ def rederived(d: Differ, recursion: Recursion, lookup: Lookup) -> Node | None:
 
 
 def _as(node: Node, names: Sequence[str], keep: Sequence[str] = ()) -> Project:
-    """The node's columns under other names, beside some that keep theirs."""
+    """The node's columns under other names, beside the columns `keep`, which keep their names."""
     own = [n for n in node.names if n not in (ROW_TABLE, ROW_CTID)]
     items = [(name, column(held)) for name, held in zip(names, own, strict=True)]
     return Project(node, (*items, *((n, column(n)) for n in keep)))
 
 
 def _is_kept(e: Emitter, alias: str, lost: Lost, *, stored: bool = False) -> str:
-    """Whether a stored row is not in D, which its pointer tells."""
+    """The condition that a stored row is not in D, where it is looked up by its pointer."""
     source, key = e.from_item(lost)
     own = pointer(e, alias) if stored else f"{alias}.{e.name(ROW_TABLE)}, {alias}.{e.name(ROW_CTID)}"
     return f"({own}) NOT IN (SELECT {key}.{e.name(ROW_TABLE)}, {key}.{e.name(ROW_CTID)} FROM {source})"

@@ -1,7 +1,7 @@
 """R ⋉ K: the rows of R whose key columns occur in K.
 
-`exact` keeps no other row (NULL matches NULL where the keys say so). Otherwise it is a hint to
-read less, at a leaf: written so that PostgreSQL can drive an index of R by K.
+An `exact` restriction keeps no other row (NULL matches NULL if the keys say so). One that isn't exact is
+a hint at a leaf to read less, written so that PostgreSQL can look up the values of K in an index of R.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Restrict(Node):
         )
 
     def _is_done_below(self) -> bool:
-        """Whether the hint at the leaf keeps no other row already."""
+        """Whether the hint at the leaf is exact enough already: it keeps no other row."""
         below = self.child
         if not isinstance(below, Restrict) or below.exact or below.keys.relation is not self.keys.relation:
             return False
@@ -89,7 +89,7 @@ class Restrict(Node):
         return " UNION ALL ".join(body + term for term in terms)
 
     def _conditions(self, e: Emitter) -> list[Condition]:
-        """What a row has to meet: one of these, which exclude each other."""
+        """Conditions of which a row has to meet one; they exclude each other."""
         relation = self.keys.relation
         safe = [p for p in self.keys.pairs if self._is_safe(*p)]
         unsafe = [p for p in self.keys.pairs if not self._is_safe(*p)]

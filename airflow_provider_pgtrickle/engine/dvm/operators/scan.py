@@ -1,7 +1,7 @@
 """Δscan(T) = new images − old images of the buffer rows between the two frontiers.
 
-old(T) = T − ΔT. Each row of the buffer counts by itself: changes of one row telescope, so
-neither their order nor a key is needed, and exact duplicates of a keyless table are exact too.
+old(T) = T − ΔT. Each row of the buffer counts by itself. The changes of one row telescope, so neither their
+order nor a key is needed, and the rule is also exact for duplicates in a table without a key.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ class Scan(Leaf):
         return Rows(f"{e.relation(self.source, self.is_old)} AS {alias}", places)
 
     def select_where(self, e: Emitter, conditions: Sequence[Condition]) -> str | None:
-        """Where the source is its table and its changes together, both are asked."""
+        """SQL of the rows that meet a condition, if the source is its table and its changes together, else None.
+
+        Both are then asked for these rows.
+        """
         held = {c.name: o for o, c in self.mapping}
 
         def on(condition: Condition) -> Callable[[str], str]:
@@ -77,8 +80,10 @@ class Scan(Leaf):
         return f"SELECT {items or 'NULL'} FROM {relation} AS {alias}"
 
     def narrowed(self, needed: AbstractSet[str]) -> Node:
-        """Its key stays, by which a changed row is found again. So does one column of a relation that is only
-        counted: it needs one to be captured by."""
+        """The scan with only the needed columns and the key, by which a changed row is found again.
+
+        A relation whose rows are only counted keeps one column, because capture needs one.
+        """
         touch = self.source.primary_key
         kept = tuple(m for m in self.mapping if m[1].name in needed or m[0] in touch)
         narrowest = next(((m,) for m in self.mapping if m[1].has_equality), self.mapping[:1])

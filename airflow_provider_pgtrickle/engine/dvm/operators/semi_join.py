@@ -1,6 +1,6 @@
 """Δ(L ⋉ R) = ΔL ⋉ R¹ + A ⋉ R¹ − A ⋉ R⁰, A = rows of L⁰ that ΔR can match; ▷ (anti) alike.
 
-It holds for every condition; the equalities in it bound A, and R to what A and ΔL can match.
+The rule holds for every condition. The equalities in it bound A, and restrict R to the rows that A and ΔL can match.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class SemiJoin(Node):
         return UnionAll.of(terms) if terms else None
 
     def _matched(self, d: Differ, change: Node) -> tuple[Node, Node, Node]:
-        """A, and both states of the right as far as A can match them."""
+        """A, and the rows of the right side's new and old states that A can match."""
         new, old = self.right, d.old(self.right)
         ties = self.ties
         if not ties:
@@ -91,7 +91,7 @@ class SemiJoin(Node):
             rows = before(d, self.left, left_keys)
         else:
             rows = Touched(before(d, self.left, None), ((keys, tuple((near, k) for near, _, k in named)),))
-        # They are few where the left side is choosy.
+        # The rows of A are few if the left side is selective, and then the right side is restricted to few rows.
         met = self._met(rows)
         if met is not None:
             new, old = new.restrict(met), old.restrict(met)
@@ -111,7 +111,7 @@ class SemiJoin(Node):
         return replace(self, left=left, right=self.right.restrict(over_right) if over_right else self.right)
 
     def _met(self, left: Node) -> Keys | None:
-        """Of the right side, what rows of the left can match."""
+        """The keys of the right rows that rows of `left` can match."""
         return expression_keys(left, [(str(plain_column(far)), near) for near, far in self.ties if plain_column(far)])
 
     def rows(self, e: Emitter) -> Rows:
@@ -121,8 +121,11 @@ class SemiJoin(Node):
         return left.that(f"{exists} (SELECT 1 {matched.clauses})")
 
     def _right_rows(self, e: Emitter) -> Rows:
-        """Tables are looked up by the ties: keys would be one more condition, by which PostgreSQL expects fewer rows
-        than come. Old rows it can't look up, and would compute anew for each left row where it expects one."""
+        """The right side as PostgreSQL plans it best.
+
+        Tables are looked up by the ties. Keys would be one more condition, by which PostgreSQL expects fewer rows than
+        come. PostgreSQL can't look up old rows, and if it expected one left row, it would compute them anew for each.
+        """
         if not e.has_indexes:
             return e.rows(self.right)
         is_old = any(isinstance(n, Scan) and n.is_old for n in descendants(self.right))
@@ -146,7 +149,7 @@ class SemiJoin(Node):
 
 
 def _without_hints(node: Node, e: Emitter) -> Node:
-    """The same with no hint left where PostgreSQL's planner gets to the table by itself."""
+    """The tree without the hints on tables that PostgreSQL's planner looks up by itself."""
     if node.heavy or node.shared:
         return node
     if isinstance(node, Restrict):

@@ -1,6 +1,6 @@
-"""How the rows of a recursion are found again among the rows that the stream table stores.
+"""The rows of a recursion are found again among the rows that the stream table stores.
 
-Two rows are the same where they look the same: `ROW(…)::text` is never NULL, and it is exact for every type.
+Two rows are the same if they look the same: `ROW(…)::text` is never NULL, and it is exact for every type.
 A stored row is identified by its pointer (tableoid, ctid), so that equal rows are told apart.
 """
 
@@ -21,18 +21,18 @@ ITERATION = '"__pgt_walk"'
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """R⁰: how its rows are found in the stream table."""
+    """The conditions by which rows of R⁰ are found in the stream table."""
 
     stored: Stored
-    """R's columns only, under the storage's names."""
+    """The stored rows with R's columns only, under the storage's names."""
     matched: tuple[str, ...]
-    """The columns that an index is asked for."""
+    """The columns by which rows are looked up in an index."""
 
     def image(self, e: Emitter, alias: str) -> str:
         return f'ROW({e.columns(self.stored, alias)})::text COLLATE "C"'
 
     def match(self, e: Emitter, alias: str, row: str) -> str:
-        """A stored row is the same as `row`, which has its image computed."""
+        """The condition that a stored row is the same as `row`, whose image is a column."""
         terms = []
         for name in self.matched:
             held, wanted = f"{alias}.{e.name(name)}", f"{row}.{e.name(name)}"
@@ -46,7 +46,7 @@ class Lookup:
 
 @dataclass(frozen=True, eq=False)
 class Located(Leaf):
-    """Stored rows with the pointer of each."""
+    """The stored rows, each with its pointer."""
 
     stored: Stored
 
@@ -89,7 +89,7 @@ class LastReached(Leaf):
 
 @dataclass(frozen=True, eq=False)
 class Derived(Leaf):
-    """The rows that the last iteration of a recursion has made; under UNION ALL, how often each."""
+    """The rows that the last iteration of a recursion has made; under UNION ALL, with a weight."""
 
     stored: Stored
     is_all: bool
@@ -112,7 +112,7 @@ class Derived(Leaf):
 
 @dataclass(frozen=True, eq=False)
 class Imaged(Unary):
-    """Rows of R with R's own types, and how each looks."""
+    """Rows of R with R's own types, each with its image."""
 
     lookup: Lookup
 
@@ -129,7 +129,7 @@ class Imaged(Unary):
         return self.weighted
 
     def select(self, e: Emitter) -> str:
-        # The branch without rows gives the types: PostgreSQL resolves them as it did for the query's own UNION.
+        # The branch without rows gives the types, which PostgreSQL resolves as it did for the query's own UNION.
         stored, typed = e.alias(), e.alias()
         source, alias = e.from_item(self.child)
         own = self.lookup.stored.names

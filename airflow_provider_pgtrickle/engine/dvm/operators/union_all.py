@@ -11,14 +11,14 @@ from airflow_provider_pgtrickle.engine.dvm.rendering import ONE, Emitter
 
 @dataclass(frozen=True, eq=False)
 class UnionAll(Node):
-    """The rows of every branch; columns correspond by position and are named as `out` says."""
+    """The rows of every branch. Columns correspond by position, and `out` names them."""
 
     branches: tuple[Node, ...]
     out: tuple[str, ...]
 
     @classmethod
     def of(cls, branches: Sequence[Node]) -> Node:
-        """The sum of branches that share their columns; a single one stands for itself."""
+        """The sum of branches that have the same columns; a single branch is returned as it is."""
         if len(branches) == 1:
             return branches[0]
         return cls(tuple(branches), branches[0].names)
@@ -80,7 +80,7 @@ class UnionAll(Node):
 
 
 def left_open_by_branches(node: Node, of: Callable[[Node], Open]) -> Open:
-    """What the branches of a node leave open, whose columns correspond by position to its own."""
+    """The columns that a node's branches leave open, under the node's names; columns correspond by position."""
     found = Open()
     for branch in node.inputs:
         found = found.also(of(branch).under(dict(zip(branch.names, node.names, strict=True))))

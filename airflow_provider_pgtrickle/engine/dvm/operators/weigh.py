@@ -12,7 +12,7 @@ from airflow_provider_pgtrickle.engine.dvm.rendering import ONE, Emitter, Rows
 
 @dataclass(frozen=True, eq=False)
 class Weigh(Unary):
-    """Each row of a bag counts `sign`; a weighted row's weight is multiplied by it."""
+    """Each row of a bag gets the weight `sign`; a weighted row's weight is multiplied by `sign`."""
 
     sign: int
 
@@ -47,9 +47,9 @@ def difference(new: Node, old: Node) -> Node:
 
 
 def before(d: Differ, node: Node, keys: Keys | None) -> Node:
-    """old(node) ⋉ keys as new(node) ⋉ keys − Δnode ⋉ keys, weighted: for what is linear in it.
+    """old(node) ⋉ keys as new(node) ⋉ keys − Δnode ⋉ keys, weighted: for an operator that is linear in `node`.
 
-    PostgreSQL plans it with the tables' own statistics, which a union of old rows has not.
+    PostgreSQL plans it with the tables' own statistics, which a union of old rows doesn't have.
     """
     change = d.delta(node)
     new = Restrict(node.restrict(keys), keys) if keys is not None else node
@@ -61,7 +61,7 @@ def before(d: Differ, node: Node, keys: Keys | None) -> Node:
 
 @dataclass(frozen=True, eq=False)
 class Expose(Unary):
-    """A weighted relation as a plain one, its weight an ordinary column."""
+    """A weighted relation as a plain one, in which the weight is an ordinary column."""
 
     as_name: str
 

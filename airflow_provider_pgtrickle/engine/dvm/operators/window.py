@@ -1,7 +1,7 @@
 """Δω(R) = ω(R¹ ⋉ K) − ω(R⁰ ⋉ K), K = the partitions that ΔR touches.
 
-A row that moves between partitions touches both. Without PARTITION BY the whole is one partition.
-Windows of different partitions stand one above the other, each with its own K.
+A row that moves between partitions touches both. Without PARTITION BY all rows are one partition.
+Windows with different PARTITION BY are separate nodes, one above the other, each with its own K.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ class Window(Unary, Grouping):
 
     @property
     def groups(self) -> tuple[str, ...] | None:
-        """None above another window: a row that touches a partition of that one touches more rows than its own."""
+        """The partition's columns, but None above another window.
+
+        There a changed row touches the lower window's whole partition, and so rows of other partitions of this one.
+        """
         return self.partition if not isinstance(self.child, Window) else None
 
     def delta(self, d: Differ) -> Node | None:
@@ -81,7 +84,7 @@ class Window(Unary, Grouping):
         return replace(self, functions=tuple((n, _ordered_call(x, self)) for n, x in self.functions))
 
     def unsettled(self) -> str | None:
-        """Rows that tie may get one another's values."""
+        """The reason why it is not settled: rows that tie may get each other's values."""
         return Node.unsettled(self)
 
     def label(self) -> str:
@@ -89,7 +92,7 @@ class Window(Unary, Grouping):
 
 
 def _ordered_call(call: exp.Expr, node: Window) -> exp.Expr:
-    """The call with every window in it so ordered that no rows tie whose values differ."""
+    """The call, in which each window's order is made so fine that rows with different values don't tie."""
 
     def change(found: exp.Expr) -> exp.Expr | None:
         return _ordered_over(found, node) if isinstance(found, exp.Window) else None
@@ -115,7 +118,10 @@ def _ordered_over(window: exp.Window, node: Window) -> exp.Expr:
 
 
 def _is_determined(function: exp.Expr, known: set[str], ordered: list[exp.Expr]) -> bool:
-    """What is taken from rows that tie is the same in each of them where it is made of what they tie on."""
+    """Whether a function picks the same value from each of the rows that tie.
+
+    It does if its arguments depend only on the columns on which the rows tie.
+    """
     if not picks_from_frame(function):
         return False
     return all(columns_of(a) <= known or unparen(a) in ordered for a in function.iter_expressions())
