@@ -1,1 +1,4 @@
-"""The refresh unit: lock, snapshot, decide, compute, stage, and one fenced transaction. No Spark, no Airflow."""
+"""A unit is refreshed: locked, observed, planned, computed, and written in one fenced transaction.
+
+Nothing here knows Spark or Airflow.
+"""

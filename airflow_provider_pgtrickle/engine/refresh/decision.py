@@ -32,7 +32,7 @@ class Fallback(StrEnum):
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """One source of one stream table, at the unit's snapshot."""
+    """The facts about one source of a stream table, at the unit's snapshot."""
 
     key: str
     name: str
@@ -55,7 +55,7 @@ class SourceFacts:
 
 @dataclass(frozen=True)
 class MemberFacts:
-    """One stream table, at the unit's snapshot."""
+    """The facts about one stream table, at the unit's snapshot."""
 
     name: str
     refresh_mode: str
@@ -138,7 +138,7 @@ def decide(facts: MemberFacts) -> Decision:
 def _nothing_happened(facts: MemberFacts) -> bool:
     """Whether the content has provably not changed.
 
-    The sources' captured changes are complete and there are none, and nothing else shapes the content.
+    It hasn't if each source's changes are captured in full, none is pending, and nothing else shapes the content.
     """
     known = all(source.captured and not source.buffer_lost for source in facts.sources)
     return known and facts.steady and facts.source_changes == 0

@@ -82,7 +82,7 @@ class Computation:
     large: bool = False
     """The executors write into the stage table instead of sending their rows to the driver."""
     slices: tuple[str, ...] = ()
-    """Statements whose bag union is `sql`, one for each parallel read; empty: one read."""
+    """Statements whose bag union is `sql`, one for each parallel read. If there are none, there is one read."""
     patience_ms: int | None = None
     """How long PostgreSQL may take for `sql` before it is run with hash joins only; see `patience_ms`."""
     spark: SparkPlan | None = None

@@ -155,7 +155,7 @@ def skip(conn: Connection, ids: Sequence[int], unit: Sequence[str], run: str, in
 
 
 def prune(conn: Connection, days: int) -> int:
-    """Delete the rows that are older than `days`, except the last refresh of each table and those that run."""
+    """Delete the refreshes older than `days`, except each table's last one and those that are running."""
     return conn.execute(
         "DELETE FROM pgtrickle.pgt_refresh_history h"
         " WHERE start_time < pg_catalog.now() - %s * interval '1 day' AND status <> 'RUNNING'"

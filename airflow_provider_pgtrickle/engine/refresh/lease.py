@@ -24,7 +24,7 @@ _END = "UPDATE pgtrickle.pgt_stream_tables SET lease_token = NULL, lease_pid = N
 
 @dataclass(frozen=True)
 class RunToken:
-    """The token of an attempt: retries share the run, the attempts of one process share the turn, none the attempt."""
+    """The token of an attempt. Retries share its run, tries in one process share its turn, and `attempt` is unique."""
 
     run: str = field(default_factory=lambda: secrets.token_hex(16))
     turn: str = ""

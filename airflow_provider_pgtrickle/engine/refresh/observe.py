@@ -204,7 +204,7 @@ def read(conn: Connection, at: Snapshot, readers: Sequence[Reader]) -> dict[int,
 
 
 def sizes(conn: Connection, database: Database, sources: Sequence[Source]) -> dict[str, float]:
-    """Estimated rows by source key. What was never analyzed is analyzed, or counted; never guessed."""
+    """Estimated rows by source key. A source that was never analyzed is analyzed or counted, but never guessed."""
     if not sources:
         return {}
     relids = {source.key: source.relid for source in sources}

@@ -1,4 +1,4 @@
-"""A refresh has five stages: locked, observed, planned, computed, written. A unit has one snapshot and one commit.
+"""A refresh has five steps: locked, observed, planned, computed, written. A unit has one snapshot and one commit.
 
 `refresh_unit` takes one unit through them and tries again after a transient failure, `refresh_units` takes several.
 """

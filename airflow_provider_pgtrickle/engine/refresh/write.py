@@ -90,7 +90,7 @@ def _commit(
     ids = [member.stored.id for member in unit.values()]
     with conn.transaction():
         if any(member.action is not Action.NO_DATA for member in unit.values()):
-            # A crash of the server may lose bookkeeping and a frontier that moved without rows, but no written rows.
+            # A crash of the server may lose bookkeeping, or a frontier that moved without rows, but not written rows.
             conn.execute("SET LOCAL synchronous_commit TO DEFAULT")
         frontiers = lease.verify(conn, ids, token)
         if any(frontiers[member.stored.id] != member.stored.frontier for member in unit.values()):

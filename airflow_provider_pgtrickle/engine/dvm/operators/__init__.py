@@ -1,1 +1,1 @@
-"""One operator a file; the rule is the docstring's first line."""
+"""Each operator has its own file, and its rule is the first line of the file's docstring."""

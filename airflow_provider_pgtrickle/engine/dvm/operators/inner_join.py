@@ -62,7 +62,10 @@ class InnerJoin(Node):
         return frozenset(result)
 
     def _determined(self) -> set[int]:
-        """The inputs that the kept ones determine: a key allows at most one row of them to join a row of those."""
+        """The inputs that the kept inputs determine.
+
+        By a key of such an input, at most one of its rows joins each row of the kept inputs.
+        """
         kept = set(range(len(self.relations)))
         for index in reversed(range(len(self.relations))):
             others = {n for i in kept - {index} for n in self.relations[i].names}

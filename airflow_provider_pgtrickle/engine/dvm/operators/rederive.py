@@ -294,7 +294,7 @@ def _as(node: Node, names: Sequence[str], keep: Sequence[str] = ()) -> Project:
 
 
 def _is_kept(e: Emitter, alias: str, lost: Lost, *, stored: bool = False) -> str:
-    """The condition that a stored row is not in D, where it is looked up by its pointer."""
+    """The condition that a stored row is not in D. The row's pointer decides it."""
     source, key = e.from_item(lost)
     own = pointer(e, alias) if stored else f"{alias}.{e.name(ROW_TABLE)}, {alias}.{e.name(ROW_CTID)}"
     return f"({own}) NOT IN (SELECT {key}.{e.name(ROW_TABLE)}, {key}.{e.name(ROW_CTID)} FROM {source})"

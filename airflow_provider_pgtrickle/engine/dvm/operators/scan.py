@@ -63,7 +63,7 @@ class Scan(Leaf):
     def select_where(self, e: Emitter, conditions: Sequence[Condition]) -> str | None:
         """SQL of the rows that meet a condition, if the source is its table and its changes together, else None.
 
-        Both are then asked for these rows.
+        The table and its changes are then both searched for these rows.
         """
         held = {c.name: o for o, c in self.mapping}
 
