@@ -69,7 +69,7 @@ def _rewritten(select: exp.Select, distinct: exp.Distinct) -> exp.Select:
 
 
 def _meant(key: exp.Expr, by_output: dict[str, exp.Expr]) -> exp.Expr:
-    """An output name or a position in DISTINCT ON and ORDER BY means the expression behind it."""
+    """Return the expression that an output name in DISTINCT ON or ORDER BY stands for."""
     bare = unparen(key)
     if isinstance(bare, exp.Column) and not bare.table and bare.name in by_output:
         return by_output[bare.name].copy()
