@@ -1,7 +1,7 @@
-"""Δstored = Δquery: the change that the algebra derives, as it is.
+"""Δstored = Δquery: the stored rows change by exactly the change that the algebra derives.
 
-Its old rows are computed, not read, so they must be computed as they were stored: orders that the
-query leaves open are made total first.
+The old rows of that change are computed and not read, so they must come out as they were stored. Therefore orders that
+the query leaves open are made total first.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query, Sink, total_
 
 
 class Difference(Sink):
-    """Scans, projections, filters, joins, unions and whatever stands below them."""
+    """This sink takes any query: scans, projections, filters, joins, unions and whatever stands below them."""
 
     title = "difference"
 
