@@ -126,7 +126,7 @@ class _Assignment:
         types = dict(self._describe(statement))
         carriers = {n: carrier_of(t) for n, t in types.items() if n != WEIGHT}
         for column in node.columns:
-            # PostgreSQL doesn't derive an arithmetic result's number of digits from its operands' types; the node does.
+            # The type of PostgreSQL's arithmetic lacks the digits that its operands' types promise; the node has them.
             if carriers[column.name] == OPAQUE and column.type is not None:
                 carriers[column.name] = carrier_of(column.type)
         columns = [(n, carriers[n].spark) for n in node.names]

@@ -1,4 +1,4 @@
-"""Δstored = Δquery: the stored rows change by exactly the change that the algebra derives.
+"""Δstored = Δquery: the change that the algebra derives, as it is.
 
 The old rows of that change are computed and not read, so they must come out as they were stored. Therefore orders that
 the query leaves open are made total first.
@@ -11,7 +11,7 @@ from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query, Sink, total_
 
 
 class Difference(Sink):
-    """This sink takes any query: scans, projections, filters, joins, unions and whatever stands below them."""
+    """Scans, projections, filters, joins, unions and whatever stands below them."""
 
     title = "difference"
 

@@ -1,4 +1,4 @@
-"""stored¹ = stored⁰ + Δγ: sums and counts of the touched groups are added to the stored ones.
+"""stored¹ = stored⁰ + Δγ: sums and counts of the touched groups are added to those stored.
 
     SUM    keeps its sum and its count of non-NULL values: it is NULL again when the last value leaves
     AVG    is their numeric division, which PostgreSQL does, so it is equal to the last digit
@@ -60,7 +60,7 @@ class Shape:
 
 
 class MergeAdd(Sink):
-    """This sink takes projections over GROUP BY with count, sum, avg, min and max of exact values, and DISTINCT."""
+    """Projections over GROUP BY with count, sum, avg, min and max of exact values; DISTINCT."""
 
     title = "merge by adding"
 

@@ -1,4 +1,4 @@
-"""Δstored = query¹ − stored, if a source changed at all; TopK only if a row of its change can reach the window.
+"""Δstored = query¹ − stored, when a source changed at all; TopK only when a row of its change can reach the window.
 
 If the window is full and every changed row sorts after it, nothing is computed (operator `reached`).
 """
@@ -15,7 +15,7 @@ from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query, Sink, descen
 
 
 class Recompute(Sink):
-    """This sink takes queries whose core PostgreSQL evaluates as a whole: TopK, and recursion without a delta."""
+    """A query whose core PostgreSQL evaluates as a whole: TopK, and recursion that has no change of its own."""
 
     title = "recompute"
 

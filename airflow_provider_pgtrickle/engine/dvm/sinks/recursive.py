@@ -1,4 +1,4 @@
-"""Δstored = π(ΔR), where R is a recursion whose own rows are stored.
+"""Δstored = π(ΔR), R a recursion whose own rows are what is stored.
 
 Columns of R that the query doesn't show are stored as hidden columns, because they tell R's rows apart.
 """
@@ -19,7 +19,7 @@ from airflow_provider_pgtrickle.engine.dvm.types import is_of_fixed_size
 
 
 class Recursive(Sink):
-    """This sink takes a recursion with nothing but projections above it."""
+    """A recursion under projections alone."""
 
     title = "delete and rederive"
 

@@ -29,7 +29,7 @@ from airflow_provider_pgtrickle.engine.dvm.sinks.sink import (
 
 
 class Replace(Sink):
-    """This sink takes queries that are grouped by key columns below their projections and filters."""
+    """A query that is, below its projections and filters, grouped by key columns."""
 
     title = "replace by key"
 
