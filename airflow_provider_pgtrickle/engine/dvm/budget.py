@@ -74,7 +74,7 @@ def check_text(query: object) -> None:
 
 def check_words(text: str) -> None:
     """Refuse a text that would take too long to parse and to write again."""
-    # A word has at least one character, and most texts are short.
+    # The words of a short text need not be counted, because each has at least one character.
     if len(text) > MAX_WORDS and sum(1 for _ in _WORD.finditer(text)) > MAX_WORDS:
         raise too_large("words and signs in its text", MAX_WORDS, "Write many comparisons as IN (…), or join a table")
 

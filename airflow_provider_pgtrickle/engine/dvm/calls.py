@@ -154,7 +154,10 @@ def _taken_in(call: exp.Expr) -> list[exp.Expr]:
 
 
 def ordered_calls(expression: exp.Expr) -> exp.Expr:
-    """string_agg(x, ',') → string_agg(x, ',' ORDER BY x): equal values are interchangeable. Windows are left alone."""
+    """string_agg(x, ',') → string_agg(x, ',' ORDER BY x), since equal values are interchangeable.
+
+    Windows are left as they are.
+    """
 
     def change(node: exp.Expr) -> exp.Expr | None:
         if isinstance(node, exp.Window):

@@ -243,7 +243,7 @@ class Node(ABC):
         return False
 
     def steps_from(self, child: Node) -> bool:
-        """Whether it takes each row of this input by itself, and can carry further columns of it up."""
+        """Whether it takes each row of this input by itself, and can carry further columns of the input up."""
         return False
 
     @property
@@ -279,7 +279,7 @@ class Node(ABC):
 
     @property
     def own_sources(self) -> frozenset[str]:
-        """Keys of the sources that this node reads itself, not through its inputs."""
+        """The keys of the sources that this node reads itself, and not through its inputs."""
         return frozenset()
 
     @cached_property

@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class Reason(Enum):
-    """The names; each value is (when, what it says to the user)."""
+    """The names of the reasons; each value is (when, what it says to the user)."""
 
     ROUND_TRIP = ("not yet", "the query's text does not survive parsing unchanged")
     UNPLANNABLE = ("not yet", "PostgreSQL refuses the statement that computes the change")

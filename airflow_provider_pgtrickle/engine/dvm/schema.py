@@ -44,7 +44,7 @@ class Source:
 
     @property
     def layout(self) -> tuple[str, ...]:
-        """The names of all columns in PostgreSQL's order, by which the columns of an alias are counted."""
+        """The names of all columns in PostgreSQL's order, in which an alias counts columns."""
         names = [c.name for c in self.columns]
         for place, name in self.hidden:
             names.insert(place, name)

@@ -74,7 +74,7 @@ class View:
 
     @cached_property
     def identity(self) -> tuple[str, ...]:
-        """The smallest key among the storage's columns; every visible column where there is none."""
+        """The smallest key among the storage's columns; all visible columns if the storage has no key."""
         keys = self._sink.storage.unique_keys if self._sink else frozenset()
         if not keys:
             return self.columns
@@ -84,7 +84,7 @@ class View:
 
     @cached_property
     def never_null(self) -> frozenset[str]:
-        """Identity columns that hold no NULL."""
+        """The identity's columns that hold no NULL."""
         held = {c.name for c in self._sink.storage.columns if c.not_null} if self._sink and self.keyed else set()
         return frozenset(held & set(self.identity))
 
@@ -148,7 +148,7 @@ class View:
         return self._emitter(binding).statement(node)
 
     def wanted_keys(self) -> frozenset[tuple[str, tuple[str, ...]]]:
-        """(source key, columns) by which a delta looks rows of a source up, whichever sources changed."""
+        """Return (source key, columns) by which a delta looks up rows of a source, whichever sources changed."""
         plan = self._sink.delta(Differ(self.sources, narrow_all=True)) if self._sink else None
         if self._sink is None or plan is None:
             return frozenset()

@@ -26,7 +26,7 @@ from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 
 
 class TreeBuilder(Builder):
-    """Builds the operator tree of a whole query."""
+    """It builds the operator tree of a whole query."""
 
     def query(self, query: exp.Expr, scope: Scope) -> tuple[Node, list[str]]:
         while isinstance(query, exp.Subquery) and not query.alias and not is_bounded(query):

@@ -17,7 +17,7 @@ def distinct_on(query: exp.Query, schema: Schema) -> exp.Query:
     → SELECT d.k, d.v FROM (SELECT k, v, row_number() OVER (PARTITION BY k ORDER BY k, w) AS __pgt_rank FROM t) d
       WHERE d.__pgt_rank = 1
     """
-    for select in reversed(list(query.find_all(exp.Select))):  # innermost first: outer ones are copied
+    for select in reversed(list(query.find_all(exp.Select))):  # innermost first, since outer ones are copied
         distinct = select.args.get("distinct")
         if distinct is None or distinct.args.get("on") is None:
             continue

@@ -1,4 +1,4 @@
-"""Views become derived tables until no view is left; every table that is left is marked with its source's key."""
+"""Views become derived tables, to a fixpoint; every table left is marked with its source's key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of functions that return sets are marked, because an expression that multiplies rows is no plain one."""
+"""Calls of functions that return sets are marked: what multiplies rows is no plain expression."""
 
 from __future__ import annotations
 

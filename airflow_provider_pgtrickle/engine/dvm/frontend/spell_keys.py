@@ -25,7 +25,7 @@ def spell_keys(query: exp.Expr, own_aggregates: frozenset[str]) -> None:
         aliases = defined_aliases(select)
         named: set[str] = set()
         if len(aliases) == 1:
-            # PostgreSQL prints the columns of a block's only table without its name, but in subqueries with it.
+            # PostgreSQL prints columns of a block's only table without the table's name, but with it in subqueries.
             aliases |= {""}
             named = {k.name for k in keys if isinstance(k, exp.Column)}
         made = {i.alias for i in select.expressions if isinstance(i, exp.Alias) and not isinstance(i.this, exp.Column)}

@@ -85,7 +85,7 @@ def _has_ties(limit: exp.Expr | None) -> bool:
 
 
 def _shows_its_order(select: exp.Select) -> bool:
-    """Whether rows that tie are rows that look alike."""
+    """Whether all rows that tie look alike."""
     ordered = {unparen(o.this) for o in select.args["order"].expressions}
     shown = [unparen(i.this if isinstance(i, exp.Alias) else i) for i in select.expressions]
     return all(s in ordered or not s.find(exp.Column) for s in shown) and not select.args.get("distinct")

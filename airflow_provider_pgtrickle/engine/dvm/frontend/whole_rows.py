@@ -1,4 +1,4 @@
-"""A reference to a whole row as one value is written out, column by column."""
+"""A row as one value is written out, column by column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The closed list: expressions whose Spark form is equal to PostgreSQL's, with their carriers.
+"""The closed list holds the expressions whose Spark form is equal to PostgreSQL's, with their carriers.
 
 `close` returns the expression as Spark is to compute it. It refuses any expression that it does not know, and the
 node around that stays in PostgreSQL. tests/spark covers each entry with values at its edges.

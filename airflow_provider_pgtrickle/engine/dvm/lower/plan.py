@@ -13,7 +13,7 @@ class LeafPlan:
     statements: tuple[str, ...]
     """The statements whose bag union is the leaf; each of them is one parallel read."""
     columns: tuple[tuple[str, str], ...]
-    """(column, Spark type to cast its text to)."""
+    """(column, the Spark type to which its text is cast)."""
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ from airflow_provider_pgtrickle.engine.dvm.sinks.sink import (
 
 @dataclass(frozen=True)
 class Shape:
-    """What the sink needs to know of a query's aggregate."""
+    """A query's aggregate, taken apart into what the sink needs to know of it."""
 
     child: Node
     group: tuple[str, ...]
