@@ -211,7 +211,7 @@ class PostgresEmitter(Emitter):
         return ", ".join(quote(c.name) for c in self._columns_used(source))
 
     def _touch(self, source: Source) -> tuple[str, ...]:
-        """Return the columns by which a changed row is found again: a stream table may hold several equal rows."""
+        """The columns by which a changed row is found again; several rows of a stream table may agree on them."""
         return (ROW_ID,) if source.kind == "STREAM_TABLE" else source.primary_key
 
     def _window_changes(self, source: Source, window: Window) -> str:

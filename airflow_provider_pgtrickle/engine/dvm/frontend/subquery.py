@@ -69,7 +69,7 @@ def analyse(
     member: exp.Expr | None = None,
     needs_not_null: bool = False,
 ) -> tuple[Subquery, ...]:
-    """Return what one bound subquery reads, branch by branch; `member` is the left side of `member IN (query)`."""
+    """Return what each branch of a bound subquery reads and its ties; `member` is the left side of `IN (query)`."""
     while isinstance(query, exp.Subquery):
         query = query.this
     make_total(builder, query)
