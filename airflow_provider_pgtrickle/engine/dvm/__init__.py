@@ -1,6 +1,6 @@
-"""The delta algebra: from a defining query to the query of its change.
+"""The delta algebra derives the query of a defining query's change.
 
-Pure: sqlglot and plain values only; no driver, no Airflow, no Spark.
+The package is pure: it knows sqlglot and plain values only, and no driver, no Airflow and no Spark.
 """
 
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, SourceBinding, Window

@@ -1,4 +1,4 @@
-"""What one refresh adds to a delta: the window of each buffer, and where the stored rows are."""
+"""A binding holds what one refresh adds to a delta: the window of each buffer, and where the stored rows are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Window:
     old: str
     new: str
     also: tuple[int, ...] = ()
-    """Transactions beyond `old` that were consumed already: the unit's own apply."""
+    """Transactions after `old` whose changes were consumed already, because the unit itself applied them."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class HandedOn:
     """The uncommitted delta of a stream table refreshed earlier in the same unit."""
 
     sql: str
-    """Yields `__pgt_w`, `__pgt_row_id` and the visible columns."""
+    """A query that yields `__pgt_w`, `__pgt_row_id` and the visible columns."""
 
 
 @dataclass(frozen=True)

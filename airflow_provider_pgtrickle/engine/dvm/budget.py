@@ -1,4 +1,4 @@
-"""How large a query and its plan may be: what would take long is refused, not waited for."""
+"""The budget says how large a query and its plan may be: a query that would take too long is refused at once."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.engine.errors import QueryError, SyntaxFault, UsageError, unencodable
 
 MAX_CHARACTERS = 1_000_000
-"""Of a query's text: what PostgreSQL reads and prints in two seconds, some six times in all."""
+"""Characters in a query's text: PostgreSQL reads and prints it some six times, which takes two seconds in all."""
 MAX_WORDS = 25_000
-"""Words and signs in a query's text, each long constant counted once: to declare so many takes about two seconds."""
+"""Words and signs in a query's text: declaring so many takes about two seconds. A long constant counts once."""
 MAX_JOINS = 100
-"""Joins in a query: what a change of each does to the others grows with their square."""
+"""Joins in a query: a delta combines the change of each join with all the others, so it grows with their square."""
 MAX_NODES = 50_000
 """Nodes made while a query is built and differentiated."""
 COPY = 50
-"""What a WITH item written out once more counts for."""
+"""The number of nodes for which each written-out copy of a WITH item counts."""
 MAX_SELECTS = 10_000
 """SELECTs in one statement."""
 MAX_DEPTH = 320
-"""SELECTs inside each other: rendering them recurses, two frames each, and Python stops at a thousand."""
+"""SELECTs inside each other: rendering takes two nested calls for each, and Python stops at a thousand."""
 
 MAX_FRAMES = 20_000
-"""Python's calls inside each other: sqlglot takes twenty for a pair of parentheses, and Python stops at a thousand.
-A call of Python by Python takes nothing from the C stack; at this depth a thread with 1 MB of it still has room."""
+"""Nested calls that Python may make: sqlglot makes twenty for a pair of parentheses, and Python stops at a thousand.
+A call from Python to Python takes nothing from the C stack; at this depth a thread with 1 MB of it still has room."""
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -38,7 +38,7 @@ _left: ContextVar[int | None] = ContextVar("nodes_left", default=None)
 
 @contextmanager
 def budget(nodes: int = MAX_NODES) -> Iterator[None]:
-    """Within it, making more than `nodes` nodes raises `Refused`."""
+    """Within this context, making more than `nodes` nodes raises `Refused`."""
     token = _left.set(nodes)
     try:
         yield
@@ -56,7 +56,7 @@ def spend(nodes: int = 1) -> None:
 
 
 def check_text(query: object) -> None:
-    """Refuse what is no text, what no database could be sent, and what is too long."""
+    """Refuse a query that is no text, that can't be sent to a database, or that is too long."""
     if query is not None and not isinstance(query, str):
         raise UsageError(f"The query is {type(query).__name__} and not text", remedy="Give a SELECT statement as str.")
     if not query or not query.strip():
@@ -74,13 +74,13 @@ def check_text(query: object) -> None:
 
 def check_words(text: str) -> None:
     """Refuse a text that would take too long to parse and to write again."""
-    # A word has at least one character, and most texts are short.
+    # The words of a short text need not be counted, because each has at least one character.
     if len(text) > MAX_WORDS and sum(1 for _ in _WORD.finditer(text)) > MAX_WORDS:
         raise too_large("words and signs in its text", MAX_WORDS, "Write many comparisons as IN (…), or join a table")
 
 
 class _Deep:
-    """Python's limit is the interpreter's, so whoever comes first raises it and the last one sets it back."""
+    """The recursion limit holds for all threads, so the first that enters raises it and the last sets it back."""
 
     lock = threading.Lock()
     within = 0
@@ -89,7 +89,7 @@ class _Deep:
 
 @contextmanager
 def deep() -> Iterator[None]:
-    """Within it queries may nest hundreds deep; one that nests deeper yet is refused in a sentence."""
+    """Within this context queries may nest hundreds deep; a query that nests deeper is refused in a sentence."""
     with _Deep.lock:
         if _Deep.within == 0:
             _Deep.before = sys.getrecursionlimit()

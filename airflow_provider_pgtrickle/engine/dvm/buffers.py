@@ -1,4 +1,4 @@
-"""How a change buffer and its columns are named."""
+"""The names of change buffers and of their columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CHANGES = "pgtrickle_changes"
 
 
 def buffer_name(key: str) -> str:
-    """The buffer of a source by its key in a frontier: the oid of a table, `pgt_<id>` of a stream table.
+    """Return the buffer's name for a source's key in a frontier: the oid of a table, `pgt_<id>` of a stream table.
 
     >>> buffer_name("16385"), buffer_name("pgt_3")
     ('changes_16385', 'changes_pgt_3')
@@ -19,7 +19,7 @@ def buffer_name(key: str) -> str:
 
 
 def buffer_column(prefix: str, column: str) -> str:
-    """`new_<column>` or `old_<column>`, shortened the same way each time where PostgreSQL would cut it.
+    """Return `new_<column>` or `old_<column>`, shortened the same way each time if PostgreSQL would truncate it.
 
     >>> buffer_column("new", "amount")
     'new_amount'

@@ -1,4 +1,4 @@
-"""Which calls aggregate, and which of them depend on the order of their input and how they are given one."""
+"""This module knows which calls aggregate and which of them depend on their input's order, and gives them one."""
 
 from __future__ import annotations
 
@@ -46,16 +46,17 @@ def is_aggregate(node: exp.Expr, own: frozenset[str] = frozenset()) -> bool:
 
 
 def is_order_sensitive(call: exp.Expr) -> bool:
-    """An aggregate whose value depends on its input's order, and that doesn't fix it."""
+    """Whether a call is an aggregate whose value depends on its input's order, and that doesn't say which order."""
     if call_name(call) not in _ORDERED:
         return False
     return not any(isinstance(a, exp.Order) for a in call.iter_expressions()) and call.find(exp.Order) is None
 
 
 def aggregate_calls(expression: exp.Expr, own: frozenset[str]) -> Iterator[exp.Expr]:
-    """The outermost aggregate calls of a block's bound expression, with their FILTER and WITHIN GROUP.
+    """Yield the outermost aggregate calls of a block's bound expression, with their FILTER and WITHIN GROUP.
 
-    None inside OVER. Inside a subquery only those over the row alone: by SQL's rule they are the outer block's.
+    A window's own call is none of them. Inside a subquery only calls over the row alone count: by SQL's rule they
+    belong to the outer block.
     """
     stack: list[tuple[exp.Expr, bool]] = [(expression, False)]
     while stack:
@@ -68,7 +69,7 @@ def aggregate_calls(expression: exp.Expr, own: frozenset[str]) -> Iterator[exp.E
         elif not nested or _is_over_row(node):
             yield node
         else:
-            # What a call of the subquery takes in may hold one of this block; its clauses make no call of their own.
+            # A call of the subquery may take in a call of this block; its own clauses are not calls by themselves.
             stack.extend((part, nested) for part in _taken_in(node))
 
 
@@ -77,13 +78,13 @@ def _is_call(node: exp.Expr, own: frozenset[str]) -> bool:
 
 
 def _is_over_row(call: exp.Expr) -> bool:
-    """Whether what a call reads from outside of itself is the row, and there is some of it."""
+    """Whether a call reads at least one column from outside of itself, and all of these are columns of the row."""
     free = list(_free_columns(call, frozenset()))
     return bool(free) and all(is_row_column(c) for c in free)
 
 
 def _free_columns(node: exp.Expr, known: frozenset[str]) -> Iterator[exp.Column]:
-    """Columns of relations that no subquery inside the expression defines."""
+    """Yield columns of relations that no subquery inside the expression defines."""
     if isinstance(node, exp.Column):
         if node.table not in known:
             yield node
@@ -95,7 +96,7 @@ def _free_columns(node: exp.Expr, known: frozenset[str]) -> Iterator[exp.Column]
 
 
 def defined_aliases(select: exp.Select) -> frozenset[str]:
-    """Aliases that one block's FROM defines."""
+    """Return the aliases that one block's FROM defines."""
     found: set[str] = set()
     stack: list[exp.Expr] = [e for e in (select.args.get("from_"), *(select.args.get("joins") or [])) if e]
     while stack:
@@ -115,12 +116,12 @@ def defined_aliases(select: exp.Select) -> frozenset[str]:
 
 
 def belongs(found: exp.Expr) -> bool:
-    """Whether a call that looks like one of the block's is one: `count(*)` in a subquery is the subquery's."""
+    """Whether a call that looks like a call of the block is one: `count(*)` in a subquery belongs to the subquery."""
     return found.find_ancestor(exp.Select, exp.SetOperation) is None or _is_over_row(found)
 
 
 def is_windowed(call: exp.Expr) -> bool:
-    """Whether a call is what a window computes, though it may read like one of the block's aggregates."""
+    """Whether a window computes the call, which may read like an aggregate of the block."""
     node = call
     while isinstance(node.parent, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.Dot)):
         node = node.parent
@@ -128,7 +129,7 @@ def is_windowed(call: exp.Expr) -> bool:
 
 
 def _window_parts(window: exp.Window) -> list[exp.Expr]:
-    """What stands inside a window call: its arguments, PARTITION BY and ORDER BY may hold plain aggregates."""
+    """Return a window call's arguments, PARTITION BY and ORDER BY, which may hold plain aggregates."""
     parts = _taken_in(window.this)
     parts.extend(window.args.get("partition_by") or [])
     if window.args.get("order"):
@@ -137,7 +138,7 @@ def _window_parts(window: exp.Window) -> list[exp.Expr]:
 
 
 def _taken_in(call: exp.Expr) -> list[exp.Expr]:
-    """The arguments of a call, and what stands in its clauses."""
+    """Return the arguments of a call, and the expressions in its clauses."""
     parts: list[exp.Expr] = []
     while isinstance(call, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
         if call.args.get("expression"):
@@ -149,11 +150,14 @@ def _taken_in(call: exp.Expr) -> list[exp.Expr]:
     return parts
 
 
-# -- an order for those that leave it open ----------------------------------------------------------
+# -- an order for calls that leave it open ----------------------------------------------------------
 
 
 def ordered_calls(expression: exp.Expr) -> exp.Expr:
-    """string_agg(x, ',') → string_agg(x, ',' ORDER BY x): equal values are interchangeable. Windows are left alone."""
+    """string_agg(x, ',') → string_agg(x, ',' ORDER BY x), since equal values are interchangeable.
+
+    Windows are left as they are.
+    """
 
     def change(node: exp.Expr) -> exp.Expr | None:
         if isinstance(node, exp.Window):

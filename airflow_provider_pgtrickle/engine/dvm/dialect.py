@@ -1,9 +1,9 @@
-"""PostgreSQL's own spelling of a query, parsed and written without a change of words.
+"""This dialect parses PostgreSQL's own spelling of a query, and writes it without a change of words.
 
-What is parsed is what `pg_get_viewdef` prints under `quote_all_identifiers`: every name stands in quotes, every
-operator in parentheses, so a word without quotes is grammar. The dialect knows the few calls and operators that the
-algebra reasons about. Every other one stays what it was, by name: a `Call` of a function, an `Infix` or `Prefix`
-operator, a `Syntax` with keywords among its arguments, an `IsTest`.
+It parses the text that `pg_get_viewdef` prints under `quote_all_identifiers`: every name stands in quotes and every
+operation in parentheses, so a word without quotes is grammar. The dialect knows the few calls and operators that the
+algebra reasons about. Every other one keeps its name: it becomes a `Call` of a function, an `Infix` or `Prefix`
+operator, a `Syntax` with keywords among its arguments, or an `IsTest`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sqlglot.tokens import TokenType
 
 Call = exp.Anonymous
 
-#: Operators that the algebra gives no meaning to: all of pg_operator but comparisons, arithmetic and `||`.
+#: Operators to which the algebra gives no meaning: all of pg_operator but comparisons, arithmetic and `||`.
 _OPERATORS = (
     "!! !~ !~* !~~ !~~* # ## #- #> #>> & && &< &<| &> *< *<= *<> *= *> *>= -> ->> -|- <-> << <<= <<| <@ <^ >> >>="
     " >^ ? ?# ?& ?- ?-| ?| ?|| @ @-@ @> @? @@ @@@ ^ ^@ | |&> |/ |>> ||/ ~ ~* ~<=~ ~<~ ~= ~>=~ ~>~ ~~ ~~*"
@@ -81,7 +81,7 @@ class IsTest(exp.Expression, exp.Predicate):
 
 
 class Constant(exp.Expression):
-    """A constant by the text that PostgreSQL prints of it: a literal or an array that is too long to be read."""
+    """A literal or an array that is too long to be parsed, kept as the text that PostgreSQL prints of it."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True}
 
@@ -89,7 +89,7 @@ class Constant(exp.Expression):
 class Syntax(exp.Expression, exp.Func):
     """`SUBSTRING(a FROM 2 FOR 3)`: arguments and the words between them, in order.
 
-    `outputs`: the columns that JSON_TABLE and XMLTABLE name themselves.
+    `outputs`: the names that JSON_TABLE and XMLTABLE themselves give to their columns.
     """
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": True, "outputs": False}
@@ -97,7 +97,7 @@ class Syntax(exp.Expression, exp.Func):
 
 
 class RowsFrom(exp.Expression, exp.Func):
-    """`ROWS FROM (f(a), g(b) AS (x int))`: functions side by side, each `Defined` where its columns are."""
+    """`ROWS FROM (f(a), g(b) AS (x int))`: functions side by side; one whose columns are defined is a `Defined`."""
 
     arg_types: ClassVar[dict[str, bool]] = {"expressions": True}
 
@@ -109,12 +109,12 @@ class Defined(exp.Expression):
 
 
 def raw_type(text: str) -> exp.DataType:
-    """A type by the text that PostgreSQL prints of it."""
+    """Return a type for the text that PostgreSQL prints of it."""
     return exp.DataType(this=exp.DType.USERDEFINED, kind=exp.var(text))
 
 
 class Canonical(Postgres):
-    """Parses what `pg_get_viewdef` prints, writes what PostgreSQL reads as the same."""
+    """It parses what `pg_get_viewdef` prints, and writes what PostgreSQL reads as the same query."""
 
     class Tokenizer(Postgres.Tokenizer):
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
@@ -155,7 +155,7 @@ class Canonical(Postgres):
         # -- operators -----------------------------------------------------------------------------
 
         def _symbol(self) -> str | None:
-            """The operator just read: its symbol, or OPERATOR(schema.symbol) as it was written."""
+            """Return the operator just read: its symbol, or OPERATOR(schema.symbol) as it was written."""
             token = self._prev
             if token.text.upper() != "OPERATOR":
                 return str(token.text)
@@ -208,7 +208,7 @@ class Canonical(Postgres):
             return self.expression(Syntax(this=name, expressions=parts, outputs=outputs))
 
         def _parse_parts(self, name: str, outputs: list[str], in_columns: bool) -> list[exp.Expr]:
-            """What stands between the parentheses of a syntax; the columns that it defines go into `outputs`."""
+            """Parse what stands between a syntax's parentheses; the columns that it defines go into `outputs`."""
             parts: list[exp.Expr] = []
             while self._curr and self._curr.token_type != TokenType.R_PAREN:
                 begins = not parts or (isinstance(parts[-1], exp.Var) and parts[-1].name == ",")
@@ -239,7 +239,7 @@ class Canonical(Postgres):
             return parts
 
         def _is_word(self, is_argument_allowed: bool) -> bool:
-            """Whether what comes is a word or a comma of the syntax, and no argument: those are in quotes."""
+            """Whether the next token is a word or a comma of the syntax and no argument, whose names are in quotes."""
             kind = self._curr.token_type
             if kind in (TokenType.COMMA, TokenType.COLON):
                 return True
@@ -287,14 +287,14 @@ class Canonical(Postgres):
         # -- clauses -------------------------------------------------------------------------------
 
         def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> Any:
-            """OVER (w) copies a window and OVER w is that window: PostgreSQL reads two queries."""
+            """Mark OVER (w), which copies a window, while OVER w is that window: to PostgreSQL they are different."""
             window = super()._parse_window(this, alias)
             if window is not this and isinstance(window, exp.Window) and self._prev.token_type == TokenType.R_PAREN:
                 window.meta[IN_PARENTHESES] = True
             return window
 
         def _parse_lateral(self) -> Any:
-            """A FROM item that begins with LATERAL or ROWS FROM."""
+            """Parse a FROM item that begins with LATERAL or ROWS FROM."""
             ahead = self._next if self._curr and self._curr.token_type == TokenType.LATERAL else self._curr
             if not ahead or ahead.text.upper() != "ROWS" or ahead.token_type == TokenType.IDENTIFIER:
                 return super()._parse_lateral()
@@ -313,7 +313,7 @@ class Canonical(Postgres):
             )
 
         def _parse_function_parameter(self) -> exp.Expr | None:
-            """A column alias, or a column that is defined: name, type and collation."""
+            """Parse a column alias, or a column's definition: name, type and collation."""
             name = self._parse_id_var()
             first = self._curr
             if name is None or first is None or first.token_type in (TokenType.COMMA, TokenType.R_PAREN):
@@ -325,7 +325,7 @@ class Canonical(Postgres):
             return self.expression(exp.ColumnDef(this=name, kind=kind))
 
         def _parse_derived_table_values(self, allow_value_synonym: bool = False) -> exp.Values | None:
-            """VALUES, in parentheses too; with ORDER BY or UNION behind it within them it is a query."""
+            """Parse VALUES, also in parentheses; if ORDER BY or UNION follows inside these, it is a query."""
             start = self._index
             if self._match_pair(TokenType.L_PAREN, TokenType.VALUES):
                 self._parse_csv(self._parse_value)
@@ -336,7 +336,7 @@ class Canonical(Postgres):
             return super()._parse_derived_table_values(allow_value_synonym)
 
         def _values_to_select(self, values: exp.Values) -> Any:
-            # They stay what they are, or PostgreSQL would read another query.
+            # VALUES stay what they are, because a SELECT would be another query to PostgreSQL.
             return values
 
         def _parse_using_identifiers(self) -> list[exp.Expr]:
@@ -346,7 +346,7 @@ class Canonical(Postgres):
             return names
 
         def _parse_cte(self) -> Any:
-            """SEARCH … SET column, CYCLE … SET column [TO …] USING column belong to their WITH item."""
+            """Keep SEARCH … SET column, CYCLE … SET column [TO …] USING column with their WITH item."""
             cte = super()._parse_cte()
             first = self._curr
             if cte is None or first is None or first.text.upper() not in ("SEARCH", "CYCLE"):
@@ -364,7 +364,7 @@ class Canonical(Postgres):
             return cte
 
     class Generator(PostgresGenerator):
-        # agg(DISTINCT a, b) is about all of its arguments, as it stands.
+        # DISTINCT in agg(DISTINCT a, b) applies to all arguments, so it is written as it stands.
         MULTI_ARG_DISTINCT = True
         TRANSFORMS: ClassVar[dict[Any, Any]] = {
             **PostgresGenerator.TRANSFORMS,
@@ -407,22 +407,22 @@ class Canonical(Postgres):
             return f"{text} AS {self.sql(exp.to_identifier(alias, quoted=True))}" if alias else text
 
 
-#: What follows the list of WITH.
+#: Tokens that may follow the list of WITH.
 _ENDS_WITH = (TokenType.SELECT, TokenType.VALUES, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.WITH)
 CANONICAL = Canonical()
 
 JOIN_ALIAS = "pgtrickle_join_alias"
-"""Where the last column of USING (…) AS alias has that alias."""
+"""The key under which the last column of USING (…) AS alias keeps that alias."""
 IN_PARENTHESES = "pgtrickle_in_parentheses"
-"""Where a window that names another says so in parentheses."""
+"""The mark on a window that names another one in parentheses."""
 SEARCH_CLAUSES = "pgtrickle_walk_clauses"
-"""Where a WITH item has its SEARCH and CYCLE."""
+"""The key under which a WITH item keeps its SEARCH and CYCLE."""
 #: Words without quotes with which an argument may begin.
 _ARGUMENT_WORDS = {"NULL", "TRUE", "FALSE", "CASE", "NOT", "ARRAY", "ROW", "EXISTS", "CAST", *_GRAMMAR, *_SYNTAX}
 
 
 def search_clauses(cte: exp.Expr) -> tuple[str, tuple[str, ...]]:
-    """The SEARCH and CYCLE clauses of a WITH item, and the columns that they add."""
+    """Return the SEARCH and CYCLE clauses of a WITH item, and the columns that they add."""
     found: tuple[str, tuple[str, ...]] = cte.meta.get(SEARCH_CLAUSES) or ("", ())
     return found
 
@@ -444,6 +444,6 @@ def _bare(call: exp.Expr) -> None:
 
 
 def _printed(text: str) -> str:
-    """A type as `format_type` prints it without `quote_all_identifiers`."""
+    """Return a type as `format_type` prints it without `quote_all_identifiers`."""
     bare = text[1:].split('"', 1)[0] if text.startswith('"') else ""
     return text.replace(f'"{bare}"', bare, 1) if bare in _PLAIN_TYPES else text

@@ -1,7 +1,7 @@
-"""Rendering a plan as one PostgreSQL statement: the last step, after every rule has been applied.
+"""Rendering a plan as one PostgreSQL statement is the last step, after every rule has been applied.
 
-Shared nodes (deltas, key sets) and the versions of sources become CTEs. What only filters, renames or
-joins is part of the SELECT that reads it (`rows`); everything else is a subquery in place, so that
+Shared nodes (deltas, key sets) and the versions of sources become CTEs. A node that only filters, renames or
+joins is part of the SELECT that reads it (`rows`); every other node is a subquery in place, so that
 PostgreSQL's planner sees through it.
 """
 
@@ -56,12 +56,12 @@ class PostgresEmitter(Emitter):
         self._sources = sources
         self._used = {key: tuple(names) for key, names in used.items()}
         self.slices: dict[str, str] = {}
-        """For a parallel read: the slice of a source, by its key, that this statement reads."""
+        """The slice of each source, by its key, that this statement reads as one of several parallel reads."""
 
     # -- the statement -------------------------------------------------------------------------
 
     def statement(self, root: Relation) -> str:
-        """`WITH … SELECT` of the root's columns, its weight first where it has one."""
+        """Return `WITH … SELECT` of the root's columns, after its weight if it has one."""
         self.count(root)
         body = root.select(self)
         if not self._shared_subqueries:
@@ -73,7 +73,7 @@ class PostgresEmitter(Emitter):
         return quote(f"__pgt_{'delta' if node.weighted else 'part'}_{number}")
 
     def is_distinct(self, is_delta: bool) -> bool:
-        """A delta's keys hardly repeat, and after DISTINCT PostgreSQL expects 200 rows."""
+        """A delta's keys need no DISTINCT: they hardly repeat, and PostgreSQL would expect 200 rows after it."""
         return not is_delta
 
     # -- small pieces --------------------------------------------------------------------------
@@ -92,7 +92,7 @@ class PostgresEmitter(Emitter):
         return render(rewrite(expression, change), is_own=True)
 
     def _versioned(self, table: exp.Table, is_old: bool, inside: Change) -> exp.Expr | None:
-        """The table at one version, what is joined to it changed as all else."""
+        """Return the table at one version; the joins that hang on it are changed like everything else."""
         source = self._sources[table.meta[SOURCE_META]]
         version = self._version(source, is_old)
         if version is None:
@@ -109,7 +109,7 @@ class PostgresEmitter(Emitter):
         return replaced
 
     def _whole(self, source: Source) -> exp.Select:
-        """SELECT of each column in its place; NULL stands for those of which nothing is known, and nothing is read."""
+        """Return a SELECT of all columns in PostgreSQL's order, with NULL for unknown ones, which nobody reads."""
         known = {c.name for c in self._columns_used(source)}
         return exp.Select(
             expressions=[
@@ -124,10 +124,10 @@ class PostgresEmitter(Emitter):
         return ".".join(quote(name) for name in self._binding.stored)
 
     def record_semi_join(self, child: Relation, keys: Relation, pairs: Pairs) -> str:
-        """Equal NULLs match in records, and PostgreSQL can hash them.
+        """Compare rows as records, because NULLs match in records, and PostgreSQL can hash records.
 
-        A record's columns are compared only where both are of one type, which a domain and its base are not: COALESCE
-        with another argument is of the base.
+        PostgreSQL compares records only if their columns have the same types, and a domain is not its base type.
+        COALESCE with a second argument gives the base type.
         """
         source, alias = self.from_item(child)
         relation, key = self.from_item(keys)
@@ -153,7 +153,7 @@ class PostgresEmitter(Emitter):
         return f"(SELECT * FROM {self._plain(source)} WHERE {slice_})" if slice_ else self._plain(source)
 
     def _version(self, source: Source, is_old: bool) -> str | None:
-        """The name of a shared subquery that holds the source at one version; None where that is its table."""
+        """Return the name of a shared subquery that holds the source at one version; None where that is its table."""
         adjustment = self._adjustment(source, is_old)
         if adjustment is None:
             return None
@@ -163,10 +163,10 @@ class PostgresEmitter(Emitter):
         return name
 
     def relation_where(self, source: Source, is_old: bool, condition: Callable[[str], str]) -> str | None:
-        """What stands in FROM for the rows that meet a condition on an alias, of a source that is its table and its
-        changes together; None for any other.
+        """Return the FROM item for a source's rows that meet a condition, if they come from its table and its changes.
 
-        Both are asked for it, so that the table's indexes serve: PostgreSQL takes no semi-join into a union by itself.
+        None for any other source. The condition is put on the table and on the changes, so that the table's indexes
+        are used: PostgreSQL doesn't push a semi-join into a union by itself.
         """
         adjustment = self._adjustment(source, is_old)
         return None if adjustment is None else f"({self._sum_of(source, *adjustment, condition)})"
@@ -175,7 +175,7 @@ class PostgresEmitter(Emitter):
         return self._adjustment(source, is_old) is None
 
     def _adjustment(self, source: Source, is_old: bool) -> tuple[str, str] | None:
-        """(changes, sign) by which a source at one version differs from its table; None where it is its table."""
+        """Return (changes, sign) by which a source at one version differs from its table; None where it doesn't."""
         bound = self._binding.sources.get(source.key)
         if bound is None:
             return None
@@ -184,7 +184,7 @@ class PostgresEmitter(Emitter):
         return (self._handed_on_changes(source, bound.handed_on), "") if bound.handed_on is not None else None
 
     def changes(self, source: Source) -> str:
-        """The source's whole change, window and what was handed on together."""
+        """Return the source's whole change: its window together with what was handed on."""
         bound = self._binding.sources[source.key]
         terms = []
         if bound.window is not None:
@@ -211,7 +211,7 @@ class PostgresEmitter(Emitter):
         return ", ".join(quote(c.name) for c in self._columns_used(source))
 
     def _touch(self, source: Source) -> tuple[str, ...]:
-        """Columns by which a changed row is found again. A stream table may hold several rows with the same values."""
+        """The columns by which a changed row is found again; several rows of a stream table may agree on them."""
         return (ROW_ID,) if source.kind == "STREAM_TABLE" else source.primary_key
 
     def _window_changes(self, source: Source, window: Window) -> str:
@@ -246,7 +246,7 @@ class PostgresEmitter(Emitter):
         return name
 
     def _sum_of(self, source: Source, changes: str, sign: str, condition: Callable[[str], str] | None = None) -> str:
-        """source ± changes as a bag: rows the changes don't touch as they are, the touched ones summed."""
+        """Return source ± changes as a bag: rows that the changes don't touch stay, the touched ones are summed."""
         columns, touch = self._columns_used(source), self._touch(source)
         plain, listed = self._plain(source), self._source_columns(source)
         touched = ", ".join(f"t.{quote(c)}" for c in touch)
@@ -289,7 +289,7 @@ def _where(terms: Sequence[str]) -> str:
 
 
 def window_predicate(window: Window) -> str:
-    """Rows that became visible after `old`: a reader on the snapshot `new` sees no later ones.
+    """Return the condition for rows that became visible after `old`: a reader on the snapshot `new` sees no later ones.
 
     A condition for `new` would filter nothing, and make PostgreSQL expect only a ninth of the rows.
     """
@@ -300,7 +300,7 @@ def window_predicate(window: Window) -> str:
 
 
 def check_size(root: Relation) -> None:
-    """Refuse a plan whose statement has too many SELECTs: what is shared is written once, all else where it is read."""
+    """Refuse a plan with too many SELECTs: shared nodes are written once, all others wherever they are read."""
     sizes: dict[int, int] = {}
     depths: dict[int, int] = {}
     parents: dict[int, int] = {}

@@ -1,8 +1,8 @@
-"""Types of expressions over exact numbers: what a running sum may be kept of.
+"""The types of expressions over exact numbers tell which running sums may be kept.
 
-A sum of integers, or of numerics of which it is known how many digits they have after the point, is the same whether
-it is added up anew or kept by adding and subtracting: value, type and digits. PostgreSQL shows as many digits as the
-longest of the terms had. Everything else (floats, numerics of any scale) is computed anew for its group.
+A sum of integers, or of numerics whose number of digits after the point is known, has the same value, type and digits
+whether it is added up anew or kept by adding and subtracting. PostgreSQL shows as many digits as the longest of the
+terms had. Every other sum (of floats, or of numerics of any scale) is computed anew for its group.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Exact:
     precision: int
     scale: int
     lower: tuple[int, ...] = ()
-    """Fewer digits that some of its values have: CASE WHEN a THEN 1.50 ELSE 0 END."""
+    """Smaller numbers of digits that some of its values have: CASE WHEN a THEN 1.50 ELSE 0 END."""
 
     @property
     def scales(self) -> tuple[int, ...]:
@@ -39,14 +39,14 @@ class Exact:
 
     @property
     def type_name(self) -> str | None:
-        """The narrowest type that holds every value as it is; None where there is none."""
+        """The narrowest type that holds every value unchanged; None where there is no such type."""
         if self.base != "numeric":
             return self.base
         return f"numeric({self.precision},{self.scale})" if self.precision <= 1000 and not self.lower else None
 
     @property
     def sum_type(self) -> str:
-        """The type a running sum is kept in: wide enough for ten billion rows, and as narrow as Spark can add."""
+        """The type in which a running sum is kept: wide enough for ten billion rows, and narrow enough for Spark."""
         if self.base in ("smallint", "integer"):
             return "bigint"
         return f"numeric(38,{self.scale})" if self.precision + 10 <= 38 else "numeric"
@@ -58,7 +58,7 @@ class Exact:
 
 
 def exact_type(expression: exp.Expr, columns: Mapping[str, Column]) -> Exact | None:
-    """The exact type of an expression, or None where it is not exact or not known."""
+    """Return the exact type of an expression, or None where it is not exact or not known."""
     node = unparen(expression)
     if is_row_column(node):
         return named(columns[node.name].type)
@@ -76,7 +76,7 @@ def exact_type(expression: exp.Expr, columns: Mapping[str, Column]) -> Exact | N
 
 
 def scale_of(expression: exp.Expr, columns: Mapping[str, Column]) -> exp.Expr:
-    """How many digits after the point a value of an exact expression has, as an expression over the same row."""
+    """Return an expression over the same row: how many digits after the point the exact expression's value has."""
     node = unparen(expression)
     kind = exact_type(node, columns)
     assert kind is not None
@@ -95,7 +95,7 @@ def scale_of(expression: exp.Expr, columns: Mapping[str, Column]) -> exp.Expr:
 
 
 def branches(node: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:
-    """(when, what) of each value that CASE or COALESCE may give; the last one is for whatever is left."""
+    """Return (when, what) of each value that CASE or COALESCE may give; the last value is for all other rows."""
     if isinstance(node, exp.Coalesce):
         values = [node.this, *node.expressions]
         return [(is_present(value.copy()), value) for value in values]
@@ -170,7 +170,7 @@ def _of_scales(base: str, precision: int, scales: set[int]) -> Exact | None:
 
 
 def _null_type(expression: exp.Expr) -> str | None:
-    """The type's name where the expression is a NULL; empty where that has none."""
+    """Return the type's name if the expression is a NULL, empty if that NULL has no type; None for any other."""
     node, target = unparen(expression), ""
     while isinstance(node, exp.Cast):
         target = target or render(node.to).lower()
@@ -179,7 +179,7 @@ def _null_type(expression: exp.Expr) -> str | None:
 
 
 def _scale_of_branch(value: exp.Expr, columns: Mapping[str, Column]) -> exp.Expr:
-    """A NULL has no digits, and is not counted where this is asked."""
+    """Return the number of digits of a branch's value; it is 0 for a NULL, which the caller doesn't count anyway."""
     return exp.Literal.number(0) if _null_type(value) is not None else scale_of(value, columns)
 
 

@@ -1,4 +1,4 @@
-"""What will be done with a query, for a person to read."""
+"""An explanation tells a person what will be done with a query."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
 class Explanation:
     differentiable: bool
     reason: str | None
-    """Why not, in words, with the remedy."""
+    """The reason why the query isn't differentiable, in words, with the remedy."""
     operator_tree: str
     sink: str
     because: str | None
-    """Why that sink and none that does less, where that can be said."""
+    """The reason why no sink that does less work takes the query; None where there is none to tell."""
     identity: tuple[str, ...]
     keyed: bool
     hidden: tuple[str, ...]
@@ -33,9 +33,9 @@ class Explanation:
     missing_indexes: tuple[str, ...]
     """CREATE INDEX statements that would let the delta look its rows up."""
     leaves: tuple[tuple[str, str], ...]
-    """(what is read, PostgreSQL SQL of it) of each leaf of the delta, when every source has changed."""
+    """(what is read, PostgreSQL SQL of it) of each leaf of the delta if every source has changed."""
     parts: tuple[tuple[str, str, Explanation], ...] = ()
-    """(name, query, its own explanation) of each aggregate that is kept by itself, in a hidden stream table."""
+    """(name, query, its own explanation) of each part: an inner aggregate that is kept in a hidden stream table."""
 
     def __str__(self) -> str:
         identity = ", ".join(self.identity) or "the one row"
@@ -61,7 +61,7 @@ class Explanation:
 
 
 def looked_up(plan: Node) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Sources that are read by keys, with the columns those keys are for."""
+    """Yield the sources that are read by keys, each with the columns that these keys match."""
     for node in leaves(plan):
         if isinstance(node, Restrict) and isinstance(node.child, Scan):
             origin = {column.name: name for name, column in node.child.mapping}
@@ -69,16 +69,16 @@ def looked_up(plan: Node) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def indented(text: str) -> Iterator[str]:
-    """Its lines, two places to the right."""
+    """Return the text's lines, indented by two spaces."""
     return (f"  {line}".rstrip() for line in text.splitlines())
 
 
-#: Nobody reads longer texts; to lay them out takes seconds.
+#: Longer texts are not laid out, because that takes seconds and nobody reads them.
 _LONGEST_LAID_OUT = 50_000
 
 
 def readable(text: str) -> str:
-    """SQL laid out for the eye; as it is where that can't be done."""
+    """Return SQL laid out for the eye, or unchanged where that can't be done."""
     if len(text) > _LONGEST_LAID_OUT:
         return text
     try:
@@ -88,7 +88,7 @@ def readable(text: str) -> str:
 
 
 def written(root: Node) -> str:
-    """A tree, one line for each operator."""
+    """Return a tree with one line for each operator."""
     lines: list[str] = []
     stack: list[tuple[Node, int]] = [(root, 0)]
     while stack:
@@ -99,7 +99,7 @@ def written(root: Node) -> str:
 
 
 def leaves(plan: Node) -> Iterator[Node]:
-    """Each read of a delta once: what is at the bottom, with the keys that restrict it."""
+    """Yield each relation that a delta's plan reads at its bottom once, with the keys that restrict it."""
     seen: set[object] = set()
     stack: list[Node] = [plan]
     while stack:

@@ -1,8 +1,8 @@
 """Expressions over the columns of one row.
 
 An expression is a sqlglot tree whose references to the row at hand are columns of the
-pseudo-table `ROW`. Whatever else it holds (subqueries with their own tables and aliases)
-is PostgreSQL's and is rendered as it came.
+pseudo-table `ROW`. Everything else in it (subqueries with their own tables and aliases)
+is left to PostgreSQL and is rendered as it came.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from airflow_provider_pgtrickle.engine.dvm.dialect import CANONICAL
 ROW = "__pgt_row"
 WEIGHT = "__pgt_w"
 SOURCE_META = "pgtrickle_source"
-"""Where the front end leaves the key of the source that a table of the text is."""
+"""The key under which the front end leaves, on a table of the text, the key of its source."""
 SET_META = "pgtrickle_set"
-"""Where the front end marks a call that returns a set of rows."""
+"""The front end's mark on a call that returns a set of rows."""
 
 
 def render(expression: exp.Expr, *, is_own: bool = False) -> str:
-    """PostgreSQL text; names of functions keep their case. What nobody else has (`is_own`) need not be copied first."""
+    """Return PostgreSQL text, in which functions' names keep their case; a tree that nobody else has (`is_own`) is not
+    copied first."""
     return expression.sql(CANONICAL, normalize_functions=False, copy=not is_own)
 
 
 def column(name: str) -> exp.Column:
-    """A reference to column `name` of the row at hand."""
+    """Return a reference to column `name` of the row at hand."""
     return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(ROW, quoted=True))
 
 
@@ -36,12 +37,12 @@ def is_row_column(node: exp.Expr) -> bool:
 
 
 def columns_of(expression: exp.Expr) -> set[str]:
-    """Names of the row's columns that `expression` reads."""
+    """Return the names of the row's columns that `expression` reads."""
     return {node.name for node in expression.find_all(exp.Column) if node.table == ROW}
 
 
 def plain_column(expression: exp.Expr) -> str | None:
-    """The column's name where the expression is nothing but a column."""
+    """Return the column's name if the expression is nothing but a column of the row; None for any other."""
     bare = unparen(expression)
     return bare.name if is_row_column(bare) else None
 
@@ -53,7 +54,7 @@ def unparen(expression: exp.Expr) -> exp.Expr:
 
 
 def rewrite(expression: exp.Expr, change: Callable[[exp.Expr], exp.Expr | None]) -> exp.Expr:
-    """A copy in which `change(node)` replaces a node wherever it does not return None (outermost first)."""
+    """Return a copy in which `change(node)` replaces each node for which it doesn't return None (outermost first)."""
     copy = expression.copy()
     wrapper = exp.Paren(this=copy)
     stack: list[exp.Expr] = [copy]
@@ -68,13 +69,13 @@ def rewrite(expression: exp.Expr, change: Callable[[exp.Expr], exp.Expr | None])
 
 
 def taken_out(wrapper: exp.Paren) -> exp.Expr:
-    """What parentheses held, on its own: put around a tree, they let its root be replaced like any other node."""
+    """Return the tree inside the parentheses; these were put around it so that even its root could be replaced."""
     result: exp.Expr = wrapper.this.pop()
     return result
 
 
 def substitute(expression: exp.Expr, mapping: Mapping[str, exp.Expr]) -> exp.Expr:
-    """`expression` with the row's columns replaced as `mapping` says."""
+    """Return `expression` with the row's columns replaced as `mapping` says."""
 
     def change(node: exp.Expr) -> exp.Expr | None:
         if is_row_column(node) and node.name in mapping:
@@ -91,12 +92,12 @@ def rename(expression: exp.Expr, names: Mapping[str, str]) -> exp.Expr:
 
 
 def is_present(value: exp.Expr) -> exp.Expr:
-    """That a value is not NULL. IS NOT NULL would deny it of a row whose fields are NULL, all or one of them."""
+    """Return the condition that a value is not NULL; IS NOT NULL is false for a row value with even one NULL field."""
     return exp.NullSafeNEQ(this=exp.Paren(this=value), expression=exp.Null())
 
 
 def conjuncts(predicate: exp.Expr | None) -> list[exp.Expr]:
-    """The terms of a conjunction, parentheses removed."""
+    """Return the terms of a conjunction, without parentheses."""
     if predicate is None:
         return []
     bare = unparen(predicate)
@@ -114,7 +115,7 @@ def conjuncts(predicate: exp.Expr | None) -> list[exp.Expr]:
 
 
 def conjunction(terms: Iterable[exp.Expr]) -> exp.Expr:
-    """AND of the terms, each in parentheses; TRUE for none."""
+    """Return the AND of the terms, each in parentheses; TRUE if there are none."""
     result: exp.Expr | None = None
     for term in terms:
         operand = exp.Paren(this=unparen(term).copy())
@@ -123,7 +124,7 @@ def conjunction(terms: Iterable[exp.Expr]) -> exp.Expr:
 
 
 def subqueries(expression: exp.Expr) -> Iterator[exp.Query]:
-    """The outermost queries inside an expression."""
+    """Yield the outermost queries inside an expression."""
     stack: list[exp.Expr] = [expression]
     while stack:
         node = stack.pop()
@@ -138,7 +139,7 @@ def has_subquery(expression: exp.Expr) -> bool:
 
 
 def returns_set(expression: exp.Expr) -> bool:
-    """Whether an expression may give several rows, or none, for one; a subquery's sets are its own."""
+    """Whether an expression may make several rows, or none, of one row; sets inside a subquery don't count."""
     stack: list[exp.Expr] = [expression]
     while stack:
         node = stack.pop()
@@ -151,7 +152,7 @@ def returns_set(expression: exp.Expr) -> bool:
 
 
 def tables_of(expression: exp.Expr) -> frozenset[str]:
-    """Keys of the sources whose tables stand in an expression or a query."""
+    """Return the keys of the sources whose tables stand in an expression or a query."""
     return frozenset(t.meta[SOURCE_META] for t in expression.find_all(exp.Table) if SOURCE_META in t.meta)
 
 
@@ -167,13 +168,13 @@ def holds_query(node: exp.Expr) -> bool:
 
 
 def equality(term: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
-    """Both sides of `a = b`."""
+    """Return both sides of `a = b`; None for any other term."""
     bare = unparen(term)
     return (unparen(bare.this), unparen(bare.expression)) if isinstance(bare, exp.EQ) else None
 
 
 def renamed_by_place(table: exp.Table) -> bool:
-    """Whether an alias of it, or of the join in parentheses that it is part of, counts columns: t AS x (a, b)."""
+    """Whether an alias renames the table's columns by position: its own, t AS x (a, b), or that of a join around it."""
     item: exp.Expr | None = table
     while isinstance(item, (exp.Table, exp.Join, exp.Subquery)) and not isinstance(item.this, exp.Select):
         if item.alias_column_names:

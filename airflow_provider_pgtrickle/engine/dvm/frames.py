@@ -1,4 +1,4 @@
-"""Windows whose values depend on the order of rows that tie."""
+"""The values of some windows depend on the order of rows that tie."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BY_PEERS = {"rank", "dense_rank", "percent_rank", "cume_dist"}
 
 
 def called(window: exp.Window) -> exp.Expr:
-    """The function that a window evaluates."""
+    """Return the function that a window evaluates."""
     function: exp.Expr = window.this
     while isinstance(function, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
         function = function.this
@@ -20,7 +20,7 @@ def called(window: exp.Window) -> exp.Expr:
 
 
 def depends_on_ties(window: exp.Window) -> bool:
-    """Whether rows that tie may get one another's values."""
+    """Whether rows that tie may get each other's values."""
     function = called(window)
     name = call_name(function)
     if name in _BY_PEERS:
@@ -29,14 +29,14 @@ def depends_on_ties(window: exp.Window) -> bool:
 
 
 def picks_from_frame(function: exp.Expr) -> bool:
-    """Whether all a function gives is values of rows, one or several of them."""
+    """Whether a function returns nothing but values of one or several rows of its frame."""
     return call_name(function) in _BY_FRAME or is_order_sensitive(function)
 
 
 def may_be_finer(window: exp.Window) -> bool:
-    """Whether a window of rows that no longer tie gives one of the answers that it may give while they do.
+    """Whether a window with a finer order still gives one of the answers that it may give while rows tie.
 
-    Rows that tie share a frame that isn't counted in rows: it stays as it is where it is the whole partition.
+    Rows that tie share a frame that isn't counted in rows. A finer order keeps it if it is the whole partition.
     """
     function, spec = called(window), window.args.get("spec")
     name = call_name(function)
@@ -64,7 +64,7 @@ def _reaches_its_end(name: str, spec: exp.Expr | None) -> bool:
 
 
 def made_finer(window: exp.Window, breakers: list[exp.Expr]) -> exp.Window:
-    """A copy ordered by further terms; what was one frame without an order is one still."""
+    """Return a copy ordered by further terms; a window without an order keeps the whole partition as its frame."""
     copy = window.copy()
     order = copy.args.get("order") or exp.Order(expressions=[])
     order.set("expressions", [*order.expressions, *(b.copy() for b in breakers)])

@@ -1,7 +1,7 @@
 """`__pgt_row_id`: XXH64 (seed 42) of a canonical text of a row's identity columns.
 
-The text is built by PostgreSQL and hashed by whoever holds it: Spark's `xxhash64`, or `row_id` here.
-Each value is `V<length>:<text>`, NULL is `N`, so no two tuples share a text. Equal values have equal
+PostgreSQL builds the text, and whoever holds it computes the hash: Spark by `xxhash64`, Python by `row_id` here.
+Each value is `V<length>:<text>` and NULL is `N`, so no two tuples share a text. Equal values have equal
 texts: trailing zeros of numerics and the sign of a float's zero are not written.
 """
 
@@ -18,14 +18,14 @@ SEED = 42
 
 
 def canonical_sql(columns: Sequence[tuple[str, str]], alias: str) -> str:
-    """SQL of the canonical text of (name, type) columns of `alias`."""
+    """Return the SQL of the canonical text of (name, type) columns of `alias`."""
     if not columns:
         return "''::text"
     return " || ".join(_value_sql(f"{alias}.{quote(name)}", type_name) for name, type_name in columns)
 
 
 def _value_sql(column: str, type_name: str) -> str:
-    """ROW(NULL, NULL) IS NULL, too, and yet another value."""
+    """Return one value's SQL. It doesn't use IS NULL, which holds for ROW(NULL, NULL), too, though that is no NULL."""
     text = _text_sql(column, base_type(type_name))
     return f"CASE WHEN {column} IS NOT DISTINCT FROM NULL THEN 'N' ELSE 'V' || length({text}) || ':' || {text} END"
 
@@ -41,7 +41,7 @@ def _text_sql(column: str, base: str) -> str:
 
 
 def canonical(texts: Iterable[str | None]) -> str:
-    """The canonical text of values already written as PostgreSQL writes them.
+    """Return the canonical text of values that are already written as PostgreSQL writes them.
 
     >>> canonical(["a", None, ""])
     'V1:aNV0:'
@@ -50,7 +50,7 @@ def canonical(texts: Iterable[str | None]) -> str:
 
 
 def row_id(text: str) -> int:
-    """The signed 64-bit hash of a canonical text.
+    """Return the signed 64-bit hash of a canonical text.
 
     >>> row_id("")
     -7444071767201028348

@@ -1,4 +1,4 @@
-"""Column names that are unique within one query, and short enough for PostgreSQL."""
+"""A namer makes column names that are unique within one query, and short enough for PostgreSQL."""
 
 from __future__ import annotations
 

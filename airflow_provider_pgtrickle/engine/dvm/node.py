@@ -1,26 +1,26 @@
 """The algebra's nodes: relations that can be differentiated, restricted to keys, and rendered.
 
 A node is a frozen value. Everything that the rest of the engine asks about an operator is a method of its node, so
-that a new operator is one file. The defaults are safe for any operator, except that one whose answer depends on an open
-order has to say so (`left_open`, `ordered`), and one that turns weighted rows into plain ones too (`weighted`).
-It answers
+that a new operator is one file. The defaults are safe for any operator, with two exceptions: an operator whose answer
+depends on an open order has to say so (`left_open`, `ordered`), and so has one that turns weighted rows into plain ones
+(`weighted`). A node answers
 
-    inputs, with_inputs(…)  what it reads, and the same over other inputs
-    columns, unique_keys    what its rows have, and what tells them apart
+    inputs, with_inputs(…)  which relations it reads, and the same node over other inputs
+    columns, unique_keys    which columns its rows have, and which of them tell the rows apart
     delta(d)                the weighted change of its rows between the old and the new snapshot
-    old(d)                  its rows at the old snapshot (the tree as it stands is the new one)
-    restrict(keys)          itself, with rows dropped that can't carry one of the keys: a hint that
-                            never loses a row the keys name; where exactness matters `Restrict` says so
+    old(d)                  its rows at the old snapshot (the tree as it stands gives those at the new one)
+    restrict(keys)          itself without rows that can't carry one of the keys. This is a hint: no row with a
+                            key is lost, but others may stay; where exactness matters, `Restrict` drops them
     select(e)               itself as one SELECT
     rows(e)                 itself as part of the SELECT around it, where it only filters, renames or joins
-    reads, narrowed         which columns it needs, and the same without those that nobody needs
-    left_open, ordered      where one right answer may differ from another, and the same with its orders made total
+    reads, narrowed         which columns it needs, and the same node without those that nobody needs
+    left_open, ordered      where one right answer may differ from another, and the same node with total orders
     unsettled               why its rows may look different each time PostgreSQL computes them
     groups                  by which columns its rows are computed anew, group by group
-    passed, carrying        which columns pass through it unchanged, and the same with further ones
+    passed, carrying        which columns pass through it unchanged, and the same node with further ones
     hoisted, computing      how Spark's plan moves expressions down to the relation that they are about
 
-What Spark can compute of it is decided in one place, `lower/assign.py`: a node can't know that without knowing Spark.
+`lower/assign.py` alone decides what Spark can compute of a node, because nodes know nothing of Spark.
 
 A relation is a bag. A weighted one carries `__pgt_w` beside its columns.
 """
@@ -43,7 +43,7 @@ from airflow_provider_pgtrickle.engine.dvm.types import is_its_image
 
 Key = frozenset[str]
 Condition = Callable[[Callable[[str], str]], str]
-"""A condition on a row, as SQL, given how its columns are written."""
+"""A function that gives a condition on a row as SQL; its argument says how the row's columns are written."""
 Item = tuple[str, exp.Expr]
 """A column, and the expression that computes it."""
 T = TypeVar("T")
@@ -54,13 +54,13 @@ _DERIVED = ("columns", "own_sources", "unique_keys", "weighted", "heavy", "in_pl
 class Column:
     name: str
     type: str | None = None
-    """PostgreSQL's name of the type, as narrow as is known without asking the server."""
+    """PostgreSQL's name of the type, as narrow as it is known without asking the server."""
     not_null: bool = False
     has_equality: bool = True
 
     @property
     def is_image(self) -> bool:
-        """Whether equal values of it are known to look alike."""
+        """Whether the column's equal values are known to look alike."""
         return self.type is not None and is_its_image(self.type)
 
     def as_nullable(self) -> Column:
@@ -72,18 +72,18 @@ class Open:
     """Columns in which one right answer may differ from another."""
 
     order: frozenset[str] = frozenset()
-    """By the order of rows that tie, or that nothing orders."""
+    """Columns that depend on the order of rows that tie, or that nothing orders."""
     rounded: frozenset[str] = frozenset()
-    """In the last digits, where they are floats."""
+    """Columns of floats, which may differ in their last digits."""
     shared: frozenset[str] = frozenset()
-    """Not open: what rows that tie have in common."""
+    """Columns that are not open, because rows that tie have the same value in them."""
 
     def of(self, columns: Iterable[str]) -> Open:
-        """Of these columns alone."""
+        """Return what is open in these columns alone."""
         return self.under({name: name for name in columns})
 
     def under(self, names: Mapping[str, str]) -> Open:
-        """With other names: present one → new one."""
+        """Return the same with other names; `names` maps each present name to its new one."""
         order, rounded, shared = (
             frozenset(names[n] for n in held if n in names) for held in (self.order, self.rounded, self.shared)
         )
@@ -93,7 +93,7 @@ class Open:
         return Open(self.order | other.order, self.rounded | other.rounded, self.shared | other.shared)
 
     def through(self, items: Iterable[Item]) -> Open:
-        """Of expressions over these columns."""
+        """Return what is open in expressions over these columns."""
         listed = [(name, x, columns_of(x)) for name, x in items]
         return Open(
             frozenset(n for n, _, reads in listed if reads & self.order),
@@ -113,10 +113,10 @@ def _keep_derived(cls: type) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Node(ABC):
-    """The root of all nodes; identity is object identity, so that a shared node is computed once."""
+    """The base class of all nodes. Nodes are equal only if they are the same object: a shared node is computed once."""
 
     def __init_subclass__(cls) -> None:
-        """What follows from a node's inputs is worked out once: asking up a tree would ask its leaves each time."""
+        """Keep the answers that follow from a node's inputs: without that each question would go down to the leaves."""
         super().__init_subclass__()
         _keep_derived(cls)
 
@@ -132,104 +132,109 @@ class Node(ABC):
 
     @abstractmethod
     def with_inputs(self, inputs: Sequence[Node]) -> Node:
-        """The same over other inputs, which have the columns that it reads."""
+        """Return the same node over other inputs, which must have the columns that it reads."""
 
     @property
     @abstractmethod
     def columns(self) -> tuple[Column, ...]:
-        """The columns of its rows, in order; a weight is none of them."""
+        """The columns of its rows, in order; the weight is not among them."""
 
     @abstractmethod
     def label(self) -> str:
-        """One line for the operator tree."""
+        """Return the node's line in the operator tree."""
 
     @property
     def inner(self) -> tuple[Node, ...]:
-        """What the subqueries in its expressions read."""
+        """Return the relations that the subqueries in its expressions read."""
         return ()
 
     def mapped(self, change: Callable[[Node], Node]) -> Node:
-        """The same with every node it reads changed."""
+        """Return the same node with `change` applied to every node that it reads."""
         return self.with_inputs([change(i) for i in self.inputs])
 
     # -- its change ----------------------------------------------------------------------------------
 
     def delta(self, d: Differ) -> Node | None:
-        """The change; None where it is provably empty."""
+        """Return the change of its rows; None where that is provably empty."""
         raise TypeError(f"{type(self).__name__} is no operator of a query")
 
     def old(self, d: Differ) -> Node:
-        """The same tree over the sources' old states."""
+        """Return the same tree over the sources' old states."""
         return self.with_inputs([d.old(i) for i in self.inputs])
 
     def restrict(self, keys: Keys) -> Node:
-        """Unrestricted where the keys can't be pushed down."""
+        """Return the node without rows that can't carry a key; where keys can't be pushed down, all rows stay."""
         return self
 
     def touching(self, d: Differ, values: Sequence[exp.Expr]) -> tuple[Node, list[exp.Expr]] | None:
-        """A change that is found with less work than its own, and in which expressions over its columns take every
-        value that they take in its own; they are returned as they are written there. None where there is no such."""
+        """Return a change that is found with less work than the node's own change, and `values` as written over it.
+
+        `values` are expressions over the node's columns. They must take in it every value that they take in the node's
+        own change. None where there is no such change.
+        """
         return None
 
     # -- as SQL --------------------------------------------------------------------------------------
 
     def select(self, e: Emitter) -> str:
-        """Itself as one SELECT."""
+        """Return the node as one SELECT."""
         rows = self.rows(e)
         if rows is None:
             raise TypeError(f"{type(self).__name__} can't be rendered")
         return e.select(rows, e.listed(rows, self.names))
 
     def select_where(self, e: Emitter, conditions: Sequence[Condition]) -> str | None:
-        """Its rows that meet one of these, which exclude each other; None where there is no better way than to ask
-        for them all."""
+        """Return a SELECT of its rows that meet one of these conditions, which exclude each other.
+
+        None where selecting all rows first is no worse.
+        """
         return None
 
     def rows(self, e: Emitter) -> Rows | None:
-        """Itself as part of the SELECT around it; None where it needs one of its own."""
+        """Return the node as part of the SELECT around it; None where it needs a SELECT of its own."""
         return None
 
     # -- what the passes ask ---------------------------------------------------------------------------
 
     def reads(self, needed: AbstractSet[str]) -> set[str]:
-        """The columns of its inputs that it reads by itself, where those above it need some of its own.
+        """Return the columns of its inputs that it reads, if the nodes above it need these of its own columns.
 
-        All of them, where an operator does not say.
+        By default an operator reads all of them.
         """
         return {name for node in self.inputs for name in node.names}
 
     def narrowed(self, needed: AbstractSet[str]) -> Node:
-        """The same without columns that nobody needs."""
+        """Return the same node without columns that nobody needs."""
         return self
 
     def left_open(self, of: Callable[[Node], Open]) -> Open:
-        """Its columns in which one right answer may differ from another; `of` knows those of its inputs.
+        """Return its columns in which one right answer may differ from another; `of` gives those of an input.
 
-        An operator that adds none of its own leaves open what they do.
+        An operator that opens no further columns leaves open what its inputs leave open.
         """
         return self.below(of).of(self.names)
 
     def below(self, of: Callable[[Node], Open]) -> Open:
-        """What its inputs leave open."""
+        """Return what its inputs leave open."""
         found = Open()
         for node in self.inputs:
             found = found.also(of(node))
         return found
 
     def ordered(self) -> Node:
-        """The same with the orders that it leaves open made total; `Refused` where they can't be."""
+        """Return the same node with the orders that it leaves open made total; raise `Refused` where they can't be."""
         return self
 
     def unsettled(self) -> str | None:
-        """Why its rows may look different each time PostgreSQL computes them, though those of its inputs don't.
+        """Say why its rows may look different each time PostgreSQL computes them, though those of its inputs don't.
 
-        None where they can't. An operator that does not say is taken for one whose rows may.
+        None where they can't. By default an operator's rows may look different.
         """
         return f"it holds {self.label()}"
 
     @property
     def groups(self) -> tuple[str, ...] | None:
-        """The columns by whose values its rows can be computed anew, group by group; None where there are none."""
+        """Return the columns by whose values its rows can be computed anew, group by group; None without such."""
         return None
 
     @property
@@ -238,17 +243,17 @@ class Node(ABC):
         return False
 
     def steps_from(self, child: Node) -> bool:
-        """Whether it takes each row of this input by itself, and can carry further columns of it up."""
+        """Whether it takes each row of this input by itself, and can carry further columns of the input up."""
         return False
 
     @property
     def passed(self) -> Mapping[str, str]:
-        """Column of an input → column of its own, for those that pass unchanged."""
+        """A column of an input → the node's own column, for those that pass unchanged."""
         own = set(self.names)
         return {name: name for node in self.inputs for name in node.names if name in own}
 
     def carrying(self, items: Sequence[Item]) -> Node:
-        """The same with further columns; for most operators their input has them, and they pass by themselves."""
+        """Return the same node with further columns; most operators pass on what their input has without a change."""
         return self
 
     @property
@@ -257,13 +262,16 @@ class Node(ABC):
         return ()
 
     def hoisted(self, down: Callable[[Node, tuple[Item, ...]], tuple[Node, tuple[Item, ...]]]) -> Node:
-        """The same with parts of its expressions computed further down; `down` takes its input and its expressions."""
+        """Return the same node with pieces of its expressions computed further down.
+
+        `down` takes an input and the expressions over it.
+        """
         return self
 
     def computing(self, item: Item) -> Node | None:
-        """The same with an expression over its columns as one more, computed at the input that has them all.
+        """Return the same node with one more column: an expression, computed at the input that has all it reads.
 
-        None where it is no join, or no input has them all.
+        None where the node is no join, or no input has all these columns.
         """
         return None
 
@@ -271,7 +279,7 @@ class Node(ABC):
 
     @property
     def own_sources(self) -> frozenset[str]:
-        """Keys of the sources that this node reads itself, not through its inputs."""
+        """The keys of the sources that this node reads itself, and not through its inputs."""
         return frozenset()
 
     @cached_property
@@ -283,7 +291,7 @@ class Node(ABC):
 
     @property
     def unique_keys(self) -> frozenset[Key]:
-        """Sets of columns of which no two rows agree."""
+        """Sets of columns on which no two rows agree."""
         return frozenset()
 
     @property
@@ -303,12 +311,12 @@ class Node(ABC):
 
     @property
     def in_place(self) -> bool:
-        """Whether a delta is read where it is needed, however often: it costs what the buffer costs, and PostgreSQL
-        knows the buffer's statistics."""
+        """Whether a delta is read in place, however often it is needed: reading it costs no more than reading the
+        buffer, and PostgreSQL knows the buffer's statistics."""
         return False
 
     def is_apart(self, uses: int) -> bool:
-        """Whether it is computed once and given a name, where it is read so many times."""
+        """Whether it is computed once and given a name if it is read so many times."""
         return self.shared or (self.weighted and uses > 1 and not self.in_place)
 
     @cached_property
@@ -324,7 +332,7 @@ class Node(ABC):
 
     @property
     def all_names(self) -> tuple[str, ...]:
-        """The columns' names, the weight's first where there is one."""
+        """The columns' names, after the name of the weight if there is one."""
         return (WEIGHT, *self.names) if self.weighted else self.names
 
 
@@ -338,10 +346,10 @@ class Keys:
     relation: Node
     pairs: tuple[tuple[str, str], ...]
     null_matches: bool = True
-    """Whether a NULL key names the rows whose column is NULL (grouping), or nothing (joining)."""
+    """Whether a NULL key matches the rows whose column is NULL (as in grouping), or no row (as in joining)."""
 
     def mapped(self, names: dict[str, str]) -> Keys | None:
-        """The keys in terms of other target columns; pairs without one are dropped, None where none is left."""
+        """Return the keys for other target columns, without pairs that have none; None where no pair is left."""
         pairs = tuple((names[t], k) for t, k in self.pairs if t in names)
         return Keys(self.relation, pairs, self.null_matches) if pairs else None
 
@@ -375,9 +383,9 @@ class Unary(Node):
 
 
 class Differ:
-    """One differentiation: which sources changed, and every delta and old state made once.
+    """One differentiation: it knows which sources changed, and makes every delta and every old state once.
 
-    What did not change is pruned before anything is read.
+    Relations that did not change are pruned before anything is read.
     """
 
     def __init__(self, changed: Iterable[str], narrow_all: bool = False) -> None:
@@ -405,9 +413,9 @@ class Differ:
 
 
 def folded(root: Node, answer: Callable[[Node, Callable[[Node], T]], T]) -> T:
-    """`answer(root, of)`, where `of` knows the answer of what a node reads. Each node is asked once, the lowest first.
+    """Return `answer(root, of)`, where `of` gives the answer of a node's input; each node is asked once, lowest first.
 
-    It keeps its own stack, since plans are deeper than Python's.
+    The function keeps its own stack, since plans are deeper than Python's.
     """
     done: dict[Node, T] = {}
     stack = [(root, False)]
@@ -424,7 +432,7 @@ def folded(root: Node, answer: Callable[[Node, Callable[[Node], T]], T]) -> T:
 
 
 def rewritten(root: Node, change: Callable[[Node, Node], Node]) -> Node:
-    """The tree with `change(node, fresh)` for each node, `fresh` being the node over its rewritten inputs.
+    """Return the tree with `change(node, fresh)` for each node; `fresh` is the node over its rewritten inputs.
 
     A node that is read twice is rewritten once, so it is still one node.
     """
@@ -432,12 +440,12 @@ def rewritten(root: Node, change: Callable[[Node, Node], Node]) -> Node:
 
 
 def computed_over(relation: Node, item: Item) -> tuple[Item, ...]:
-    """The relation's columns, and one more."""
+    """Return the relation's columns, and one more."""
     return (*((n, column(n)) for n in relation.names), item)
 
 
 def descendants(root: Node) -> Iterator[Node]:
-    """Every node of a tree once, those in the subqueries of its expressions included."""
+    """Yield every node of a tree once, including those in the subqueries of its expressions."""
     seen: set[int] = set()
     stack = [root]
     while stack:

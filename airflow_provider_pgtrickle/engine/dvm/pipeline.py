@@ -1,7 +1,7 @@
-"""From a query's text to what maintains it: STEPS is the table of contents.
+"""The pipeline leads from a query's text to the sink that maintains it; STEPS is the table of contents.
 
-The text is parsed first (`frontend/parse.py`). Each step takes the draft as far as it has come and hands on a new one.
-A query that can't be maintained leaves by `Refused`, from whichever step finds out.
+The text is parsed first (`frontend/parse.py`). Each step takes the draft of the step before and hands on a new one.
+If a query can't be maintained, the step that finds out raises `Refused`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TopK:
 
 @dataclass(frozen=True)
 class Draft:
-    """A query on its way from its text to what maintains it."""
+    """A query on its way from its text to the sink that maintains it."""
 
     query: exp.Query
     outputs: tuple[str, ...]
@@ -67,7 +67,7 @@ Step = Callable[[Draft], Draft]
 
 @dataclass(frozen=True)
 class Text:
-    """A rewrite of the query's text as a step, for as long as there is no tree."""
+    """A step that rewrites the query's text; it does nothing once there is an operator tree."""
 
     rewrite: Callable[[exp.Query, Schema], exp.Query]
 
@@ -78,7 +78,10 @@ class Text:
 
 
 def take_top_apart(draft: Draft) -> Draft:
-    """ORDER BY … LIMIT at the top: what it bounds, where a change of that can tell whether the window is reached."""
+    """Split ORDER BY … LIMIT at the top from the rows that it bounds.
+
+    The draft gets `bounds` where a change of these rows can tell whether it reaches the window.
+    """
     query, schema = draft.query, draft.builder.schema
     limit, offset, order = (query.args.get(c) for c in ("limit", "offset", "order"))
     if not order or not is_bounded(query):
@@ -89,7 +92,7 @@ def take_top_apart(draft: Draft) -> Draft:
 
 
 def leave_top_as_written(draft: Draft) -> Draft:
-    """A TopK query is PostgreSQL's as it stands."""
+    """Leave a TopK query to PostgreSQL as it is written."""
     if draft.topk is None:
         return draft
     builder = draft.builder
@@ -99,7 +102,7 @@ def leave_top_as_written(draft: Draft) -> Draft:
 
 
 def build(draft: Draft) -> Draft:
-    """The operator tree."""
+    """Build the operator tree."""
     return draft if draft.root is not None else replace(draft, root=draft.builder.query(draft.query, Scope())[0])
 
 
@@ -112,13 +115,13 @@ def cut(draft: Draft) -> Draft:
 
 
 def choose_sink(draft: Draft) -> Draft:
-    """The first sink that takes the query maintains it."""
+    """Choose the first sink that takes the query."""
     described = Query(draft.tree, draft.outputs, draft.builder.name, draft.bounds)
     return replace(draft, sink=next(s for s in (kind.take(described) for kind in SINKS) if s is not None))
 
 
 def check_sizes(draft: Draft) -> Draft:
-    """Its content and its change, should every source have one, must fit into one statement."""
+    """Refuse a query whose content, or whose change if every source changed, is too large for one statement."""
     assert draft.sink is not None
     for tree in (draft.sink.storage, draft.sink.delta(Differ(draft.builder.sources))):
         if tree is not None:
@@ -147,7 +150,7 @@ PASSES = tuple(step.rewrite for step in STEPS if isinstance(step, Text))
 
 
 def run(query: exp.Query, outputs: tuple[str, ...], schema: Schema, until: Step = check_sizes) -> Draft:
-    """The draft after the steps up to `until`."""
+    """Return the draft after the steps up to `until`, including that."""
     draft = Draft(query, outputs, TreeBuilder(schema))
     for step in STEPS:
         draft = step(draft)

@@ -1,4 +1,4 @@
-"""What a stored content is held against: the query's answer at the frontier, and what that answer leaves open.
+"""Stored content is compared with the query's answer at the frontier, except where that answer is left open.
 
 Q⁰ = Q over T − ΔT for each source T. No stored row is read, so a stored row that is wrong can't vouch for itself.
 """
@@ -23,7 +23,7 @@ from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source
 
 
 def as_of(text: str, schema: Schema, binding: Binding, captured: Iterable[tuple[str, str]]) -> str | None:
-    """A query as it was written, over its sources' old states: no rule of the algebra has touched it.
+    """Return a query as it was written, over its sources' old states; no rule of the algebra has touched it.
 
     `captured` are the columns, by source key, whose changes are known. None where the text names others.
     """
@@ -51,5 +51,5 @@ def _in_order(source: Source, names: set[str]) -> tuple[str, ...]:
 
 
 def open_columns(root: Node) -> Open:
-    """What the rows of a tree leave open."""
+    """Return what the rows of a tree leave open."""
     return folded(root, lambda node, of: node.left_open(of))

@@ -1,6 +1,6 @@
-"""Why a query is refused, or can't be maintained by differences: a closed set of names.
+"""A reason names why a query is refused, or can't be maintained by differences; the set of names is closed.
 
-`never` is a promise broken by nature (no difference exists); `not yet` invites an issue.
+`never` means that no difference can exist; `not yet` invites an issue.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class Reason(Enum):
-    """The names; each value is (when, what it says to the user)."""
+    """The names of the reasons; each value is (when, what it says to the user)."""
 
     ROUND_TRIP = ("not yet", "the query's text does not survive parsing unchanged")
     UNPLANNABLE = ("not yet", "PostgreSQL refuses the statement that computes the change")
@@ -56,7 +56,7 @@ class Refusal:
 
 
 class Refused(Exception):
-    """Raised inside the front end; `analyze` turns it into `View.refusal` or into a `QueryError`."""
+    """The front end raises this; `analyze` turns it into `View.refusal` or into a `QueryError`."""
 
     def __init__(self, reason: Reason, detail: str, remedy: str = "It runs FULL; or rewrite the query.") -> None:
         self.refusal = Refusal(reason, detail, remedy)

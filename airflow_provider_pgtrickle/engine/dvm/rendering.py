@@ -1,7 +1,7 @@
-"""How nodes become a statement: rows on their way into a SELECT, and what a dialect has to say for itself.
+"""Nodes become a statement here: `Rows` are on their way into a SELECT, and an `Emitter` writes it in a dialect.
 
-An operator that only filters, renames or joins hands its `Rows` on, so that those above it write one SELECT and not
-one inside the other. `Emitter` puts them together. Its subclasses know a dialect: PostgreSQL's is in `emit.py`,
+An operator that only filters, renames or joins hands its `Rows` on, so that the operators above it write one SELECT
+instead of nested ones. `Emitter` puts them together. Its subclasses know a dialect: PostgreSQL's is in `emit.py`,
 Spark's in `lower/spark_emit.py`.
 """
 
@@ -17,14 +17,14 @@ from sqlglot import exp
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 
 Place = tuple[str, str]
-"""Alias of a FROM item, and the column's name there."""
+"""The alias of a FROM item, and a column's name in it."""
 Pairs = Sequence[tuple[str, str]]
 """(column of the rows, column of the key set) of a semi-join."""
 
 
 @dataclass(frozen=True)
 class Weight:
-    """How often a row counts: the product of its factors.
+    """The weight of a row is the product of these factors.
 
     >>> Weight.of("a").times(Weight.of("b")).negated().factors
     ((-1, 'a'), (1, 'b'))
@@ -39,7 +39,7 @@ class Weight:
 
     @property
     def is_column(self) -> bool:
-        """Whether it is the weight of one relation as it stands."""
+        """Whether it is one relation's weight column, unchanged."""
         (sign, alias), *others = self.factors
         return sign > 0 and alias is not None and not others
 
@@ -56,27 +56,27 @@ ONE = Weight.of(None)
 
 @dataclass(frozen=True)
 class Rows:
-    """What stands in FROM and WHERE, and how each column is written there."""
+    """The contents of FROM and WHERE, and how each column is written there."""
 
     source: str
-    """FROM, without the word."""
+    """The text after FROM."""
     places: Mapping[str, Place]
     weight: Weight | None = None
     where: tuple[str, ...] = ()
     is_join: bool = False
-    """Whether the source is several relations, which PostgreSQL's planner orders among themselves."""
+    """Whether the source is several relations, whose join order PostgreSQL's planner chooses."""
 
     @property
     def is_item(self) -> bool:
-        """Whether they may stand as one relation among others."""
+        """Whether the rows may stand as one relation among others in a FROM."""
         return not self.where and not self.is_join
 
     def that(self, *terms: str) -> Rows:
-        """Those that meet further conditions."""
+        """Return the rows that meet further conditions."""
         return replace(self, where=(*self.where, *terms))
 
     def under(self, names: Mapping[str, str]) -> Rows:
-        """The same with other names: new name → present one."""
+        """Return the same rows with other names; `names` maps each new name to the present one."""
         return replace(self, places={new: self.places[name] for new, name in names.items()})
 
     @property
@@ -87,7 +87,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class SharedSubquery:
-    """A subquery of a statement that has a name of its own, because several others read it."""
+    """A subquery of a statement that has a name of its own, because several other subqueries read it."""
 
     text: str
     materialized: bool | None = None
@@ -99,7 +99,7 @@ class SharedSubquery:
 
 
 class Relation(Protocol):
-    """What the renderer knows of a node."""
+    """The renderer knows a node by these members alone."""
 
     @property
     def inputs(self) -> Sequence[Relation]: ...
@@ -115,12 +115,12 @@ class Relation(Protocol):
 
 
 class Emitter(ABC):
-    """One statement in the making."""
+    """An emitter writes one statement."""
 
     weight: str
     """The name of the weight column, as the dialect writes it."""
     has_indexes = True
-    """Whether what a join needs may be looked up instead of read."""
+    """Whether the dialect has indexes, so that a join may look rows up instead of reading all."""
 
     def __init__(self) -> None:
         self._shared_subqueries: dict[str, SharedSubquery] = {}
@@ -132,11 +132,11 @@ class Emitter(ABC):
 
     @abstractmethod
     def name(self, name: str) -> str:
-        """A name in quotes."""
+        """Return a name in quotes."""
 
     @abstractmethod
     def expression(self, expression: exp.Expr, alias: str | Mapping[str, Place], is_old: bool = False) -> str:
-        """An expression with its row's columns qualified, and the tables inside it at the right version."""
+        """Return an expression with its row's columns qualified, and the tables inside it at the right version."""
 
     @abstractmethod
     def shared_name(self, number: int, node: Relation) -> str:
@@ -147,39 +147,39 @@ class Emitter(ABC):
         return True
 
     def semi_join(self, child: Relation, keys: Relation, pairs: Pairs, null_matches: bool) -> str | None:
-        """The dialect's own spelling of a semi-join, where it has one."""
+        """Return the dialect's own spelling of a semi-join; None where it has none."""
         return None
 
-    # -- what only PostgreSQL has: in Spark's plan every node that asks for it is a leaf ---------------
+    # -- what only PostgreSQL has: in Spark's plan every node that calls these is inside a leaf ---------
 
     def record_semi_join(self, child: Relation, keys: Relation, pairs: Pairs) -> str:
-        """A semi-join by rows compared as records."""
+        """Return a semi-join that compares rows as records."""
         raise NotImplementedError
 
     def stored(self) -> str:
-        """The stream table itself."""
+        """Return the name of the stream table itself."""
         raise NotImplementedError
 
     def relation(self, source: Source, is_old: bool) -> str:
-        """What stands in FROM for a source at one version."""
+        """Return the FROM item for a source at one version."""
         raise NotImplementedError
 
     def relation_where(self, source: Source, is_old: bool, condition: Callable[[str], str]) -> str | None:
-        """What stands in FROM for the rows of a source that meet a condition, where that is known better."""
+        """Return a FROM item for a source's rows that meet a condition; None where filtering the source is as good."""
         raise NotImplementedError
 
     def is_table(self, source: Source, is_old: bool) -> bool:
-        """Whether a source at one version is its table as it stands."""
+        """Whether a source at one version is simply its table."""
         raise NotImplementedError
 
     def changes(self, source: Source) -> str:
-        """What stands in FROM for a source's change."""
+        """Return the FROM item for a source's change."""
         raise NotImplementedError
 
     # -- the statement -------------------------------------------------------------------------------
 
     def count(self, root: Relation) -> None:
-        """Count how often each node is read: that decides which of them are computed apart."""
+        """Count how often each node is read, because that decides which nodes are computed apart."""
         stack = [root]
         while stack:
             node = stack.pop()
@@ -188,21 +188,21 @@ class Emitter(ABC):
                 stack.extend(node.inputs)
 
     def from_item(self, node: Relation) -> tuple[str, str]:
-        """(`item AS alias`, alias) of a node as it stands in FROM."""
+        """Return (`item AS alias`, alias) of a node as it stands in FROM."""
         alias = self.alias()
         return f"{self.named(node) or f'({node.select(self)})'} AS {alias}", alias
 
     def named(self, node: Relation) -> str | None:
-        """The name of a node that is computed apart."""
+        """Return the name of a node that is computed apart; None for any other."""
         return self._apart(node) if node.is_apart(self._uses.get(id(node), 0)) else None
 
     def rows(self, node: Relation) -> Rows:
-        """A node as part of the SELECT around it, where it can be, or as a derived table of that."""
+        """Return a node as part of the SELECT around it if it can be, else as a derived table in that SELECT."""
         own = node.rows(self) if self.named(node) is None else None
         return own or self._derived(node, *self.from_item(node))
 
     def item(self, node: Relation) -> Rows:
-        """A node as one relation of a FROM."""
+        """Return a node as one relation of a FROM."""
         rows = self.rows(node)
         if rows.is_item:
             return rows
@@ -213,7 +213,7 @@ class Emitter(ABC):
         return Rows(item, {n: (alias, n) for n in node.names}, Weight.of(alias) if node.weighted else None)
 
     def select(self, rows: Rows, items: Iterable[str], word: str = "SELECT") -> str:
-        """One SELECT of rows, their weight first."""
+        """Return one SELECT of rows, with their weight first."""
         weight = []
         if rows.weight is not None:
             named = "" if rows.weight.is_column else f" AS {self.weight}"
@@ -221,14 +221,14 @@ class Emitter(ABC):
         return f"{word} {', '.join([*weight, *items]) or 'NULL'} {rows.clauses}"
 
     def weighed(self, weight: Weight) -> str:
-        """A weight as an expression."""
+        """Return a weight as an expression."""
         return " * ".join(
             f"{'-' if sign < 0 else ''}{'1' if alias is None else f'{alias}.{self.weight}'}"
             for sign, alias in weight.factors
         )
 
     def listed(self, rows: Rows, names: Iterable[str]) -> list[str]:
-        """Columns for a SELECT's list, each under its own name."""
+        """Return the columns for a SELECT's list, each under its own name."""
         listed = []
         for name in names:
             alias, held = rows.places[name]
@@ -244,11 +244,11 @@ class Emitter(ABC):
         return ", ".join(f"{alias}.{self.name(n)}" for n in names)
 
     def body(self, node: Relation) -> str:
-        """The SELECT of a node that another node uses as its own."""
+        """Return the SELECT of a node that another node uses as its own."""
         return node.select(self)
 
     def apart(self, node: Relation) -> Rows:
-        """A node that is computed once, however the SELECT around it is planned."""
+        """Return a node that is computed once, however PostgreSQL plans the SELECT around it."""
         alias = self.alias()
         return self._derived(node, f"{self._apart(node)} AS {alias}", alias)
 
@@ -266,6 +266,6 @@ class Emitter(ABC):
 
 
 def placed(reference: exp.Column, where: str | Mapping[str, Place]) -> exp.Column:
-    """A column of the row at hand as it is written in a SELECT: by one alias, or as its place says."""
+    """Return a column of the row at hand as a SELECT writes it: qualified by one alias, or as its `Place` says."""
     alias, name = (where, reference.name) if isinstance(where, str) else where[reference.name]
     return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(alias))

@@ -1,11 +1,11 @@
-"""What the algebra knows of the database: relations, their columns and keys. Plain values, no driver."""
+"""The algebra knows these plain values of the database, and no driver: relations, their columns and keys."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-#: Beside PostgreSQL's volatilities: whatever a function's label says, its body may look into tables.
+#: A volatility beside PostgreSQL's own: the function's body may read tables, whatever its label says.
 READS_TABLES = "t"
 
 
@@ -13,7 +13,7 @@ READS_TABLES = "t"
 class SourceColumn:
     name: str
     type: str
-    """As `format_type` prints it: `numeric(10,2)`, `character varying(20)`, `integer[]`."""
+    """The type as `format_type` prints it: `numeric(10,2)`, `character varying(20)`, `integer[]`."""
     not_null: bool = False
     has_equality: bool = True
     """Whether the type can stand in GROUP BY; `json`, `xml`, `point` can't."""
@@ -26,25 +26,25 @@ class Source:
     """A relation that a query reads after views are inlined."""
 
     key: str
-    """Its key in a frontier: the oid as text for a table, `pgt_<id>` for a stream table."""
+    """The source's key in a frontier: the oid as text for a table, `pgt_<id>` for a stream table."""
     schema: str
     name: str
     columns: tuple[SourceColumn, ...]
     primary_key: tuple[str, ...] = ()
     unique_keys: tuple[tuple[str, ...], ...] = ()
-    """Further keys whose columns are all NOT NULL."""
+    """Further unique keys, whose columns are all NOT NULL."""
     kind: str = "TABLE"
     """TABLE (partitioned ones too) and STREAM_TABLE are captured; MATVIEW, FOREIGN_TABLE and UNLOGGED_TABLE are not."""
     relid: int = 0
     pgt_id: int | None = None
     estimated_rows: float = -1
-    """`pg_class.reltuples`; -1 where never analyzed."""
+    """`pg_class.reltuples`; it is -1 if the table was never analyzed."""
     hidden: tuple[tuple[int, str], ...] = ()
-    """Places, counted from 0, and names of the columns that no query may read: those internal to a stream table."""
+    """The positions, from 0, and names of the columns that no query may read: a stream table's internal ones."""
 
     @property
     def layout(self) -> tuple[str, ...]:
-        """The names of all columns in PostgreSQL's order, by which the columns of an alias are counted."""
+        """The names of all columns in PostgreSQL's order, in which an alias counts columns."""
         names = [c.name for c in self.columns]
         for place, name in self.hidden:
             names.insert(place, name)
@@ -57,21 +57,22 @@ class Source:
 
 @dataclass(frozen=True)
 class Schema:
-    """Everything a canonical query names."""
+    """A schema describes everything that a canonical query names."""
 
     sources: Mapping[tuple[str, str], Source]
-    """By (schema, name)."""
+    """The relations that the query reads, by (schema, name)."""
     views: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """Canonical text of each view the query reads, by (schema, name)."""
+    """The canonical text of each view that the query reads, by (schema, name)."""
     functions: Mapping[str, str] = field(default_factory=dict)
-    """Volatility ('i', 's', READS_TABLES, 'v') of each function the query calls, by lower-case name; the worst of its
-    overloads. Immutable is also what only settings shape that every session of a refresh has alike."""
+    """The volatility ('i', 's', READS_TABLES, 'v') of each function that the query calls, by lower-case name: the worst
+    of its overloads. A function also counts as immutable if its result depends only on settings that are the same in
+    every session of a refresh."""
     aggregates: frozenset[str] = frozenset()
-    """Lower-case names of the user-defined aggregates the query calls."""
+    """The lower-case names of the user-defined aggregates that the query calls."""
     set_returning: frozenset[str] = frozenset()
-    """Lower-case names of the functions it calls that return sets of rows."""
+    """The lower-case names of the functions that the query calls and that return sets of rows."""
     view_columns: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
-    """Output column names of each view."""
+    """The names of each view's output columns."""
     keeps_equal_keys_apart: bool = True
-    """Whether the server tells keys of GROUPING SETS apart that are equal once derived tables are flattened.
-    PostgreSQL 18 is the first that does."""
+    """Whether the server distinguishes keys of GROUPING SETS that become equal when derived tables are flattened.
+    PostgreSQL does so since version 18."""

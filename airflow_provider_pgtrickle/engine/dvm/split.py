@@ -1,10 +1,11 @@
-"""Queries in two halves: an aggregate to be kept as a stream table of its own, and what reads it.
+"""A query is split in two halves: an aggregate that is kept as a stream table of its own, and a query that reads it.
 
     Q = outer(γ(F))    →    part := γ(F),    Q = outer(part)
 
-Where something gathers what an aggregate yields (another aggregate, DISTINCT, a window, LIMIT, a subquery for the
-whole of it), a change of one group can't tell the reader which rows to look at, or only at the price of counting the
-group's rows again, before and after. Kept, the aggregate has each group's old value stored and adds the change to it.
+Some queries gather an aggregate's rows: by another aggregate, DISTINCT, a window, LIMIT, or a subquery over all of
+them. Then the change of one group doesn't tell the reader which rows to look at, unless the group's rows are counted
+again, both before and after the change. An aggregate that is kept has each group's old value stored, and adds the
+change to it.
 """
 
 from __future__ import annotations
@@ -21,29 +22,29 @@ from airflow_provider_pgtrickle.engine.dvm.frontend.parse import parse
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema
 
-#: The clauses of a block that its part takes along; HAVING is about groups, and stays.
+#: The clauses of a block that move to its part; HAVING is about groups, so it stays.
 _WITHIN = ("from_", "joins", "laterals", "where", "group")
 _SETS = (exp.GroupingSets, exp.Cube, exp.Rollup)
 
 
 @dataclass(frozen=True)
 class Split:
-    """One way of halving a query. Both halves are text, which PostgreSQL has to take as it took the whole."""
+    """One way to halve a query. Both halves are text, which PostgreSQL must accept as it accepted the whole query."""
 
     part: str
-    """SELECT of the groups' keys and aggregates, over tables and nothing else."""
+    """The SELECT of the groups' keys and aggregates, which reads nothing but tables."""
     _query: exp.Query
     _place: exp.Table
 
     def outer(self, schema: str, name: str) -> str:
-        """The whole query, the part read from the table of that name."""
+        """Return the whole query, which reads the part from the table of that name."""
         self._place.set("this", exp.to_identifier(name, quoted=True))
         self._place.set("db", exp.to_identifier(schema, quoted=True))
         return render(self._query)
 
 
 def splits(canonical: str, schema: Schema) -> Iterator[Split]:
-    """Each aggregate that is worth keeping, the innermost first."""
+    """Yield a split for each aggregate that is worth keeping, the innermost first."""
     try:
         first = parse(canonical)
     except Refused:
@@ -53,7 +54,7 @@ def splits(canonical: str, schema: Schema) -> Iterator[Split]:
     for number, worth in enumerate(_blocks(first)):
         if not _aggregates(worth, schema) or not (_gathers(worth, own=True) or _is_gathered(worth, schema)):
             continue
-        query = parse(canonical)  # anew: each way of halving changes its tree
+        query = parse(canonical)  # the text is parsed anew, because each way of halving changes its tree
         block = _blocks(query)[number]
         found = _halve(query, block, schema)
         if found is not None:
@@ -72,7 +73,7 @@ def _aggregates(block: exp.Select, schema: Schema) -> bool:
 
 
 def _gathers(block: exp.Select, *, own: bool = False) -> bool:
-    """Whether rows of a block depend on others than those they are made from; with `own`, beyond its grouping."""
+    """Whether a block's rows depend on further rows than they are made from; with `own`, its grouping doesn't count."""
     having = block.args.get("having")
     return bool(
         block.args.get("distinct")
@@ -92,7 +93,8 @@ def _is_gathered(block: exp.Select, schema: Schema) -> bool:
         if isinstance(above, exp.CTE):
             return any(_is_gathered_through(t, schema) for t in above.root().find_all(exp.Table) if _names(t, above))
         if isinstance(above, exp.Select):
-            # A subquery among the expressions: all of it is one value for each row, unless it has groups to look up.
+            # The block is a subquery in an expression: all its rows give one value for each outer row, unless it has
+            # groups to look up.
             return node is block and not block.args.get("group")
         select = above.find_ancestor(exp.Select)
         assert select is not None  # FROM and JOIN belong to a block
@@ -114,13 +116,13 @@ def _names(table: exp.Table, cte: exp.CTE) -> bool:
 
 
 def _halve(query: exp.Query, block: exp.Select, schema: Schema) -> Split | None:
-    """None where the block reads more than tables, or says what can't be said over its groups alone."""
+    """Return the split, or None if the block reads more than tables, or its groups alone don't give its columns."""
     group = block.args.get("group")
     keys = list(group.expressions) if group else []
     if group and (group.find(*_SETS) or any(isinstance(key, exp.Literal) for key in keys)):
         return None
     if block.find(exp.Collate):
-        return None  # A column of the part would not insist on it as the expression does.
+        return None  # the expression's explicit collation would be only an implicit one as a column of the part
     inner = _only(block, _WITHIN)
     tables = list(inner.find_all(exp.Table))
     if not tables or any(not isinstance(t.this, exp.Identifier) or not t.args.get("db") for t in tables):
@@ -152,7 +154,7 @@ def _only(block: exp.Select, clauses: Collection[str]) -> exp.Select:
 
 
 def _calls(block: exp.Select, schema: Schema) -> dict[exp.Expr, str]:
-    """The block's aggregates, wherever it has them, and the columns for them."""
+    """Return the aggregates in all clauses of the block, and the part's columns for them."""
     rest = _only(block, [clause for clause in block.args if clause not in (*_WITHIN, "with_")])
     found: dict[exp.Expr, str] = {}
     for expression in rest.iter_expressions():
@@ -162,19 +164,19 @@ def _calls(block: exp.Select, schema: Schema) -> dict[exp.Expr, str]:
 
 
 class _Over:
-    """Expressions of a block in terms of its part's columns."""
+    """It rewrites expressions of a block in terms of its part's columns."""
 
     def __init__(self, names: dict[exp.Expr, str], alias: str) -> None:
         self._names = names
         self._alias = alias
         self.lost = False
-        """Whether some column was neither a key nor in an aggregate."""
+        """Whether an expression had a column that was neither a key nor inside an aggregate."""
 
     def __call__(self, expression: exp.Expr) -> exp.Expr:
         return rewrite(expression, self._change)
 
     def item(self, item: exp.Expr) -> exp.Expr:
-        """One of the block's columns, under its name."""
+        """Return one of the block's columns, under its name."""
         value = self(item.this if isinstance(item, exp.Alias) else item)
         return exp.alias_(value, item.alias_or_name, quoted=True) if item.alias_or_name else value
 
@@ -182,7 +184,7 @@ class _Over:
         if node in self._names and not is_windowed(node):
             return exp.column(self._names[node], table=self._alias, quoted=True)
         if isinstance(node, (exp.Select, exp.SetOperation)):
-            # What it says of the block's rows beyond the keys PostgreSQL will not find.
+            # If the subquery reads columns of the block other than its keys, PostgreSQL will refuse the outer half.
             return node.copy()
         self.lost = self.lost or isinstance(node, exp.Column)
         return None

@@ -1,4 +1,4 @@
-"""What the algebra must know of PostgreSQL's types."""
+"""The algebra must know these facts about PostgreSQL's types."""
 
 from __future__ import annotations
 
@@ -41,12 +41,13 @@ _LOOSE = {
     "tsvector",
     "tsquery",
 }
-"""Equal values may differ to the eye (1.0 and 1.00, -0 and 0, '1 day' and '24 hours'), or nobody has looked."""
+"""Types whose equal values may look different (1.0 and 1.00, -0 and 0, '1 day' and '24 hours'), or of which nobody
+has checked whether they do."""
 _TYPMOD = re.compile(r"\((\d+)(?:,(-?\d+))?\)")
 
 
 def base_type(name: str) -> str:
-    """The type's name without its modifier.
+    """Return the type's name without its modifier.
 
     >>> base_type("numeric(10,2)"), base_type("timestamp(3) with time zone")
     ('numeric', 'timestamp with time zone')
@@ -60,7 +61,7 @@ def is_its_image(name: str) -> bool:
 
 
 def is_compared(name: str) -> bool:
-    """Whether the type has an equality by which its values can be grouped; of some that have one it isn't known here.
+    """Whether the type is known to have an equality by which its values can be grouped; other types may have one, too.
 
     >>> is_compared("numeric(5,2)"), is_compared("json")
     (True, False)
@@ -69,9 +70,9 @@ def is_compared(name: str) -> bool:
 
 
 def as_text(value: str, type_name: str) -> str:
-    """SQL of a value's text as PostgreSQL prints it, which reads back as the same value.
+    """Return the SQL of a value's text as PostgreSQL prints it, which reads back as the same value.
 
-    A cast of `character` to text drops its blanks, and what has no length of its own gets none back.
+    A cast of `character` to text drops its blanks, and a `character` without a length doesn't get them back.
 
     >>> as_text("a", "integer"), as_text("a", "character(3)")
     ('a::text', 'pg_catalog.textin(pg_catalog.bpcharout(a))')
@@ -82,7 +83,7 @@ def as_text(value: str, type_name: str) -> str:
 
 
 def numeric_scale(name: str) -> int | None:
-    """The fixed number of digits after the point, for integers and `numeric(p,s)`; None for anything else.
+    """Return the fixed number of digits after the point of integers and `numeric(p,s)`; None for any other type.
 
     >>> numeric_scale("bigint"), numeric_scale("numeric(10,2)"), numeric_scale("numeric")
     (0, 2, None)
@@ -101,7 +102,7 @@ def is_integer(name: str) -> bool:
 
 
 def is_of_fixed_size(name: str) -> bool:
-    """Whether values of the type are short, all of them, as an index likes them.
+    """Whether all values of the type are short, so that they suit an index.
 
     >>> is_of_fixed_size("bigint"), is_of_fixed_size("text")
     (True, False)

@@ -1,4 +1,4 @@
-"""A defining query, analysed: what it reads, how it is stored, and how it changes."""
+"""A view is an analysed defining query: it knows what the query reads, how it is stored, and how it changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from airflow_provider_pgtrickle.engine.errors import QueryError
 
 
 class View:
-    """See `analyze`."""
+    """A defining query as `analyze` returns it."""
 
     def __init__(
         self,
@@ -64,17 +64,17 @@ class View:
 
     @property
     def because(self) -> str | None:
-        """Why that sink and none that does less, where that can be said."""
+        """The reason why no sink that does less work takes the query; None where there is none to tell."""
         return self._sink.because if self._sink else None
 
     @property
     def lookups(self) -> tuple[tuple[str, ...], ...]:
-        """Columns by which a delta looks stored rows up, beside their identity: worth an index each."""
+        """Sets of columns, besides the identity, by which a delta looks up stored rows; each is worth an index."""
         return self._sink.lookups if self._sink else ()
 
     @cached_property
     def identity(self) -> tuple[str, ...]:
-        """The smallest key among the storage's columns; every visible column where there is none."""
+        """The smallest key among the storage's columns; all visible columns if the storage has no key."""
         keys = self._sink.storage.unique_keys if self._sink else frozenset()
         if not keys:
             return self.columns
@@ -84,7 +84,7 @@ class View:
 
     @cached_property
     def never_null(self) -> frozenset[str]:
-        """Identity columns that hold no NULL."""
+        """The identity's columns that hold no NULL."""
         held = {c.name for c in self._sink.storage.columns if c.not_null} if self._sink and self.keyed else set()
         return frozenset(held & set(self.identity))
 
@@ -102,13 +102,16 @@ class View:
     # -- content and change --------------------------------------------------------------------
 
     def full(self, binding: Binding) -> str:
-        """PostgreSQL's SELECT of every row, hidden columns included."""
+        """Return PostgreSQL's SELECT of every row, hidden columns included."""
         if self._sink is None:
             return self.canonical
         return self._emitter(binding).statement(self._sink.storage)
 
     def before(self, binding: Binding) -> str | None:
-        """The same of the sources' old states: the content at the frontier. None where only PostgreSQL reads it."""
+        """Return the same SELECT over the sources' old states: the content at the frontier.
+
+        None for a query that PostgreSQL alone can read.
+        """
         if self._sink is None:
             return None
         return self._emitter(binding).statement(Differ(binding.changed).old(self._sink.storage))
@@ -120,7 +123,7 @@ class View:
             return Open()
         if self.topk is None:
             return open_columns(self._sink.storage)
-        # Rows that tie at the window's edge: which of them is in is open, and what they are ordered by is not.
+        # It is open which of the rows that tie at the window's edge are in; their ORDER BY columns are not open.
         bounds = self._sink.query.bounds
         if bounds is None:
             return Open(frozenset(self.columns))
@@ -130,29 +133,29 @@ class View:
         return Open(frozenset(self.columns) - ordered)
 
     def plan(self, changed: Iterable[str]) -> Node | None:
-        """The change as a plan; None where it is provably empty."""
+        """Return the change as a plan; None where it is provably empty."""
         if self._sink is None:
             raise QueryError(f"the query can't run DIFFERENTIAL: {self.refusal}")
         return self._sink.delta(Differ(changed))
 
     def delta(self, binding: Binding) -> str | None:
-        """PostgreSQL's SELECT of `__pgt_w` and the storage's columns: the change of the stored rows."""
+        """Return PostgreSQL's SELECT of `__pgt_w` and the storage's columns: the change of the stored rows."""
         plan = self.plan(binding.changed)
         return None if plan is None else self._emitter(binding).statement(plan)
 
     def render(self, node: Node, binding: Binding) -> str:
-        """PostgreSQL's SELECT of any node of a plan."""
+        """Return PostgreSQL's SELECT of any node of a plan."""
         return self._emitter(binding).statement(node)
 
     def wanted_keys(self) -> frozenset[tuple[str, tuple[str, ...]]]:
-        """(source key, columns) by which a delta looks rows of a source up, whichever sources changed."""
+        """Return (source key, columns) by which a delta looks up rows of a source, whichever sources changed."""
         plan = self._sink.delta(Differ(self.sources, narrow_all=True)) if self._sink else None
         if self._sink is None or plan is None:
             return frozenset()
         return frozenset(looked_up(plan)) | self._sink.step_lookups
 
     def explain(self, binding: Binding | None = None, missing_indexes: Iterable[str] = ()) -> Explanation:
-        """What will be done with the query; `missing_indexes` are statements that would make some."""
+        """Explain what will be done with the query; `missing_indexes` are statements that would make indexes."""
         bound = binding or self.example_binding()
         plan = self.plan(bound.changed) if self.refusal is None else None
         return Explanation(
@@ -180,7 +183,7 @@ class View:
         slices: Slices,
         prefix: str,
     ) -> SparkPlan | None:
-        """The content or the change as a plan for Spark; None where it is empty, or PostgreSQL's alone.
+        """Return the content or the change as a plan for Spark; None where it is empty, or PostgreSQL computes it all.
 
         `key`: names and types of the columns that identify a stored row.
         """
@@ -202,7 +205,7 @@ class View:
         return self._sink.storage if self._sink else None
 
     def example_binding(self) -> Binding:
-        """Every source changed, between two invented snapshots: for explaining."""
+        """Return a binding for explaining, in which every source changed between two invented snapshots."""
         sources = {}
         for key, source in self.sources.items():
             suffix = key if source.kind == "STREAM_TABLE" else str(source.relid or key)
@@ -213,7 +216,7 @@ class View:
 
 @deep()
 def analyze(canonical: str, schema: Schema) -> View:
-    """The view of a canonical query. `QueryError` where it can't be a stream table in any mode."""
+    """Return the view of a canonical query; raise `QueryError` if it can't be a stream table in any mode."""
     try:
         query = parse(canonical)
         outputs = tuple(output_names(query))
@@ -234,13 +237,13 @@ def analyze(canonical: str, schema: Schema) -> View:
 
 
 def refused(view: View, reason: Reason, detail: str) -> View:
-    """The same view, refused for differences by what PostgreSQL said of it."""
+    """Return the same view, refused for differences because of what PostgreSQL said about it."""
     refusal = Refusal(reason, detail, "It runs FULL in PostgreSQL; please report it.")
     return View(view.canonical, view.columns, view.sources, view.used, None, refusal)
 
 
 def round_trip(text: str) -> str | None:
-    """A text parsed and written again: PostgreSQL must take it for the same query."""
+    """Return a text parsed and written again, which PostgreSQL must take for the same query; None if it is refused."""
     try:
         return render(read(text))
     except Refused:
@@ -271,7 +274,7 @@ def _in_order(source: Source, names: set[str]) -> tuple[str, ...]:
 
 
 def _full_only(canonical: str, outputs: tuple[str, ...], schema: Schema, refusal: Refusal) -> View:
-    """A view that can only be computed anew; its sources are captured to know whether there is a need."""
+    """Return a view that can only be computed anew; its sources are captured to know when that is needed."""
     sources = {s.key: s for s in schema.sources.values()}
     used = {key: tuple(c.name for c in s.columns) for key, s in sources.items()}
     try:

@@ -1,5 +1,5 @@
-"""From canonical PostgreSQL text to the operator tree; `pipeline.py` has the order of its passes.
+"""The front end turns canonical PostgreSQL text into the operator tree; `pipeline.py` lists its passes in order.
 
-Subqueries are met while the tree is built: `decorrelate` makes joins of those that say no more than a join; every
-other one is evaluated by PostgreSQL as it is written, and `operators.dependent` differentiates what holds it.
+Subqueries are handled while the tree is built. `decorrelate` turns a subquery into a join where both say the same.
+PostgreSQL evaluates every other subquery as it is written, and `operators.dependent` differentiates its operator.
 """

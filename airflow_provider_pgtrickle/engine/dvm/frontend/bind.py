@@ -1,4 +1,4 @@
-"""Expressions of the query's text as expressions over the row at hand."""
+"""Binding turns expressions of the query's text into expressions over the row at hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
 
 
 def bind(expression: exp.Expr, scope: Scope) -> exp.Expr:
-    """A copy whose references to `scope` are columns of the row; subqueries keep their own names."""
+    """Return a copy in which references to `scope` are columns of the row; subqueries keep their own names."""
 
     def change(node: exp.Expr) -> exp.Expr | None:
         if isinstance(node, (exp.Select, exp.SetOperation)):
@@ -28,7 +28,7 @@ def bind(expression: exp.Expr, scope: Scope) -> exp.Expr:
 
 
 def bind_nested(query: exp.Query, scope: Scope) -> exp.Query:
-    """A subquery with its outer references bound and the WITH items of the outer query written out."""
+    """Return a subquery with its outer references bound and the outer query's WITH items written out."""
     copy = _expand_ctes(query.copy(), scope)
     _visit(copy, scope, frozenset())
     return copy
@@ -46,7 +46,7 @@ def _visit(node: exp.Expr, scope: Scope, inner: frozenset[str]) -> None:
 
 
 def _expand_ctes(query: exp.Query, scope: Scope) -> exp.Query:
-    """References to the outer query's WITH items become derived tables, since the block is rendered alone."""
+    """Replace references to the outer query's WITH items by derived tables, since the subquery is rendered alone."""
     own = {cte.alias for w in query.find_all(exp.With) for cte in w.expressions}
     wrapper = exp.Paren(this=query)
     for table in list(query.find_all(exp.Table)):

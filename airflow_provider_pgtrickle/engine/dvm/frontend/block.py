@@ -1,4 +1,7 @@
-"""One SELECT block: FROM, WHERE, GROUP BY, HAVING, windows, the list, DISTINCT – in PostgreSQL's order."""
+"""One SELECT block is built clause by clause: FROM, WHERE, GROUP BY, HAVING, windows, the list, DISTINCT.
+
+That is the order in which PostgreSQL evaluates them.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +45,11 @@ from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 
 
 class _Confused(Exception):
-    """The server takes some keys of GROUPING SETS for one another."""
+    """The server confuses some keys of GROUPING SETS with each other."""
 
 
 def build(builder: Builder, select: exp.Select, scope: Scope) -> tuple[Node, list[str]]:
-    """The block's node and its output names."""
+    """Return the block's node and its output names."""
     try:
         return _build(builder, select, Scope(ctes=scope.ctes))
     except _Confused:
@@ -88,7 +91,10 @@ def _plain(terms: Iterable[exp.Expr]) -> list[exp.Expr]:
 
 
 def filtered(builder: Builder, node: Node, scope: Scope, terms: list[exp.Expr]) -> Node:
-    """The rows for which every term is true: joins for the subqueries that can be, a filter for each other."""
+    """Return the rows for which every term is true.
+
+    Subqueries become joins where they can; every other term with a subquery becomes a filter.
+    """
     plain = _plain(terms)
     if plain:
         node = Filter(node, conjunction(plain))
@@ -113,7 +119,7 @@ def _project(builder: Builder, node: Node, scope: Scope, outputs: list[str], ite
 
 
 def with_computed(builder: Builder, node: Node, scope: Scope, computed: list[tuple[str, exp.Expr]]) -> Node:
-    """The node with further columns."""
+    """Return the node with further columns."""
     if not computed:
         return node
     subqueries = tuple(s for _, x in computed if has_subquery(x) for s in of_expression(builder, x, scope, node))
@@ -130,7 +136,7 @@ def _aggregates(builder: Builder, expression: exp.Expr) -> bool:
 def _grouped(
     builder: Builder, select: exp.Select, scope: Scope, node: Node, expressions: list[exp.Expr]
 ) -> tuple[Node, list[exp.Expr]]:
-    """The grouped rows, and the expressions in terms of their columns."""
+    """Return the grouped rows, and the expressions in terms of their columns."""
     group = select.args.get("group")
     computed: list[tuple[str, exp.Expr]] = []
     keys: dict[exp.Expr, str] = {}
@@ -157,13 +163,13 @@ def _grouped(
         for call in filter(_is_grouping, expression.walk()):
             asked.setdefault(call, builder.name("grouping"))
     if not calls and not all(sets):
-        # One group, of which nothing is asked: something has to make it one.
+        # The query asks nothing of its one group, but only an aggregate makes the rows one group.
         calls[exp.Count(this=exp.Star(), big_int=True)] = builder.name("agg")
     hoisted = {c: _hoisted(builder, c, computed) for c in calls}
     node = with_computed(builder, node, scope, computed)
     rewritten = [_over_groups(e, keys, {**calls, **asked}) for e in expressions]
     given = {*keys.values(), *calls.values(), *asked.values()}
-    # What else is asked for follows from keys that every set has: PostgreSQL made sure of it.
+    # All other columns that are read follow from keys that every set has: PostgreSQL has checked that.
     dependent = sorted(set().union(*(columns_of(e) for e in rewritten)) - given)
     aggregates = tuple((n, hoisted[c]) for c, n in calls.items())
     if not has_sets(group) and not asked:
@@ -178,9 +184,9 @@ def _grouped(
 
 
 def _are_confused(node: Node, keys: Iterable[exp.Expr], equal_ones_kept_apart: bool) -> bool:
-    """Whether keys are constants, or equal, once derived tables are flattened as PostgreSQL's planner does it.
+    """Whether keys are constants or equal after derived tables are flattened as PostgreSQL's planner does it.
 
-    A constant key is NULL in the first item of the list that has it, and itself wherever else it stands.
+    PostgreSQL shows a constant key as NULL in the first item of the list that has it, and as itself elsewhere.
     """
     items = {name: x for n in descendants(node) if isinstance(n, Project) for name, x in n.items}
     found: set[exp.Expr] = set()
@@ -197,7 +203,10 @@ def _are_confused(node: Node, keys: Iterable[exp.Expr], equal_ones_kept_apart: b
 def _with_nulls(
     builder: Builder, branch: Aggregate, rows: Node, keys: dict[exp.Expr, str], names: list[str], bits: dict[str, int]
 ) -> Node:
-    """One grouping with a column for each key of all of them: NULL, of the key's own type, where it is not grouped."""
+    """Return one grouping with a column for each key of all groupings.
+
+    A key that this grouping doesn't group by is a NULL of the key's own type.
+    """
     absent = list(dict.fromkeys(k for k in keys.values() if k not in names))
     nulls = {k: raw_type(t) for k in absent if (t := rows.column(k).type) is not None}
     untyped = {k: builder.name("null") for k in absent if k not in nulls}
@@ -215,7 +224,7 @@ def _with_nulls(
 
 
 def _is_grouping(node: exp.Expr) -> bool:
-    """grouping(a, …), the bits of the keys that a row is not grouped by."""
+    """Whether a node is grouping(a, …), which gives a bit for each key that a row is not grouped by."""
     return isinstance(node, exp.Grouping) or (isinstance(node, exp.Anonymous) and node.name.lower() == "grouping")
 
 
@@ -225,7 +234,7 @@ def _bits(call: exp.Expr, keys: dict[exp.Expr, str], names: list[str], scope: Sc
 
 
 def _hoisted(builder: Builder, call: exp.Expr, computed: list[tuple[str, exp.Expr]]) -> exp.Expr:
-    """The call with subqueries in its arguments replaced by computed columns."""
+    """Return the call with the subqueries in its arguments replaced by computed columns."""
 
     def change(node: exp.Expr) -> exp.Expr | None:
         if not holds_query(node):
@@ -244,7 +253,7 @@ def _over_groups(expression: exp.Expr, keys: dict[exp.Expr, str], calls: dict[ex
         if isinstance(node, exp.Window):
             return None
         if isinstance(node, exp.WindowSpec):
-            return node.copy()  # its numbers are about no row, whatever constants are grouped by
+            return node.copy()  # a frame's numbers are no key, even if the query groups by an equal constant
         return column(keys[node]) if node in keys else None
 
     return rewrite(expression, change)
@@ -254,7 +263,7 @@ def _over_groups(expression: exp.Expr, keys: dict[exp.Expr, str], calls: dict[ex
 
 
 def _windowed(builder: Builder, node: Node, scope: Scope, items: list[exp.Expr]) -> tuple[Node, list[exp.Expr]]:
-    """Window nodes for every OVER in the list, one for each set of partition columns."""
+    """Add a window node for each set of partition columns in the list, and refer to its columns."""
     calls: dict[exp.Window, str] = {}
     for item in items:
         for window in _windows(item):
@@ -273,7 +282,7 @@ def _windowed(builder: Builder, node: Node, scope: Scope, items: list[exp.Expr])
                 computed.append((name, unparen(key)))
             partition.append(name)
         copy.set("partition_by", [column(p) for p in partition])
-        # Frame bounds are about no row: what is asked there stays where it is.
+        # Frame bounds don't depend on a row, so their subqueries stay where they are.
         spec = copy.args.get("spec")
         copy.set("spec", None)
         made = _hoisted(builder, copy, computed)

@@ -1,4 +1,4 @@
-"""ORDER BY … LIMIT n at the top, taken apart where a change of what it bounds can say whether the window is reached."""
+"""ORDER BY … LIMIT n at the top is taken apart where the bounded rows' change tells whether it reaches the window."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from airflow_provider_pgtrickle.engine.dvm.schema import Schema
 def bounds(
     query: exp.Query, schema: Schema, outputs: tuple[str, ...], tree: Callable[[exp.Query], Node]
 ) -> Bounds | None:
-    """The bounds of a TopK query; None where only recomputing it can tell what a change does to it.
+    """Return the bounds of a TopK query; None where only recomputing it can tell what a change does to it.
 
-    `tree` makes the operator tree of what is bounded.
+    `tree` makes the operator tree of the query without its bounds.
     """
     limit = _limit(query)
     try:
@@ -42,8 +42,8 @@ def bounds(
             body = tree(_unbounded(query))
     except (Refused, RecursionError):
         return None
-    # The stored rows are PostgreSQL's answer to the text, and a change is computed from the tree: they are about the
-    # same rows only where no answer is left open.
+    # The stored rows are PostgreSQL's answer to the text, but the change is computed from the tree. Both are about the
+    # same rows only if the query has exactly one right answer.
     if any(node.unsettled() is not None for node in descendants(body)):
         return None
     items = tuple((o, column(n)) for o, n in zip(outputs, body.names, strict=True))
@@ -59,7 +59,7 @@ def _limit(query: exp.Query) -> int | None:
 
 
 def _unbounded(query: exp.Query) -> exp.Query:
-    """A copy without what orders and bounds it."""
+    """Return a copy without ORDER BY, LIMIT and OFFSET."""
     copy = query.copy()
     for clause in ("order", "limit", "offset"):
         copy.set(clause, None)
@@ -70,7 +70,7 @@ def _unbounded(query: exp.Query) -> exp.Query:
 
 
 def _order(query: exp.Query, schema: Schema, outputs: Sequence[str]) -> tuple[exp.Expr, ...] | None:
-    """The terms over the query's own columns; None where one of them reads anything else."""
+    """Return the terms over the query's own columns; None where a term reads anything else."""
     items: dict[str, str] = {}
     if isinstance(query, exp.Select):
         for item, output in zip(query.expressions, outputs, strict=True):
@@ -87,14 +87,14 @@ def _order(query: exp.Query, schema: Schema, outputs: Sequence[str]) -> tuple[ex
 
 
 def _meant(key: exp.Expr, items: Mapping[str, str], outputs: Sequence[str]) -> exp.Expr:
-    """A term over the output columns: a name or a position by itself is one, and so is a repeated item."""
+    """Return a term over the output columns: a bare name, a bare position or a repeated item means such a column."""
     if isinstance(key, exp.Column) and not key.table and key.name in outputs:
         return column(key.name)
     if isinstance(key, exp.Literal) and not key.is_string:
         return column(outputs[int(key.name) - 1])
 
     def change(node: exp.Expr) -> exp.Expr | None:
-        # Neither a constant, nor part of a qualified name.
+        # Constants and pieces of a qualified name are no repeated items.
         if not isinstance(node, exp.Condition) or isinstance(node, exp.Literal) or isinstance(node.parent, exp.Dot):
             return None
         output = items.get(render(node))

@@ -1,4 +1,4 @@
-"""Query expressions to nodes: WITH, set operations, and the dispatch to blocks."""
+"""Query expressions become nodes: this module handles WITH and set operations, and hands blocks to `block`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 
 
 class TreeBuilder(Builder):
-    """Builds the operator tree of a whole query."""
+    """It builds the operator tree of a whole query."""
 
     def query(self, query: exp.Expr, scope: Scope) -> tuple[Node, list[str]]:
         while isinstance(query, exp.Subquery) and not query.alias and not is_bounded(query):
@@ -90,7 +90,7 @@ class TreeBuilder(Builder):
         return SetOperation(kind, built[0][0], built[1][0], is_all), outputs
 
     def _branches(self, query: exp.SetOperation) -> list[exp.Expr]:
-        """A chain of UNION ALL is one node; anything else has two branches."""
+        """Return the operation's branches: a chain of UNION ALL is one node, anything else has two branches."""
         if not isinstance(query, exp.Union) or query.args.get("distinct") is not False:
             return [query.this, query.expression]
         chain: list[exp.Expr] = []
@@ -101,7 +101,7 @@ class TreeBuilder(Builder):
         chain.append(node)
         return chain[::-1]
 
-    # -- what modules further down reach through the builder ---------------------------------------
+    # -- for modules below, which may not import these functions -----------------------------------
 
     def filtered(self, node: Node, scope: Scope, terms: list[exp.Expr]) -> Node:
         return block.filtered(self, node, scope, terms)

@@ -1,8 +1,8 @@
-"""One query in the making: what its parts have in common, and how they reach each other.
+"""The builder holds what the modules that build a query share, and lets them call each other.
 
-A query holds blocks, a block FROM items and subqueries, and those hold queries. Each of these is a module that
-imports only what stands below it, and reaches those above it through the builder that it is given. `build.py` puts
-them together.
+A query holds blocks, a block holds FROM items and subqueries, and those hold queries again. Each of these kinds has
+its own module. A module imports only modules below it, and calls those above it through the builder that it is given.
+`build.py` puts them together.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source
 
 
 class Builder(ABC):
-    """One query in the making: names stay unique throughout it."""
+    """The state of one query's build; names stay unique throughout the query."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -28,27 +28,27 @@ class Builder(ABC):
         self.name = Namer()
         self.own_aggregates = frozenset(schema.aggregates)
         self.inside: dict[str, set[str]] = {}
-        """Columns that subqueries left to PostgreSQL read, by source."""
+        """For each source, the columns that subqueries read which are left to PostgreSQL."""
 
     @abstractmethod
     def query(self, query: exp.Expr, scope: Scope) -> tuple[Node, list[str]]:
-        """The node of a query expression and its output columns' names as the query gives them."""
+        """Return the node of a query expression, and the names that the query gives its output columns."""
 
     @abstractmethod
     def common_table(self, name: str, cte: CommonTable) -> tuple[Node, list[str]]:
-        """A reference to a WITH item: the shared node under fresh names."""
+        """Return the node for a reference to a WITH item: the item's shared node under fresh names."""
 
     @abstractmethod
     def filtered(self, node: Node, scope: Scope, terms: list[exp.Expr]) -> Node:
-        """The rows for which every term is true, whatever subqueries the terms hold."""
+        """Return the rows for which every term is true; terms may hold subqueries of any kind."""
 
     @abstractmethod
     def with_computed(self, node: Node, scope: Scope, computed: list[Item]) -> Node:
-        """The node with further columns, whatever subqueries compute them."""
+        """Return the node with further columns, whose expressions may hold subqueries of any kind."""
 
     @abstractmethod
     def subqueries_of(self, bound: exp.Expr, scope: Scope, row: Node) -> tuple[Subquery, ...]:
-        """What the subqueries inside an expression read, which is computed for each row."""
+        """Return what the subqueries inside an expression read; the expression is computed for each row."""
 
     def note_reads(self, query: exp.Expr) -> None:
         """Remember which columns a subquery that is left to PostgreSQL may read."""
@@ -62,6 +62,6 @@ class Builder(ABC):
                 held = {c.name for c in source.columns}
                 given = table.alias_column_names
                 renamed = {name for alias, name in zip(given, source.layout, strict=False) if alias in names}
-                # The names of a join's columns tell nothing of whose they are.
+                # If an alias of the join renames columns, their names don't tell which table they belong to.
                 read = names | renamed if given or not renamed_by_place(table) else held
                 self.inside.setdefault(key, set()).update(read & held)

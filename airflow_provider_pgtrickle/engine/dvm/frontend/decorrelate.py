@@ -1,4 +1,4 @@
-"""Subqueries as joins, where that says the same: what is left stays with `operators.dependent`.
+"""Subqueries become joins where a join says the same; `operators.dependent` differentiates all others.
 
 WHERE EXISTS (SELECT … WHERE r.k = l.k)         semi-join; NOT EXISTS: anti-join
 WHERE x IN (SELECT y …)                          semi-join; NOT IN only where neither side can be NULL
@@ -43,7 +43,10 @@ _NULL_OVER_NOTHING = NAMES - (ORDERED_SETS - {"mode", "percentile_cont", "percen
 
 
 def semi_join(builder: Builder, node: Node, term: exp.Expr) -> Node | None:
-    """The rows of `node` for which a term of WHERE is true, as a semi- or anti-join; None where it is none."""
+    """Return the rows of `node` for which a term of WHERE is true, as a semi- or anti-join.
+
+    None where the term can't be written as such a join.
+    """
     member, kind = unparen(term), "SEMI"
     if isinstance(member, exp.Not):
         member, kind = unparen(member.this), "ANTI"
@@ -65,7 +68,7 @@ def semi_join(builder: Builder, node: Node, term: exp.Expr) -> Node | None:
 
 
 def _block(query: exp.Expr) -> exp.Select | None:
-    """A plain block: nothing above its rows but a list."""
+    """Return a query that is a plain block, with nothing above its rows but a list; None for any other."""
     while isinstance(query, exp.Subquery):
         query = query.this
     if not isinstance(query, exp.Select):
@@ -129,7 +132,7 @@ def _reads_row(expression: exp.Expr) -> bool:
 
 
 def _rows(builder: Builder, block: exp.Select) -> tuple[Node, list[exp.Expr], Scope] | None:
-    """The block's rows without the terms that tie it to the outer row, and those terms."""
+    """Return the block's rows without the terms that tie it to the outer row, these terms, and the block's scope."""
     clauses = [c for c in (block.args.get("from_"), *(block.args.get("joins") or [])) if c]
     if not clauses or any(_reads_row(c) for c in clauses):
         return None
@@ -151,7 +154,7 @@ def _rows(builder: Builder, block: exp.Select) -> tuple[Node, list[exp.Expr], Sc
 
 
 def join_scalars(builder: Builder, node: Node, expression: exp.Expr) -> tuple[Node, exp.Expr]:
-    """The node with each aggregate that a scalar subquery computes joined to it, and the expression over that."""
+    """Join the node with the aggregates that scalar subqueries compute; return it, and the expression over it."""
     values: dict[int, exp.Expr] = {}
     for subquery in _scalars(expression):
         try:
@@ -227,7 +230,7 @@ def _bare(call: exp.Expr) -> exp.Expr:
 
 
 def _tie(term: exp.Expr, core: Node) -> tuple[exp.Expr, exp.Expr] | None:
-    """(outer, inner) sides of an equality."""
+    """Return the (outer, inner) sides of an equality that ties the subquery to the outer row."""
     sides = equality(term)
     inside = set(core.names)
     for outer, inner in (sides, sides[::-1]) if sides else ():
@@ -237,7 +240,7 @@ def _tie(term: exp.Expr, core: Node) -> tuple[exp.Expr, exp.Expr] | None:
 
 
 def _value(item: exp.Expr, calls: list[exp.Expr], columns: list[str], names: dict[int, str], tied: bool) -> exp.Expr:
-    """The item over the aggregate's columns; a count that found no group is 0."""
+    """Return the item over the aggregate's columns; a count that found no group is 0."""
     by_call = {call: (name, names[id(call)]) for call, name in zip(calls, columns, strict=True)}
 
     def change(part: exp.Expr) -> exp.Expr | None:

@@ -17,7 +17,7 @@ def distinct_on(query: exp.Query, schema: Schema) -> exp.Query:
     → SELECT d.k, d.v FROM (SELECT k, v, row_number() OVER (PARTITION BY k ORDER BY k, w) AS __pgt_rank FROM t) d
       WHERE d.__pgt_rank = 1
     """
-    for select in reversed(list(query.find_all(exp.Select))):  # innermost first: outer ones are copied
+    for select in reversed(list(query.find_all(exp.Select))):  # innermost first, since outer ones are copied
         distinct = select.args.get("distinct")
         if distinct is None or distinct.args.get("on") is None:
             continue
@@ -69,7 +69,7 @@ def _rewritten(select: exp.Select, distinct: exp.Distinct) -> exp.Select:
 
 
 def _meant(key: exp.Expr, by_output: dict[str, exp.Expr]) -> exp.Expr:
-    """An output name or a position in DISTINCT ON and ORDER BY means the expression behind it."""
+    """Return the expression that an output name in DISTINCT ON or ORDER BY stands for."""
     bare = unparen(key)
     if isinstance(bare, exp.Column) and not bare.table and bare.name in by_output:
         return by_output[bare.name].copy()

@@ -44,7 +44,7 @@ def drop_limit(query: exp.Query, schema: Schema) -> exp.Query:
 
 
 def _nothing_of(query: exp.Query) -> exp.Query:
-    """The query's columns, and no row."""
+    """Return a query that has the same columns and no rows."""
     outputs = output_names(query)
     inner = query.copy()
     for clause in ("limit", "offset", "order"):
@@ -72,20 +72,20 @@ def is_bounded(query: exp.Expr) -> bool:
 
 
 def shows_constants(query: exp.Expr) -> bool:
-    """Whether all rows of a block look alike, so that any of them will do."""
+    """Whether all rows of a block look alike, so that it doesn't matter which of them LIMIT keeps."""
     if not isinstance(query, exp.Select) or query.args.get("distinct"):
         return False
     return not any(i.find(exp.Column, exp.Star) or has_subquery(i) or returns_set(i) for i in query.expressions)
 
 
 def number_of(clause: exp.Expr) -> int | None:
-    """The constant that a LIMIT, FETCH or OFFSET clause counts to."""
+    """Return the constant number of a LIMIT, FETCH or OFFSET clause; None where it is no constant."""
     found = _counted(clause)
     return int(found.name) if isinstance(found, exp.Literal) and found.name.isdigit() else None
 
 
 def _takes_one(query: exp.Expr) -> bool:
-    """Whether a bounded query keeps one row at least, where it has any."""
+    """Whether a bounded query keeps at least one row if there are any."""
     return not query.args.get("offset") and (number_of(query.args["limit"]) or 0) >= 1
 
 
@@ -95,7 +95,7 @@ def _takes_none(query: exp.Expr) -> bool:
 
 
 def _passes_one(query: exp.Expr) -> bool:
-    """Whether OFFSET passes over one row at least."""
+    """Whether OFFSET skips at least one row."""
     offset = query.args.get("offset")
     return offset is not None and (number_of(offset) or 0) >= 1
 
@@ -113,7 +113,7 @@ def _counted(clause: exp.Expr) -> exp.Expr | None:
 
 
 def _has_one_row(query: exp.Expr, sources: dict[str, Source], schema: Schema) -> bool:
-    """Whether a block is one group, or looks one table's rows up by a key."""
+    """Whether a block has at most one row: it is one group, has no FROM, or looks up one table's row by a key."""
     if not isinstance(query, exp.Select) or any(returns_set(i) for i in query.expressions):
         return False
     calls = (c for i in query.expressions for c in aggregate_calls(i, schema.aggregates))
@@ -132,13 +132,13 @@ def _has_one_row(query: exp.Expr, sources: dict[str, Source], schema: Schema) ->
         return False
     source, alias = sources[table.meta[SOURCE_META]], table.alias_or_name
     fixed = {name for term in conjuncts(where.this) for name in _fixed(term, alias)}
-    # Two local times may be one instant, so a time that equals a time of another type is no key.
+    # Two local times may be the same instant, so two keys may equal one time of another type: times fix no row.
     fixed -= {c.name for c in source.columns if c.type.startswith(("date", "time"))}
     return any(key and set(key) <= fixed for key in (source.primary_key, *source.unique_keys))
 
 
 def _fixed(term: exp.Expr, alias: str) -> list[str]:
-    """The column of `alias` that a term equates with something else."""
+    """Return the columns of `alias` that a term equates with an expression over no column of `alias`."""
     sides = equality(term)
     if sides is None or has_subquery(term) or term.find(exp.Collate):
         return []
@@ -146,7 +146,7 @@ def _fixed(term: exp.Expr, alias: str) -> list[str]:
         own.name
         for own, other in (sides, sides[::-1])
         if isinstance(own, exp.Column)
-        # A query of one table is printed without its name.
+        # PostgreSQL prints columns of a query's only table without the table's name.
         and own.table in ("", alias)
         and all(c.table not in ("", alias) for c in unparen(other).find_all(exp.Column))
     ]

@@ -18,11 +18,11 @@ def drop_order(query: exp.Query, schema: Schema) -> exp.Query:
     """
     SELECT a FROM t ORDER BY a  →  SELECT a FROM t
 
-    An aggregate above that takes its rows' order from a derived table's ORDER BY is refused.
+    A query is refused if an aggregate takes the order of its rows from a derived table's ORDER BY.
     """
     for node in list(query.find_all(exp.Select, exp.SetOperation, exp.Subquery)):
         if not node.args.get("order") or isinstance(node.parent, exp.Array):
-            continue  # ARRAY(SELECT … ORDER BY …): here the order is the value
+            continue  # in ARRAY(SELECT … ORDER BY …) the order is part of the value
         for call in (c for reader in _readers(node) for c in _calls(reader)):
             if is_order_sensitive(call) and not _is_ordered_by_its_window(call):
                 raise Refused(
@@ -36,7 +36,7 @@ def drop_order(query: exp.Query, schema: Schema) -> exp.Query:
 
 
 def _readers(query: exp.Expr) -> Iterator[exp.Expr]:
-    """The blocks that a query's rows pass through, as a derived table or a WITH item."""
+    """Yield the blocks that read a query's rows as a derived table or a WITH item."""
     node = query.parent
     while node is not None:
         if isinstance(node, exp.Select):

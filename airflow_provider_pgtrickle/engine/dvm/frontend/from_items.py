@@ -1,7 +1,7 @@
-"""FROM: tables, derived tables, joins and lateral items to nodes.
+"""FROM's tables, derived tables, joins and lateral items become nodes.
 
-Inner joins of one FROM are collected into one n-ary join; a term of WHERE that reads one relation
-only goes down to it, the others become join terms.
+Inner joins of one FROM are collected into one n-ary join. A term of WHERE that reads a single relation is pushed down
+to it; other terms become join terms.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _UNSEEN = exp.Null()
 
 @dataclass(frozen=True)
 class Operand:
-    """One side of a join: relations joined inner so far, the terms that bind them, and what is seen of them."""
+    """One side of a join: the relations inner-joined so far, the terms that join them, and their visible columns."""
 
     relations: tuple[Node, ...] = ()
     terms: tuple[exp.Expr, ...] = ()
     columns: tuple[tuple[str, exp.Expr], ...] = ()
-    """Names and values in the order of `*`, `_UNSEEN` for a stream table's internal ones: an alias counts them too.
-    USING looks here, and not at what stands before it in FROM."""
+    """The names and values in the order of `*`. A stream table's internal columns are here as `_UNSEEN`, because a
+    list of column aliases counts them too. USING looks its names up here, and not in all of FROM before it."""
 
     def value(self, name: str) -> exp.Expr:
         found = [value for n, value in self.columns if n == name]
@@ -62,7 +62,7 @@ class Operand:
 
 
 def combine(relations: list[Node], terms: list[exp.Expr]) -> Node:
-    """One node of relations and terms, each term as low as it can stand."""
+    """Return one node that joins the relations, with each term as low as it can stand."""
     across: list[exp.Expr] = []
     within: list[list[exp.Expr]] = [[] for _ in relations]
     names = [set(r.names) for r in relations]
@@ -77,7 +77,7 @@ def combine(relations: list[Node], terms: list[exp.Expr]) -> Node:
 
 
 def push_down(node: Node, terms: list[exp.Expr]) -> Node:
-    """The node with the terms of a filter above it pushed down."""
+    """Return the node with the terms of a filter above it pushed down."""
     if not terms:
         return node
     if isinstance(node, OuterJoin) and node.kind == "LEFT":
@@ -94,7 +94,7 @@ def push_down(node: Node, terms: list[exp.Expr]) -> Node:
 
 
 def build(builder: Builder, select: exp.Select, scope: Scope) -> Operand:
-    """All of a block's FROM; aliases are added to `scope`."""
+    """Build all of a block's FROM; aliases are added to `scope`."""
     source = select.args.get("from_")
     if source is None:
         return Operand((Constant(None, (builder.name("one"),)),))
@@ -105,7 +105,7 @@ def build(builder: Builder, select: exp.Select, scope: Scope) -> Operand:
 
 
 def _item(builder: Builder, item: exp.Expr, scope: Scope, left: Operand) -> Operand:
-    """A FROM item with the joins that hang on it; `left` is what a lateral item may refer to."""
+    """Build a FROM item with its own joins; a lateral item may refer to `left`."""
     operand = _relation(builder, item, scope, left)
     for join in item.args.get("joins") or []:
         operand = _join(builder, operand, join, scope)
@@ -126,10 +126,10 @@ def _relation(builder: Builder, item: exp.Expr, scope: Scope, left: Operand) -> 
 
 
 def _renamed(scope: Scope, item: exp.Expr, inner: Operand) -> Operand:
-    """(a JOIN b …) AS j (x, y): from here on its columns are those of j."""
+    """Rename the columns of (a JOIN b …) AS j (x, y): they are columns of j from here on."""
     names = _given(item)
     columns = tuple((names[n] if n < len(names) else name, value) for n, (name, value) in enumerate(inner.columns))
-    # A name that stands twice can't be referred to, unless the alias renames it.
+    # A query can't refer to a name that occurs twice, unless the alias renames one of them.
     scope.add(
         item.alias,
         {n: v for n, v in columns if v is not _UNSEEN and sum(n == other for other, _ in columns) == 1},
@@ -154,7 +154,7 @@ def _table(builder: Builder, table: exp.Table, scope: Scope) -> Operand:
         node, outputs = builder.common_table(table.name, cte)
         return _registered(scope, table, alias, outputs, node)
     source = builder.sources[key]
-    # Of a type whose equal values differ no more is known than of any expression's.
+    # A type is left unknown, as it is for expressions, if its equal values may look different.
     mapping = tuple(
         (c.name, Column(builder.name(c.name), c.type if c.deterministic else None, c.not_null, c.has_equality))
         for c in source.columns
@@ -177,13 +177,13 @@ def _derived(builder: Builder, item: exp.Subquery, scope: Scope) -> Operand:
 
 
 def _given(item: exp.Expr) -> list[str]:
-    """The column aliases of an item."""
+    """Return the column aliases of an item."""
     held = item.args.get("alias")
     return [i.name for i in held.args.get("columns") or []] if held else []
 
 
 def _registered(scope: Scope, item: exp.Expr, alias: str, outputs: list[str], node: Node) -> Operand:
-    """Column aliases of the item win over the relation's own names, from the left."""
+    """Add an item to the scope; its column aliases replace the relation's own names, from the left."""
     given = _given(item)
     outputs = given + outputs[len(given) :]
     columns = tuple((output, column(name)) for output, name in zip(outputs, node.names, strict=True))
@@ -192,7 +192,7 @@ def _registered(scope: Scope, item: exp.Expr, alias: str, outputs: list[str], no
 
 
 def _function(builder: Builder, item: exp.Expr, scope: Scope) -> Operand:
-    """A FROM item that reads no relation and no neighbour."""
+    """Build a FROM item, such as a function or VALUES, that reads none of its neighbours."""
     bare, outputs, ordinality = _bare(item)
     if isinstance(bare, exp.Subquery):
         return _derived(builder, exp.Subquery(this=bare.this, alias=item.args["alias"].copy()), scope)
@@ -214,7 +214,7 @@ def _function(builder: Builder, item: exp.Expr, scope: Scope) -> Operand:
 
 
 def _all_of(item: exp.Expr, outputs: list[str]) -> exp.Select:
-    """SELECT outputs FROM item."""
+    """Return SELECT outputs FROM item."""
     alias = exp.TableAlias(
         this=exp.to_identifier("__pgt_i", quoted=True), columns=[exp.to_identifier(o, quoted=True) for o in outputs]
     )
@@ -229,7 +229,7 @@ def _all_of(item: exp.Expr, outputs: list[str]) -> exp.Select:
 
 
 def _bare(item: exp.Expr) -> tuple[exp.Expr, list[str], bool]:
-    """The item without its alias, its output columns, and whether it counts its rows."""
+    """Return the item without its alias, its output columns, and whether WITH ORDINALITY numbers its rows."""
     alias = item.args.get("alias")
     outputs = [i.name for i in alias.args.get("columns") or []] if alias else []
     defined = [i for i in (alias.args.get("columns") or [] if alias else []) if isinstance(i, exp.ColumnDef)]
@@ -245,7 +245,7 @@ def _bare(item: exp.Expr) -> tuple[exp.Expr, list[str], bool]:
         bare = exp.Paren(this=bare)
         outputs += [f"column{n}" for n in range(len(outputs) + 1, width + 1)]
     if defined:
-        # In ROWS FROM the columns keep their types, whatever the item as a whole calls them.
+        # In ROWS FROM the columns keep their types, even if the item's own alias renames them.
         bare = RowsFrom(expressions=[Defined(this=bare, expressions=[i.copy() for i in defined])])
     if isinstance(bare, Syntax):
         outputs += (bare.args.get("outputs") or [])[len(outputs) :]
@@ -284,7 +284,7 @@ def _joined(builder: Builder, operand: Operand, scope: Scope) -> Node:
 def _on(
     join: exp.Join, left: Operand, right: Operand, side: str, scope: Scope
 ) -> tuple[list[exp.Expr], tuple[tuple[str, exp.Expr], ...]]:
-    """The terms of a join, and what is seen of both sides: merged columns once, and first."""
+    """Return the terms of a join, and the visible columns of both sides: merged columns come once, and first."""
     if join.args.get("on") is not None:
         return [bind(t, scope) for t in conjuncts(join.args["on"])], left.columns + right.columns
     names = [identifier.name for identifier in join.args.get("using") or []]
@@ -301,12 +301,15 @@ def _on(
     return terms, (*merged.items(), *rest)
 
 
-#: Integers and numbers as PostgreSQL widens them.
+#: The order in which PostgreSQL widens the types of numbers.
 _WIDENING = ("smallint", "integer", "bigint", "numeric", "real", "double precision")
 
 
 def _merged(side: str, left: exp.Expr, right: exp.Expr, relations: tuple[Node, ...]) -> exp.Expr:
-    """The column that USING makes of two: of the type both have in common, and of an inner join the one that has it."""
+    """Return the column that USING makes of two, in their common type.
+
+    For an inner join it is the side that already has that type.
+    """
     if side == "FULL":
         return exp.Coalesce(this=left.copy(), expressions=[right.copy()])
     types = {c.name: c.type for r in relations for c in r.columns}
@@ -317,7 +320,7 @@ def _merged(side: str, left: exp.Expr, right: exp.Expr, relations: tuple[Node, .
     ranks = [_WIDENING.index(base) if (base := base_type(t or "")) in _WIDENING else -1 for t in (of_left, of_right)]
     if not side and ranks[1] > ranks[0]:
         kept, other = right, left
-    # CASE has the type that both have in common.
+    # The CASE never takes its other branch, which is there to give it the common type of both.
     return exp.Paren(this=exp.Case(ifs=[exp.If(this=exp.true(), true=kept.copy())], default=other.copy()))
 
 

@@ -1,4 +1,4 @@
-"""GROUPING SETS, CUBE and ROLLUP: the sets of expressions that a block groups its rows by, one after the other."""
+"""GROUPING SETS, CUBE and ROLLUP become a list of groupings; a block groups its rows by each of them in turn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Grouping = tuple[exp.Expr, ...]
 
 
 def sets_of(group: exp.Group | None) -> list[Grouping]:
-    """Every grouping that a GROUP BY asks for; a plain one is one set.
+    """Return every grouping that a GROUP BY asks for; a plain GROUP BY asks for one.
 
     GROUP BY a, ROLLUP (b, c)    →  (a, b, c), (a, b), (a)
     """
@@ -29,7 +29,7 @@ def sets_of(group: exp.Group | None) -> list[Grouping]:
 
 
 def has_sets(group: exp.Group | None) -> bool:
-    """Whether a GROUP BY asks for several groupings, or may."""
+    """Whether a GROUP BY may ask for several groupings."""
     return any(isinstance(p, (exp.GroupingSets, exp.Cube, exp.Rollup)) for p in _parts(group))
 
 

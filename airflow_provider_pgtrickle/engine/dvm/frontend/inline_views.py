@@ -11,7 +11,7 @@ from airflow_provider_pgtrickle.engine.dvm.schema import Schema
 
 MAX_TABLES = 2_000
 VIEW_META = "pgtrickle_view"
-"""Which view a derived table was."""
+"""The mark on a derived table that says which view it was."""
 
 
 def inline_views(query: exp.Query, schema: Schema) -> exp.Query:

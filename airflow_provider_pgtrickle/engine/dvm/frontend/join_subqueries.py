@@ -1,9 +1,9 @@
-"""Subqueries in an outer join's ON go to the side whose rows they are about.
+"""Subqueries in an outer join's ON move to the side whose columns they read.
 
 L ⟕ R ON c AND t(r)     = L ⟕ σt(R) ON c: a row for which t isn't true finds no partner, and none misses it
 L ⟕ R ON c(S(l), …)     = π(L, S(l) AS s) ⟕ R ON c(s, …), the same for R, and for a full join on either side
 
-One about both rows at once stays refused.
+A subquery that reads both sides is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 def join_subqueries(
     builder: Builder, scope: Scope, kind: str, left: Node, right: Node, terms: list[exp.Expr]
 ) -> tuple[Node, Node, list[exp.Expr]]:
-    """Both sides of a LEFT or FULL join, and its terms without subqueries."""
+    """Return both sides of a LEFT or FULL join, and its terms without subqueries."""
     plain = [t for t in terms if not has_subquery(t)]
     for term in (t for t in terms if has_subquery(t)):
         if kind == "LEFT" and columns_of(term) <= set(right.names):
@@ -36,7 +36,7 @@ def join_subqueries(
 def _over_columns(
     builder: Builder, term: exp.Expr, left: Node, right: Node, values: dict[str, list[tuple[str, exp.Expr]]]
 ) -> exp.Expr:
-    """The term with the value of each subquery as a column of one side."""
+    """Return the term with each subquery replaced by a column of one side, and add these columns to `values`."""
 
     def change(node: exp.Expr) -> exp.Expr | None:
         if not holds_query(node):

@@ -1,6 +1,6 @@
-"""A block that PostgreSQL evaluates as it is written: ORDER BY … LIMIT below the top, its order made total.
+"""PostgreSQL evaluates some blocks as they are written, with their order made total.
 
-So is one with GROUPING SETS whose keys the server takes for one another.
+These are ORDER BY … LIMIT below the top, and GROUPING SETS whose keys the server confuses with each other.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
 
 
 def leave_as_written(builder: Builder, query: exp.Query, scope: Scope) -> tuple[Node, list[str]]:
-    """The node of a query expression, and its output names.
+    """Return the node of a query expression, and its output names.
 
-    The same rows whenever it is evaluated, so its change is its new rows less its old ones.
+    It gives the same rows whenever it is evaluated, so its change is its new rows less its old ones.
     """
     outputs = output_names(query)
     bound = bind_nested(query, scope)

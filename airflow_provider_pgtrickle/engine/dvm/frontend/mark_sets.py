@@ -9,7 +9,7 @@ from airflow_provider_pgtrickle.engine.dvm.schema import Schema
 
 
 def mark_sets(query: exp.Query, schema: Schema) -> exp.Query:
-    """The query itself; `SELECT jsonb_array_elements(a) FROM t` has its call marked."""
+    """Return the query itself with its calls marked, such as that in `SELECT jsonb_array_elements(a) FROM t`."""
     for call in query.find_all(exp.Anonymous):
         if call.name.lower() in schema.set_returning:
             call.meta[SET_META] = True

@@ -23,7 +23,7 @@ def named_windows(query: exp.Query, schema: Schema) -> exp.Query:
 
 
 def _write_out(window: exp.Window, named: dict[str, exp.Window]) -> None:
-    """A window that names another takes over what it doesn't say itself, and so on."""
+    """Copy the clauses that a window lacks from the window that it names, and so on from the one that this names."""
     while window.args.get("alias"):
         base = named[window.args["alias"].name]
         window.set("alias", base.args["alias"].copy() if base.args.get("alias") else None)

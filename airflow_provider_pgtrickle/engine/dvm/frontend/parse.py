@@ -1,4 +1,4 @@
-"""Canonical text to a sqlglot tree."""
+"""Canonical text is parsed to a sqlglot tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 
 _CLAUSES = (exp.Filter, exp.WithinGroup)
 
-#: From so many characters on, a constant is not read.
+#: A constant of so many characters or more is not parsed.
 _LONG = 1_000
 _TYPE = (
     r'::(?:"(?:[^"]|"")*+"|[a-z]++)(?:\."(?:[^"]|"")*+")?'
@@ -22,12 +22,12 @@ _TYPE = (
 )
 _STRING = r"[EBX]?'[^']*+(?:''[^']*+)*+'"
 _PLAIN = rf"(?:\(?-?\d[\d.e+-]*+\)?|{_STRING}|NULL|true|false)(?:{_TYPE})*+"
-#: Names in quotes are matched to be passed over: a quote in a name begins no string.
+#: This matches quoted names, too, in order to skip them: a quote inside a name begins no string.
 _APART = re.compile(rf'"[^"]*+"|(?P<constant>{_STRING}|ARRAY\[{_PLAIN}(?:, {_PLAIN})*+\])')
 
 
 def parse(text: str) -> exp.Query:
-    """The one query in `text`."""
+    """Return the one query in `text`."""
     tree = _values_written_out(read(text))
     _qualify_calls(tree)
     if sum(1 for _ in tree.find_all(exp.Join)) > MAX_JOINS:
@@ -38,7 +38,7 @@ def parse(text: str) -> exp.Query:
 
 
 def read(text: str) -> exp.Expr:
-    """The tree of `text` before anything is changed in it."""
+    """Return the tree of `text` before anything is changed in it."""
     short, constants = _set_apart(text)
     check_words(short)
     try:
@@ -59,7 +59,7 @@ def read(text: str) -> exp.Expr:
 
 
 def _set_apart(text: str) -> tuple[str, dict[str, str]]:
-    """The text with a short name for each long constant, and the constants: their insides mean nothing to the algebra.
+    """Return the text with a short name for each long constant, and the constants, which the algebra never looks into.
 
     a = ANY (ARRAY[1, 2, …])  →  a = ANY ('__pgt_constant_1')
     """
@@ -78,14 +78,14 @@ def _set_apart(text: str) -> tuple[str, dict[str, str]]:
 
 
 def output_names(query: exp.Expr) -> list[str]:
-    """A query's columns as PostgreSQL names them: those of its first branch."""
+    """Return the names of a query's columns as PostgreSQL gives them: those of its first branch."""
     while isinstance(query, (exp.SetOperation, exp.Subquery)):
         query = query.this
     return [i.alias_or_name or "?column?" for i in query.expressions]
 
 
 def _values_written_out(tree: exp.Expr) -> exp.Expr:
-    """VALUES in place of a query as the SELECT that PostgreSQL takes it for."""
+    """Replace each VALUES that stands for a query by the SELECT that PostgreSQL takes it for."""
     for values in list(tree.find_all(exp.Values)):
         if values.alias or isinstance(values.parent, exp.Table):
             continue
@@ -111,7 +111,7 @@ def _values_written_out(tree: exp.Expr) -> exp.Expr:
 
 
 def _qualify_calls(tree: exp.Expr) -> None:
-    """own.agg(a) FILTER (…) filters a call of own.agg; sqlglot has it as a column of `own` that is a filtered call."""
+    """Make own.agg(a) FILTER (…) filter a call of own.agg; sqlglot parses it as a column of `own`."""
     for node in list(tree.find_all(exp.Column, exp.Dot)):
         clause = node.this if isinstance(node, exp.Column) else node.expression
         if not isinstance(clause, _CLAUSES):

@@ -1,4 +1,4 @@
-"""Columns nobody reads are not captured, read or carried."""
+"""Columns that nobody reads are not captured, read or carried."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from airflow_provider_pgtrickle.engine.dvm.node import Node, descendants, rewrit
 
 
 def prune(root: Node) -> Node:
-    """The tree with scans and projections cut to what is read above them."""
+    """Return the tree with scans and projections cut to the columns that are read above them."""
     needed = set(root.names)
     size = -1
     while size != len(needed):

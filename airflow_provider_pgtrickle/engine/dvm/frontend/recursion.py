@@ -1,8 +1,8 @@
-"""A recursive WITH item taken apart into where it begins and its step, where `rederive`'s proof holds for both.
+"""A recursive WITH item is split into its base and its step, if the proof in `rederive` holds for both.
 
     WITH RECURSIVE r AS (B UNION ALL S(r))  →  Recursion(base=B, step=S(Itself))
 
-Where it doesn't hold the item stays as it is, and says why.
+If the proof doesn't hold, the item stays as it is and says why.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 
 
 class _Unfit(Exception):
-    """What stands against it, in words."""
+    """The item can't be split; the message says why."""
 
 
 def recursion(builder: Builder, name: str, cte: CommonTable, native: Native) -> Native:
-    """The item as a `Recursion`, or as it was with the reason."""
+    """Return the item as a `Recursion`, or as it was with the reason why it isn't one."""
     try:
         return _apart(builder, name, cte, native)
     except _Unfit as unfit:
@@ -64,7 +64,7 @@ def _apart(builder: Builder, name: str, cte: CommonTable, native: Native) -> Rec
 
 
 def _require_linear(base: Node, step: Node, itself: Itself) -> None:
-    """The step takes each row by itself, and everything beside it looks the same whenever it is computed."""
+    """Raise `_Unfit` unless the step takes each row by itself and all else looks the same whenever it is computed."""
     along = path(step, itself)
     if along is None:
         raise _Unfit("the step does not refer to it where it can be followed")

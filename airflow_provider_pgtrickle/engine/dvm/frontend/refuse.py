@@ -17,11 +17,11 @@ _UNCAPTURED = {
 
 
 class Impossible(Refused):
-    """It can't be a stream table in any mode."""
+    """The query can't be a stream table in any mode."""
 
 
 def refuse(query: exp.Query, schema: Schema) -> exp.Query:
-    """The query itself, or `Refused`; `Impossible` where not even FULL makes sense."""
+    """Return the query itself or raise `Refused`, which is `Impossible` where not even FULL makes sense."""
     for node in query.walk():
         if isinstance(node, exp.TableSample):
             raise Impossible(Reason.TABLESAMPLE, "TABLESAMPLE", "Sample when reading: WHERE random() < fraction.")
@@ -39,7 +39,11 @@ def refuse(query: exp.Query, schema: Schema) -> exp.Query:
 
 
 def _limits(query: exp.Query) -> None:
-    """At the top it says what the table is to hold, so it must say so; below it an arbitrary choice is the user's."""
+    """Refuse a LIMIT without ORDER BY.
+
+    At the top it decides what the table holds, so the choice of rows must be defined: it is refused in every mode.
+    Below the top an arbitrary choice is the user's own: FULL remains, and rows that all look alike need no order.
+    """
     for node in query.find_all(exp.Select, exp.SetOperation, exp.Subquery):
         limited = node.args.get("limit") or node.args.get("offset")
         if not limited or node.args.get("order"):
@@ -53,7 +57,7 @@ def _limits(query: exp.Query) -> None:
 
 
 def _functions(schema: Schema) -> None:
-    """What answers differently for the same rows has no difference: not even which rows it is about is known."""
+    """Refuse functions that may answer differently for the same rows: nobody knows which rows their changes touch."""
     for volatility, reason, remedy in (
         ("v", Reason.VOLATILE_FUNCTION, "Call it when reading, or store its result in a source column."),
         (READS_TABLES, Reason.READS_TABLES, "Join those tables in the query itself."),

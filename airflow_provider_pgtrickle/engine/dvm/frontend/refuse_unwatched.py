@@ -1,4 +1,4 @@
-"""A subquery in a place that no operator differentiates is refused: its changes would go unseen."""
+"""A subquery that no operator differentiates is refused, because its changes would go unnoticed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 
 
 def refuse_unwatched(root: Node) -> Node:
-    """The tree itself: every table that stands in an expression of a node is a source of that node."""
+    """Return the tree itself after checking that each table in a node's expressions is a source of that node."""
     for node in descendants(root):
         for expression in _expressions([getattr(node, f.name) for f in fields(node)]):
             for table in expression.find_all(exp.Table):

@@ -1,4 +1,4 @@
-"""Names in sight while a query block is built."""
+"""A scope holds the names in sight while a query block is built."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 
 @dataclass
 class CommonTable:
-    """A WITH item: built once, however often it is read."""
+    """A WITH item, which is built once, however often it is read."""
 
     query: exp.Query
     outputs: tuple[str, ...] | None
     scope: Scope
     recursive_with: exp.With | None = None
     walk_columns: tuple[str, ...] = ()
-    """What SEARCH and CYCLE add."""
+    """The columns that SEARCH and CYCLE add."""
     built: tuple[Node, list[str]] | None = None
 
     @property
     def names(self) -> list[str]:
-        """Its columns: those that its alias names, the query's own from there on, and what a walk adds."""
+        """The names of its columns: first those that its alias gives, then the query's own, then `walk_columns`."""
         given = list(self.outputs or ())
         return [*given, *output_names(self.query)[len(given) :], *self.walk_columns]
 
     def alone(self, name: str) -> exp.Select:
-        """A recursive item as a query of its own, with the WITH that it stands in."""
+        """Return a recursive item as a query of its own, with the WITH that it stands in."""
         assert self.recursive_with is not None
         return exp.Select(
             with_=self.recursive_with.copy(),
@@ -42,12 +42,12 @@ class CommonTable:
 
 @dataclass
 class Scope:
-    """Relations of one FROM by alias, each with what its columns are over the tree's row."""
+    """The relations of one FROM by alias, each with its columns as expressions over the tree's row."""
 
     ctes: dict[str, CommonTable] = field(default_factory=dict)
     relations: dict[str, dict[str, exp.Expr]] = field(default_factory=dict)
     merged: dict[str, exp.Expr] = field(default_factory=dict)
-    """Columns that a JOIN … USING merged, which the text may call by their bare names."""
+    """Columns that JOIN … USING merged; the text may refer to them by their bare names."""
 
     def child(self) -> Scope:
         return Scope(ctes=dict(self.ctes))
@@ -58,7 +58,7 @@ class Scope:
         self.relations[alias] = columns
 
     def resolve(self, reference: exp.Column) -> exp.Expr:
-        """The tree's column behind a reference of the query's text."""
+        """Return the tree's column to which a reference in the query's text points."""
         table, name = reference.table, reference.name
         if isinstance(reference.this, exp.Star):
             raise Refused(Reason.WHOLE_ROW, render(reference), "Name the columns.")

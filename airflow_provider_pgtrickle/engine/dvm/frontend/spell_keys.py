@@ -1,4 +1,4 @@
-"""Columns that follow from a grouped key, among the keys: a table's old rows have no primary key to follow from."""
+"""Columns that follow from a grouped primary key become keys, too: a table's old rows have no primary key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import unparen
 
 
 def spell_keys(query: exp.Expr, own_aggregates: frozenset[str]) -> None:
-    """Of each block of a query that PostgreSQL evaluates as it is written, by changing it.
+    """Change each block of a query that PostgreSQL evaluates as it is written.
 
     SELECT id, name, count(*) FROM t GROUP BY id   →  … GROUP BY id, name
     """
@@ -25,7 +25,7 @@ def spell_keys(query: exp.Expr, own_aggregates: frozenset[str]) -> None:
         aliases = defined_aliases(select)
         named: set[str] = set()
         if len(aliases) == 1:
-            # PostgreSQL prints the columns of a block's only table without its name, but in subqueries with it.
+            # PostgreSQL prints columns of a block's only table without the table's name, but with it in subqueries.
             aliases |= {""}
             named = {k.name for k in keys if isinstance(k, exp.Column)}
         made = {i.alias for i in select.expressions if isinstance(i, exp.Alias) and not isinstance(i.this, exp.Column)}
@@ -37,7 +37,7 @@ def spell_keys(query: exp.Expr, own_aggregates: frozenset[str]) -> None:
 def _loose(
     node: exp.Expr, keys: set[exp.Expr], aliases: frozenset[str], own_aggregates: frozenset[str]
 ) -> Iterator[exp.Column]:
-    """Columns of the block outside of its keys and of what aggregates take in."""
+    """Yield the block's columns that stand neither in a key nor inside an aggregate's call."""
     if node in keys:
         return
     if isinstance(node, exp.Column):

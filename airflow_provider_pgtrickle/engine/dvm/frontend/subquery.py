@@ -1,4 +1,4 @@
-"""What a subquery reads and how it is tied to the row around it (see `operators.dependent`)."""
+"""A subquery is analysed for what it reads, and how it is tied to the row around it (see `operators.dependent`)."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
 
 
 def of_predicate(builder: Builder, bound: exp.Expr, scope: Scope, row: Node) -> tuple[Subquery, ...]:
-    """Every subquery inside a term of WHERE, which keeps a row only where it is true.
+    """Return every subquery inside a term of WHERE, which keeps a row only if the term is true.
 
-    False and NULL are alike there, so `x IN (query)` is about the rows of the query that equal x and no others. As a
-    value it isn't: one NULL in the query makes it NULL for every x that it doesn't hold.
+    WHERE treats false and NULL alike, so `x IN (query)` depends only on the query's rows that equal x. As a value it
+    depends on others, too: one NULL in the query makes it NULL for every x that the query doesn't hold.
     """
     return _found_in(builder, bound, scope, row, only_true=True)
 
 
 def of_expression(builder: Builder, bound: exp.Expr, scope: Scope, row: Node) -> tuple[Subquery, ...]:
-    """Every subquery inside an expression that is computed for each row."""
+    """Return every subquery inside an expression that is computed for each row."""
     return _found_in(builder, bound, scope, row, only_true=False)
 
 
@@ -69,7 +69,7 @@ def analyse(
     member: exp.Expr | None = None,
     needs_not_null: bool = False,
 ) -> tuple[Subquery, ...]:
-    """Parts of one bound subquery; `member` is the left side of `member IN (query)`."""
+    """Return what each branch of a bound subquery reads and its ties; `member` is the left side of `IN (query)`."""
     while isinstance(query, exp.Subquery):
         query = query.this
     make_total(builder, query)
@@ -145,7 +145,7 @@ def _membership(
     member: exp.Expr,
     needs_not_null: bool,
 ) -> list[tuple[exp.Expr, exp.Expr]]:
-    """`x IN (SELECT y …)` ties x to y; `x NOT IN` only where neither can be NULL."""
+    """Return the ties of a membership: `x IN (SELECT y …)` ties x to y, `x NOT IN` only where neither can be NULL."""
     outputs = [i.this if isinstance(i, exp.Alias) else i for i in query.expressions]
     if query.args.get("limit") or any(next(aggregate_calls(o, builder.own_aggregates), None) for o in outputs):
         return []

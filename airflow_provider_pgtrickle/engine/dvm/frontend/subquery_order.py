@@ -1,4 +1,4 @@
-"""What a query left to PostgreSQL leaves open, settled, so that evaluating it twice gives the same value."""
+"""A query that is left to PostgreSQL gets a total order, so that evaluating it twice gives the same value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 
 
 def make_total(builder: Builder, query: exp.Expr) -> None:
-    """Order limited rows, elements of ARRAY(SELECT …) and what aggregates take in; refuse where that can't be done."""
+    """Order limited rows, elements of ARRAY(SELECT …) and aggregates' input; refuse where that can't be done."""
     spell_keys(query, builder.own_aggregates)
     for found in list(query.find_all(exp.Select, exp.SetOperation, exp.Subquery)):
         if isinstance(found, exp.Select):
@@ -31,14 +31,14 @@ def make_total(builder: Builder, query: exp.Expr) -> None:
 
 
 def _order_aggregates(select: exp.Select) -> None:
-    """Items of one block; what is nested in them is a block of its own, visited after it."""
+    """Order the aggregates in one block's items; a nested query is a block of its own, visited later."""
     for item in select.expressions:
         if not any(item.find_all(exp.Select, exp.SetOperation)):
             item.replace(ordered_calls(item))
 
 
 def _order_windows(builder: Builder, select: exp.Select) -> None:
-    """Rows that tie in a window: by what tells the rows of the block apart."""
+    """Order the rows that tie in a window by the columns that tell the rows of the block apart."""
     windows = [w for w in select.find_all(exp.Window) if w.parent_select is select and depends_on_ties(w)]
     breakers = row_breakers(builder, select) if windows else None
     for window in windows:
@@ -51,7 +51,7 @@ def _order_windows(builder: Builder, select: exp.Select) -> None:
 
 
 def _order_elements(query: exp.Expr) -> None:
-    """The elements themselves are the last things to order by: those that tie look alike."""
+    """Order elements by themselves last, so that elements that tie look alike."""
     order = query.args.get("order") or exp.Order(expressions=[])
     if isinstance(query, exp.Select) and not query.args.get("distinct"):
         item = query.expressions[0]
@@ -67,7 +67,7 @@ def _order_elements(query: exp.Expr) -> None:
 def _order_limit(builder: Builder, query: exp.Expr) -> None:
     limit, order = query.args.get("limit"), query.args.get("order")
     if not order or _has_ties(limit):
-        return  # without an order all rows look alike (`refuse`), WITH TIES no choice is left open
+        return  # without ORDER BY all rows look alike (`refuse` checks it), and WITH TIES keeps all rows that tie
     breakers = tie_breakers(builder, query)
     if breakers is not None:
         order.set("expressions", [*order.expressions, *unordered(breakers, query)])
@@ -85,7 +85,7 @@ def _has_ties(limit: exp.Expr | None) -> bool:
 
 
 def _shows_its_order(select: exp.Select) -> bool:
-    """Whether rows that tie are rows that look alike."""
+    """Whether all rows that tie look alike."""
     ordered = {unparen(o.this) for o in select.args["order"].expressions}
     shown = [unparen(i.this if isinstance(i, exp.Alias) else i) for i in select.expressions]
     return all(s in ordered or not s.find(exp.Column) for s in shown) and not select.args.get("distinct")

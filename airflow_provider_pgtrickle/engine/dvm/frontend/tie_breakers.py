@@ -1,4 +1,4 @@
-"""What a query may be ordered by last, so that rows that tie on that, too, look alike."""
+"""Tie breakers are terms that end a query's ORDER BY, so that rows that still tie look alike."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from airflow_provider_pgtrickle.engine.dvm.types import is_its_image
 
 
 def tie_breakers(builder: Builder, query: exp.Expr) -> list[exp.Expr] | None:
-    """Terms for the end of a query's ORDER BY; None where none are known to be enough.
+    """Return terms for the end of a query's ORDER BY; None where no terms are known to be enough.
 
     SELECT DISTINCT, UNION, …      every column, by its position
     aggregates without GROUP BY    nothing: it is one row
-    anything else                  what tells the rows of the block apart
+    anything else                  the columns that tell the rows of the block apart
     """
     if isinstance(query, exp.SetOperation):
         if isinstance(query, exp.Union) and query.args.get("distinct") is False:
@@ -39,7 +39,7 @@ def tie_breakers(builder: Builder, query: exp.Expr) -> list[exp.Expr] | None:
 
 
 def row_breakers(builder: Builder, select: exp.Select) -> list[exp.Expr] | None:
-    """What is grouped by; else the keys of the tables in FROM, and all columns of what has none.
+    """Return the keys of GROUP BY; else the keys of the tables in FROM, and all columns of items without a key.
 
     None where an item's columns aren't known.
     """
@@ -47,7 +47,7 @@ def row_breakers(builder: Builder, select: exp.Select) -> list[exp.Expr] | None:
     if group is not None:
         keys = [k for k in dict.fromkeys(k for s in sets_of(group) for k in s) if not isinstance(k, exp.Literal)]
         if has_sets(group) and keys:
-            # The NULL of a key that isn't grouped by is not the NULL of one that is.
+            # A key that a grouping leaves out is NULL, and differs from a grouped key whose value is NULL.
             keys.append(exp.Anonymous(this="GROUPING", expressions=[k.copy() for k in keys]))
         return [exp.Ordered(this=k.copy()) for k in keys]
     found: list[exp.Expr] = []
@@ -61,7 +61,7 @@ def row_breakers(builder: Builder, select: exp.Select) -> list[exp.Expr] | None:
 
 
 def unordered(breakers: list[exp.Expr], held: exp.Expr) -> list[exp.Expr]:
-    """The terms that a query or a window isn't ordered by already."""
+    """Return the terms that a query or a window isn't ordered by already."""
     order = held.args.get("order")
     known = [unparen(o.this) for o in order.expressions] if order else []
     columns = {(c.table, c.name) for c in known if isinstance(c, exp.Column)}
@@ -74,13 +74,13 @@ def _positions(count: int) -> list[exp.Expr]:
 
 
 def _is_own(call: exp.Expr) -> bool:
-    """Whether an aggregate is this block's, and not that of the block whose columns it reads."""
+    """Whether an aggregate belongs to this block, and not to the outer block whose columns it reads."""
     columns = list(call.find_all(exp.Column))
     return not columns or not all(is_row_column(c) for c in columns)
 
 
 def _leaves(item: exp.Expr) -> Iterator[exp.Expr]:
-    """The relations of a FROM item, those in parentheses around joins included."""
+    """Yield the relations of a FROM item, including those of joins in parentheses."""
     if isinstance(item, exp.Subquery) and not isinstance(item.this, exp.Query) and not item.alias:
         yield from _leaves(item.this)
     else:

@@ -17,7 +17,7 @@ def whole_rows(query: exp.Query, schema: Schema) -> exp.Query:
     SELECT row_to_json(t.*) FROM public.t                     →  … row_to_json(ROW(t.id, t.a)::public.t)
     SELECT count(t.*) FROM u LEFT JOIN public.t ON u.a = t.a  →  … count(CASE WHEN t.id IS NOT NULL THEN ROW(…) END)
 
-    Where an outer join found no row its value is NULL, and not a row of NULLs: a column that can't be NULL tells.
+    Where an outer join found no row, the value is NULL and not a row of NULLs. A NOT NULL column tells the two apart.
     """
     for reference in list(query.find_all(exp.Column)):
         if isinstance(reference.this, exp.Star):
@@ -59,7 +59,7 @@ def _refused(reference: exp.Column, why: str) -> Refused:
 
 
 def _shape(reference: exp.Column, item: exp.Expr, schema: Schema) -> tuple[tuple[str, str], list[str], frozenset[str]]:
-    """The row type's name, its fields, and those that are never NULL."""
+    """Return the row type's name, its fields, and those that are never NULL."""
     place: tuple[str, str] = item.meta.get(VIEW_META, ("", ""))
     if place in schema.view_columns:
         return place, list(schema.view_columns[place]), frozenset()
@@ -73,7 +73,7 @@ def _shape(reference: exp.Column, item: exp.Expr, schema: Schema) -> tuple[tuple
 
 
 def _defined(reference: exp.Column) -> tuple[exp.Select, exp.Expr]:
-    """The block whose FROM has the relation, and the relation there."""
+    """Return the block whose FROM has the relation, and the relation there."""
     select = reference.parent_select
     while select is not None:
         for item in _items(select):

@@ -1,6 +1,6 @@
-"""Lowering a plan to Spark: which of its nodes Spark computes, and what PostgreSQL hands it.
+"""Lowering a plan to Spark decides which of its nodes Spark computes, and which rows PostgreSQL hands to it.
 
-A node runs on Spark where everything in it is on the closed list (`closed`) and so are its inputs.
+A node runs on Spark if everything in it is on the closed list (`closed`), and everything in its inputs is, too.
 Every other subtree is a leaf: one PostgreSQL statement, read on the refresh's snapshot. The worst
 case is a single leaf, which is exact by construction; nothing is ever approximated.
 """

@@ -1,4 +1,4 @@
-"""Which side computes each node of a plan: PostgreSQL as a leaf, or Spark over leaves."""
+"""Each node of a plan is assigned to one side: PostgreSQL computes it in a leaf, or Spark over leaves."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.dvm.types import as_text, base_type
 
 Describe = Callable[[str], Sequence[tuple[str, str]]]
-"""Names and types of a PostgreSQL statement's columns."""
+"""A function that returns the names and types of a PostgreSQL statement's columns."""
 Slices = Callable[[Source], Sequence[str]]
-"""WHERE fragments that divide a source's rows, empty where it is small."""
+"""A function that returns WHERE fragments that divide a source's rows; there are none for a small source."""
 
 
 def lower(
@@ -49,12 +49,12 @@ def lower(
     prefix: str,
     late: Sequence[tuple[str, str]] = (),
 ) -> SparkPlan | None:
-    """The plan of a weighted or plain root whose columns are the storage's; None where Spark can't write its key.
+    """Return the plan of a weighted or plain root whose columns are the storage's; None if Spark can't write its key.
 
     `key`: names and types of the columns that identify a stored row.
     """
     if any(base_type(type_name) == "citext" for _, type_name in key):
-        return None  # its equality is the collation's
+        return None  # the collation decides which values of citext are equal, and Spark doesn't know it
     assigned = _Assignment(emitter, describe, slices, prefix)
     root = hoist(root)
     carriers = assigned.assign(root)
@@ -70,7 +70,7 @@ def lower(
 
 
 def _canonical(columns: Sequence[tuple[str, Carrier, str]]) -> str:
-    """`dvm.identity`'s text, written by Spark."""
+    """Return the Spark expression of the canonical text in `dvm.identity`."""
     if not columns:
         return "''"
     return "concat(" + ", ".join(_canonical_value(*c) for c in columns) + ")"
@@ -126,7 +126,7 @@ class _Assignment:
         types = dict(self._describe(statement))
         carriers = {n: carrier_of(t) for n, t in types.items() if n != WEIGHT}
         for column in node.columns:
-            # PostgreSQL's arithmetic forgets the digits that its operands' types promise.
+            # The type of PostgreSQL's arithmetic lacks the digits that its operands' types promise; the node has them.
             if carriers[column.name] == OPAQUE and column.type is not None:
                 carriers[column.name] = carrier_of(column.type)
         columns = [(n, carriers[n].spark) for n in node.names]
@@ -163,7 +163,7 @@ class _Assignment:
             found.update(self.assign(child))
         return found
 
-    # -- one rule a node -----------------------------------------------------------------------
+    # -- one rule for each kind of node ----------------------------------------------------------
 
     def inner_join(self, node: InnerJoin) -> dict[str, Carrier]:
         env = self._inputs(node)
@@ -254,7 +254,7 @@ def _require_keys(env: dict[str, Carrier], names: Sequence[str]) -> None:
 
 
 def is_single(node: Node) -> bool:
-    """Whether a subtree reads one relation row by row: then all of it belongs in that relation's statement."""
+    """Whether a subtree reads one relation row by row, so that all of it belongs in that relation's statement."""
     while node.row_wise:
         (node,) = node.inputs
     if isinstance(node, Restrict) and not node.exact:
@@ -264,14 +264,14 @@ def is_single(node: Node) -> bool:
 
 
 def row_wise_scan(node: Node) -> Scan | None:
-    """The plain scan below a chain of row-wise nodes."""
+    """Return the plain scan below a chain of row-wise nodes; None where something else stands there."""
     while node.row_wise:
         (node,) = node.inputs
     return node if isinstance(node, Scan) and not node.is_old and node.source.kind == "TABLE" else None
 
 
-#: What Spark can compute of each operator. It stands here and not in the nodes, because they know nothing of Spark.
-#: An operator without a rule is left to PostgreSQL, which is always right, so a new one needs no line here.
+#: The rules that say what Spark can compute of an operator. They aren't in the nodes, which know nothing of Spark.
+#: An operator without a rule is left to PostgreSQL, which is always right, so a new operator needs no line here.
 _RULES: dict[type[Node], Callable[..., dict[str, Carrier]]] = {
     InnerJoin: _Assignment.inner_join,
     OuterJoin: _Assignment.outer_join,

@@ -1,4 +1,4 @@
-"""How a PostgreSQL value travels through Spark: natively where both agree on it, as its text elsewhere."""
+"""A carrier says how a PostgreSQL value travels through Spark: natively if both agree on it, otherwise as its text."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _NUMERIC = re.compile(r"^numeric\((\d+),(\d+)\)$")
 
 
 def decimal(precision: int, scale: int) -> Carrier | None:
-    """A decimal as Spark types the result of arithmetic; None where it would drop digits after the point."""
+    """Return the decimal that Spark gives to arithmetic's result; None where it would drop digits after the point."""
     if precision > _MAX_PRECISION:
         if scale > _KEPT_SCALE:
             return None
@@ -86,13 +86,13 @@ def carrier_of(type_name: str) -> Carrier:
     if base in _KEYS:
         return Carrier(Kind.KEY, "string", base=base)
     if base == "character":
-        # Filled up with blanks: the texts of two are comparable where they have one length.
+        # Values are padded with blanks, so the texts of two types are comparable if their length is the same.
         return Carrier(Kind.KEY, "string", base=type_name)
     return OPAQUE
 
 
 def as_decimal(carrier: Carrier) -> Carrier:
-    """An integer as Spark widens it beside a decimal."""
+    """Return the decimal to which Spark widens an integer beside a decimal."""
     if carrier.kind is Kind.DEC:
         return carrier
     return Carrier(
@@ -104,7 +104,7 @@ def as_decimal(carrier: Carrier) -> Carrier:
 
 
 def unify(carriers: list[Carrier]) -> Carrier | None:
-    """The carrier of a column that several branches or cases give; None where they don't agree."""
+    """Return the carrier of a column that comes from several branches or cases; None where they don't agree."""
     known = [c for c in carriers if c.kind is not Kind.NULL]
     if not known:
         return NULL

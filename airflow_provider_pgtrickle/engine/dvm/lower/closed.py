@@ -1,7 +1,7 @@
-"""The closed list: expressions whose Spark form is equal to PostgreSQL's, with their carriers.
+"""The closed list holds the expressions whose Spark form is equal to PostgreSQL's, with their carriers.
 
-`close` returns the expression as Spark is to compute it. What it does not know it refuses, and the
-node around it stays in PostgreSQL. Each entry stands in tests/spark with values at its edges.
+`close` returns the expression as Spark is to compute it. It refuses any expression that it does not know, and the
+node around that stays in PostgreSQL. tests/spark covers each entry with values at its edges.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _not(node: exp.Expr, env: Env) -> Closed:
 
 
 def _is(node: exp.Expr, env: Env) -> Closed:
-    """IS NULL and IS NOT DISTINCT FROM NULL, which differ for rows alone; none travels as one."""
+    """Close IS NULL and IS NOT DISTINCT FROM NULL, which differ only for row values; none of these reaches Spark."""
     if not isinstance(node.expression, exp.Null):
         raise NotClosed(render(node))
     test = exp.Is(this=close(node.this, env)[0], expression=exp.Null())
@@ -117,7 +117,7 @@ def _arithmetic(node: exp.Expr, env: Env) -> Closed:
         raise NotClosed(render(node))
     carrier: Carrier | None
     if a.kind is b.kind is Kind.INT:
-        # PostgreSQL's smallint arithmetic overflows earlier than Spark's, which would hide its error.
+        # PostgreSQL's smallint arithmetic overflows earlier than Spark's, so Spark would hide the error.
         if "smallint" in (a.spark, b.spark):
             raise NotClosed(render(node))
         carrier = unify([a, b])

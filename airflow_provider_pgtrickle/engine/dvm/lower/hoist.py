@@ -20,7 +20,7 @@ from airflow_provider_pgtrickle.engine.dvm.node import Item, Node, rewritten
 
 
 def hoist(root: Node) -> Node:
-    """The plan with every expression that can be computed below a join computed there."""
+    """Return the plan with every expression that can be computed below a join computed there."""
     hoisted = 0
 
     def down(child: Node, items: tuple[Item, ...]) -> tuple[Node, tuple[Item, ...]]:
@@ -40,7 +40,7 @@ def hoist(root: Node) -> Node:
 
 
 def _candidates(expression: exp.Expr) -> list[exp.Expr]:
-    """The largest subexpressions without an aggregate that compute something."""
+    """Return the largest subexpressions that compute something and hold no aggregate."""
     found: list[exp.Expr] = []
     stack = [expression]
     while stack:

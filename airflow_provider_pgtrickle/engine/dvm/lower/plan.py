@@ -1,4 +1,4 @@
-"""A lowered plan, as data: what PostgreSQL hands over, and what Spark makes of it."""
+"""A lowered plan as data: the rows that PostgreSQL hands over, and what Spark computes from them."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ class LeafPlan:
 
     name: str
     statements: tuple[str, ...]
-    """Statements whose bag union is the leaf; one for each parallel read."""
+    """The statements whose bag union is the leaf; each of them is one parallel read."""
     columns: tuple[tuple[str, str], ...]
-    """(column, Spark type to cast its text to)."""
+    """(column, the Spark type to which its text is cast)."""
 
 
 @dataclass(frozen=True)
 class SparkPlan:
     leaves: tuple[LeafPlan, ...]
     views: tuple[tuple[str, str], ...]
-    """(name, Spark SQL) of subqueries that are read more than once, in order."""
+    """(name, Spark SQL) of the subqueries that are read more than once, in order."""
     sql: str
-    """Spark SQL of `__pgt_w, __pgt_key` and the storage columns as text."""
+    """The Spark SQL that yields `__pgt_w, __pgt_key` and the storage columns as text."""
     late: tuple[tuple[str, str], ...] = ()
-    """(storage column, PostgreSQL expression over the others): computed on the stage, for coming rows."""
+    """(storage column, PostgreSQL expression over the others), which is computed on the stage for incoming rows."""
     reads_twice: bool = False
     """Whether a leaf, or a shared subquery, is used more than once."""
 
     @property
     def pays(self) -> bool:
-        """Whether Spark does more than read one statement in one piece."""
+        """Whether Spark does more than read a single statement in one piece."""
         return len(self.leaves) > 1 or any(len(leaf.statements) > 1 for leaf in self.leaves)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Rendering the upper part of a plan as Spark SQL over its leaves."""
+"""The Spark emitter renders the nodes above a plan's leaves as Spark SQL over these leaves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def quote(name: str) -> str:
 
 
 class SparkEmitter(Emitter):
-    """The nodes' own SELECTs, with Spark's spelling of names and expressions."""
+    """It renders the nodes' own SELECTs, with Spark's spelling of names and expressions."""
 
     weight = quote(WEIGHT)
     has_indexes = False
@@ -25,7 +25,7 @@ class SparkEmitter(Emitter):
         super().__init__()
         self._leaves = leaves
         self._closed = closed
-        """Each expression of a node that Spark computes, by identity, as Spark is to compute it."""
+        """The Spark form of each expression in the nodes that Spark computes, by the expression's object identity."""
         self._prefix = prefix
         self.reads: Counter[str] = Counter()
         """How often each leaf is read."""
@@ -68,7 +68,7 @@ class SparkEmitter(Emitter):
         return f"SELECT {self.columns(child, alias)} FROM {source} LEFT SEMI JOIN {relation} ON {terms}"
 
     def views(self, root: Relation) -> tuple[tuple[tuple[str, str], ...], str]:
-        """The shared subqueries in order, and the root's SELECT."""
+        """Return the shared subqueries in order, and the root's SELECT."""
         self.count(root)
         body = self.body(root)
         return tuple((name, shared.text) for name, shared in self._shared_subqueries.items()), body

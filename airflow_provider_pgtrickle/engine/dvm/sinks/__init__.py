@@ -1,10 +1,10 @@
-"""How a query's change becomes the true (−old, +new) pairs of the stored rows.
+"""A sink turns a query's change into the true (−old, +new) pairs of the stored rows.
 
 The first sink in SINKS that takes a query maintains it:
 
-    recursive     a recursion at the top: what was lost is deleted and rederived, what is new derived from that alone
+    recursive     a recursion at the top: lost rows are deleted and rederived, new rows are derived from new rows alone
     recompute     TopK that a change reaches, and any other recursion at the top: the query anew, less the stored rows
-    merge_add     a top aggregate over exact numbers: stored sums plus the delta's
+    merge_add     a top aggregate over exact numbers: the stored sums plus the sums of the delta
     replace       a top aggregate, window, DISTINCT or set operation: touched keys anew, less the stored rows
     difference    anything else: the algebra's own delta
 """

@@ -1,7 +1,7 @@
 """Δstored = Δquery: the change that the algebra derives, as it is.
 
-Its old rows are computed, not read, so they must be computed as they were stored: orders that the
-query leaves open are made total first.
+The old rows of that change are computed and not read, so they must come out as they were stored. Therefore orders that
+the query leaves open are made total first.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """stored¹ = stored⁰ + Δγ: sums and counts of the touched groups are added to those stored.
 
-    SUM    keeps its sum and its count of non-NULL values: NULL again when the last value leaves
-    AVG    is their numeric division, in PostgreSQL, to the last digit
+    SUM    keeps its sum and its count of non-NULL values: it is NULL again when the last value leaves
+    AVG    is their numeric division, which PostgreSQL does, so it is equal to the last digit
     MIN    takes an inserted value; a group from which its minimum was deleted is computed anew
 
-A group whose count reaches 0 goes. A sum that became NaN or infinite is computed anew too.
+A group whose count reaches 0 is removed. A group with a sum that became NaN or infinite is computed anew, too.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from airflow_provider_pgtrickle.engine.dvm.sinks.sink import (
 
 @dataclass(frozen=True)
 class Shape:
-    """A query of this kind taken apart."""
+    """A query's aggregate, taken apart into what the sink needs to know of it."""
 
     child: Node
     group: tuple[str, ...]
     parts: tuple[Part, ...]
     values: dict[str, exp.Expr]
-    """Aggregate's column → its value over the hidden columns."""
+    """Each of the aggregate's columns → its value over the hidden columns."""
 
 
 class MergeAdd(Sink):
@@ -83,7 +83,7 @@ class MergeAdd(Sink):
     @classmethod
     def take(cls, query: Query) -> Sink | None:
         try:
-            # The delta of what stands below is computed, old rows too, so it has to be the same each time.
+            # The old rows in the delta below the aggregate are computed, so they must be the same each time.
             query = replace(query, root=total_order(query.root))
         except Refused:
             return None
@@ -99,7 +99,7 @@ class MergeAdd(Sink):
         return cls(query, shape, state, root, keys, storage, [*key_names, *_hidden(shape)])
 
     def without_late(self) -> tuple[Sink, tuple[tuple[str, str], ...]]:
-        """Visible values that are computed from the hidden ones are left to the stage."""
+        """Return the sink without the visible values that the stage computes from hidden ones, and these values."""
         over_state = _flat(self.storage, self._state)
         where = {**self._keys, **{h: h for h in _hidden(self._shape)}}
         items, late = [], []
@@ -161,7 +161,7 @@ class MergeAdd(Sink):
         return Aggregate(exposed, self._shape.group, tuple(items))
 
     def _merged(self, before: Node, added: Node) -> Node:
-        """Stored and added state of each group, summed: GROUP BY matches NULL keys by itself."""
+        """Return the sum of each group's stored and added state; GROUP BY matches NULL keys by itself."""
         stored: list[Item] = [(g, column(self._keys[g])) for g in self._shape.group]
         fresh: list[Item] = [(g, column(g)) for g in self._shape.group]
         stored.append((COUNT, column(COUNT)))
@@ -182,7 +182,7 @@ class MergeAdd(Sink):
         return Restrict(if_changed(self._state.restrict(keys), touched), keys)
 
     def _stored_form(self, rows: Node) -> Node:
-        """Rows of the state as rows of the storage."""
+        """Return rows of the state as rows of the storage."""
         return _replaced(self.storage, self._state, rows)
 
 
@@ -204,7 +204,7 @@ def _shape(core: Node) -> Shape | None:
 
 
 def _flat(node: Node, state: Node) -> dict[str, exp.Expr]:
-    """The columns of a path of projections as expressions over its lowest node."""
+    """Return the columns of a path of projections as expressions over its lowest node."""
     if node is state:
         return {n: column(n) for n in state.names}
     assert isinstance(node, Project)
@@ -227,7 +227,7 @@ def _full_state(shape: Shape) -> Node:
 
 
 def _over(root: Node, core: Node, state: Node, values: dict[str, exp.Expr], parts: Sequence[Part]) -> Node:
-    """The projections above the core, over the state instead, with the hidden columns carried up."""
+    """Return the projections above the core over the state instead, with the hidden columns carried up."""
     hidden = [COUNT, *(n for part in parts for n in part.hidden)]
     if root is core:
         return (
@@ -248,5 +248,5 @@ def _over(root: Node, core: Node, state: Node, values: dict[str, exp.Expr], part
 
 
 def _replaced(node: Node, target: Node, by: Node) -> Node:
-    """A path of projections with another node in place of its lowest."""
+    """Return a path of projections with another node in place of its lowest node."""
     return by if node is target else node.with_inputs([_replaced(i, target, by) for i in node.inputs])

@@ -1,4 +1,4 @@
-"""The running state of one aggregate: what is stored of it, added to it, and shown of it."""
+"""One aggregate's running state: which columns are stored, what a change adds to them, and what is shown of them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ Item = tuple[str, exp.Expr]
 
 @dataclass(frozen=True)
 class Part:
-    """Hidden columns of one argument: `full` from the rows, `added` from the change, `merged` from both."""
+    """The hidden columns of one argument: `full` computes them from the rows, `added` from the change, `merged` from
+    the results of both."""
 
     hidden: tuple[str, ...]
     full: tuple[Item, ...]
     added: tuple[Item, ...]
     merged: tuple[tuple[str, exp.Expr, exp.Expr, exp.Expr], ...]
-    """(column, its value in a stored row, in an added row, how they are combined)."""
+    """(column, its value in a stored row, its value in an added row, the expression that combines both)."""
     anew: exp.Expr | None = None
-    """Over the merged columns: true where the group must be computed anew."""
+    """A condition over the merged columns, which is true where the group must be computed anew."""
 
 
 def cast(expression: exp.Expr, type_name: str) -> exp.Expr:
@@ -38,7 +39,7 @@ def cast(expression: exp.Expr, type_name: str) -> exp.Expr:
 def part_of(
     call: exp.Expr, columns: Mapping[str, Column], parts: MutableMapping[tuple[str, str], Part], namer: Namer
 ) -> exp.Expr | None:
-    """The aggregate's value over hidden columns, its part added to `parts`; None where it can't be kept."""
+    """Return the aggregate's value over hidden columns, and add its `Part` to `parts`; None where it can't be kept."""
     bare, condition = unparen(call), None
     if isinstance(bare, exp.Filter):
         condition = bare.expression.this
@@ -122,7 +123,8 @@ def _sum(
             this=exp.Paren(this=exp.Sub(this=column(total), expression=column(total))),
             expression=exp.Literal.number(0),
         )
-        # How many terms have each number of digits but the least: the sum shows as many as the longest of them.
+        # For each number of digits but the smallest, count the terms that have it: PostgreSQL shows a sum with as many
+        # digits as its longest term has.
         longer = [(scale, namer(f"__pgt_scale{scale}")) for scale in kind.scales[:-1]]
         fulls, addeds = [(total, full_sum), full_count], [(total, added_sum), added_count]
         for scale, name in longer:
@@ -157,7 +159,7 @@ def _sum(
 
 
 def _at_scale(value: exp.Expr, scale: int) -> exp.Expr:
-    """The same number with that many digits after the point."""
+    """Return the same number with that many digits after the point."""
     return exp.Anonymous(this="round", expressions=[value.copy(), exp.Literal.number(scale)])
 
 

@@ -1,6 +1,6 @@
 """Δstored = query¹ − stored, when a source changed at all; TopK only when a row of its change can reach the window.
 
-The window is full and every changed row sorts after it: then nothing is computed (operator `reached`).
+If the window is full and every changed row sorts after it, nothing is computed (operator `reached`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Δstored = π(ΔR), R a recursion whose own rows are what is stored.
 
-Columns of R that the query doesn't show are kept hidden beside it: they tell R's rows apart.
+Columns of R that the query doesn't show are stored as hidden columns, because they tell R's rows apart.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ class Recursive(Sink):
 
 
 def _lookup(core: Recursion, held: dict[str, str]) -> Lookup:
-    """Its stored rows, found by what the step joins, and by what else is always there and short."""
+    """Return the recursion's stored rows, and how they are found: by the columns that the step joins.
+
+    Other columns take part in the search if they are never NULL and of a fixed size.
+    """
     stored = Stored(tuple(replace(c, name=held[c.name]) for c in core.columns))
     joined = joined_columns(core.step, core.itself)
     places = [n for n, c in zip(stored.names, core.itself.names, strict=True) if c in joined]

@@ -1,8 +1,8 @@
 """Δstored = query¹ ⋉ K − stored ⋉ K, K = the keys that the change touches.
 
-No old row is computed: those stored under a touched key are what was there, so the grouping itself may
-leave an order open. What it groups may not: from its old and new rows comes K. Key columns that the query
-does not show are kept hidden beside it.
+No old row of the grouping is computed: the rows stored under a touched key are its old rows. So the grouping itself
+may leave an order open. The rows that it groups may not, because K is computed from their old and new states. Key
+columns that the query does not show are stored as hidden columns.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Replace(Sink):
         super().__init__(query, storage, hidden)
         self._core = core
         self._keys = keys
-        """Key column of the core → column of the storage."""
+        """Each key column of the core → the storage's column that holds it."""
 
     @classmethod
     def take(cls, query: Query) -> Sink | None:
@@ -66,7 +66,7 @@ class Replace(Sink):
 
 
 def with_keys(query: Query, root: Node, found: dict[str, str]) -> tuple[Project, list[str], dict[str, str]]:
-    """The storage of a root, the hidden names added, and where each key column stands in it."""
+    """Return the storage of a root, the names of its hidden columns, and the storage's column for each key column."""
     shown = dict(zip(root.names, query.outputs, strict=False))
     keys, extra = {}, []
     for n, (name, held) in enumerate(found.items(), 1):

@@ -1,4 +1,4 @@
-"""What every sink offers, and the path from the top of a query down to the node a sink is about."""
+"""Every sink offers what stands here, and finds its node on the path from the top of a query downwards."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
 
 @dataclass(frozen=True)
 class Query:
-    """A built query: its node and the names its columns have for the user."""
+    """A built query: its node, and the names that its columns have for the user."""
 
     root: Node
     outputs: tuple[str, ...]
     name: Namer
     bounds: Bounds | None = None
-    """Of a TopK query, where its change can be told from them."""
+    """The bounds of a TopK query; None where they can't tell whether a change reaches its window."""
 
 
 class Sink:
-    """`storage` is the whole content, hidden columns included; `delta` its change as weighted rows."""
+    """`storage` is the whole content, hidden columns included; `delta` is its change as weighted rows."""
 
     title = ""
 
@@ -40,29 +40,29 @@ class Sink:
 
     @classmethod
     def take(cls, query: Query) -> Sink | None:
-        """The sink for this query, or None where it is not of its kind."""
+        """Return the sink for this query, or None where the query is not of its kind."""
         raise NotImplementedError
 
     def delta(self, d: Differ) -> Node | None:
         raise NotImplementedError
 
     def without_late(self) -> tuple[Sink, tuple[tuple[str, str], ...]]:
-        """The sink with NULL for what PostgreSQL had better compute on the stage, and what that is."""
+        """Return the sink with NULL for values that PostgreSQL computes better on the stage, and their expressions."""
         return self, ()
 
     @property
     def lookups(self) -> tuple[tuple[str, ...], ...]:
-        """Columns by which a delta looks stored rows up, beside their identity: worth an index each."""
+        """Sets of columns, besides the identity, by which a delta looks up stored rows; each is worth an index."""
         return ()
 
     @property
     def step_lookups(self) -> frozenset[tuple[str, tuple[str, ...]]]:
-        """(source key, columns) by which rows of a source are looked up, where no key set in the plan says so."""
+        """(source key, columns) of lookups of a source's rows that no key set in the plan shows."""
         return frozenset()
 
     @property
     def because(self) -> str | None:
-        """Why this sink and none that does less, where that can be said."""
+        """The reason why no sink that does less work takes the query; None where there is none to tell."""
         return None
 
     @property
@@ -71,13 +71,13 @@ class Sink:
 
 
 def visible(root: Node, outputs: Sequence[str], hidden: Sequence[tuple[str, exp.Expr]] = ()) -> Project:
-    """The root under the user's names, with hidden columns behind."""
+    """Return the root under the user's names, followed by hidden columns."""
     items = tuple((o, column(n)) for o, n in zip(outputs, root.names, strict=False))
     return Project(root, items + tuple(hidden))
 
 
 def descend(root: Node) -> Node:
-    """The first node below projections and filters that hold no subquery."""
+    """Return the first node below projections and filters that hold no subquery."""
     node = root
     while node.row_wise:
         (node,) = node.inputs
@@ -85,7 +85,7 @@ def descend(root: Node) -> Node:
 
 
 def below_projections(root: Node) -> Node:
-    """The first node below projections that hold no subquery and make one row of each."""
+    """Return the first node below projections that hold no subquery and make one row of each row."""
     node = root
     while isinstance(node, Project) and node.row_wise and not node.makes_sets:
         node = node.child
@@ -93,7 +93,7 @@ def below_projections(root: Node) -> Node:
 
 
 def expose(node: Node, core: Node, names: Sequence[str], namer: Namer) -> tuple[Node, dict[str, str]]:
-    """The path from `node` to `core` with the core's columns `names` carried up; their names at the top."""
+    """Return the path from `node` to `core` with the core's columns `names` carried up, and their names at the top."""
     if node is core:
         return node, {n: n for n in names}
     child, below = expose(node.inputs[0], core, names, namer)
@@ -109,14 +109,14 @@ def expose(node: Node, core: Node, names: Sequence[str], namer: Namer) -> tuple[
 
 
 def if_changed(relation: Node, change: Node) -> Node:
-    """The relation, or nothing where the change is empty when it is run."""
+    """Return a relation that has no rows if the change turns out to be empty at run time."""
     return Touched(relation, ((DistinctKeys(change, (("k0", exp.true()),), keep_nulls=True), ()),))
 
 
 def total_order(root: Node, but: Node | None = None) -> Node:
-    """The tree with every order that it leaves open made total, so that computing it twice gives the same rows.
+    """Return the tree with every open order made total, so that computing it twice gives the same rows.
 
-    They are among those that PostgreSQL may give. `but` may leave its own order open. Where an order can't be made
-    total the query is refused for differences, and runs FULL.
+    PostgreSQL may give these rows for the query, too. The node `but` may leave its own order open. A query whose order
+    can't be made total is refused for differences, and runs FULL.
     """
     return rewritten(root, lambda node, fresh: fresh if node is but else fresh.ordered())
