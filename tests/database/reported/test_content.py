@@ -100,6 +100,8 @@ def test_a_whole_row_of_a_joins_alias_is_refused(site: Site) -> None:
         # A constant key is NULL in the first item that is it, and itself in every other place.
         "SELECT 1 AS k, 1 AS l, coalesce(NULL, 1) AS m, a, count(*) AS n FROM g GROUP BY ROLLUP (1, a)",
         "SELECT 1 AS k, a, sum(1) OVER (ORDER BY 1, a) AS v FROM g GROUP BY ROLLUP (1, a)",
+        "SELECT 1 AS k, count(*) AS n FROM (SELECT count(*) AS n, row_number() OVER (ORDER BY count(*)) AS r FROM g) q"
+        " GROUP BY ROLLUP (1)",
         "SELECT 1 + 1 AS k, (1 + 1) * 2 AS l, a, count(*) AS n FROM g GROUP BY ROLLUP ((1 + 1), a)",
         "SELECT k, k + 1 AS l, a, sum(c) AS s FROM (SELECT 1 AS k, a, c FROM g) AS q GROUP BY CUBE (k, a)",
         "SELECT x, y, count(*) AS n FROM (SELECT a AS x, a AS y FROM g) q GROUP BY GROUPING SETS (x, y)"

@@ -32,16 +32,13 @@ def tie_breakers(builder: Builder, query: exp.Expr) -> list[exp.Expr] | None:
         return None if distinct.args.get("on") else _positions(len(query.expressions))
     if any(returns_set(i) for i in query.expressions):
         return None
-    calls = (c for i in query.expressions for c in aggregate_calls(i, builder.own_aggregates))
-    if not query.args.get("group") and any(_is_own(c) for c in calls):
-        return []
     return row_breakers(builder, query)
 
 
 def row_breakers(builder: Builder, select: exp.Select) -> list[exp.Expr] | None:
     """Return the keys of GROUP BY; else the keys of the tables in FROM, and all columns of items without a key.
 
-    None where an item's columns aren't known.
+    Aggregates without GROUP BY make one row, which needs none. None where an item's columns aren't known.
     """
     group = select.args.get("group")
     if group is not None:
@@ -50,6 +47,9 @@ def row_breakers(builder: Builder, select: exp.Select) -> list[exp.Expr] | None:
             # A key that a grouping leaves out is NULL, and differs from a grouped key whose value is NULL.
             keys.append(exp.Anonymous(this="GROUPING", expressions=[k.copy() for k in keys]))
         return [exp.Ordered(this=k.copy()) for k in keys]
+    calls = (c for i in select.expressions for c in aggregate_calls(i, builder.own_aggregates))
+    if select.args.get("having") or any(_is_own(c) for c in calls):
+        return []
     found: list[exp.Expr] = []
     clauses = [select.args.get("from_"), *(select.args.get("joins") or [])]
     for item in (leaf for clause in clauses if clause for leaf in _leaves(clause.this)):
