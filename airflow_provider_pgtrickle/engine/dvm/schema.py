@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 #: A volatility beside PostgreSQL's own: the function's body may read tables, whatever its label says.
@@ -49,6 +49,10 @@ class Source:
         for place, name in self.hidden:
             names.insert(place, name)
         return tuple(names)
+
+    def aliases(self, given: Sequence[str]) -> dict[str, str]:
+        """The name of each column under an alias, which counts hidden columns as well: t AS x (a, b)."""
+        return dict(zip(self.layout, [*given, *self.layout[len(given) :]], strict=True))
 
     @property
     def captured(self) -> bool:

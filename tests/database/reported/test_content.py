@@ -68,6 +68,8 @@ def test_an_alias_that_counts_columns_counts_all_of_them(site: Site, query: str)
         'SELECT x.j, x.k FROM (a p JOIN kept q ON p.i = q.i) x (h, j, "rows", i, k)',
         "SELECT o.i, ARRAY(SELECT n.k FROM a l FULL JOIN a m USING (i) JOIN kept n ON l.j = n.i WHERE l.i = o.i"
         " ORDER BY n.k) AS ks FROM a o",
+        "SELECT o.i, ARRAY(SELECT row_number() OVER (ORDER BY n.k) FROM a l FULL JOIN a m USING (i)"
+        " JOIN kept n ON l.j = n.i WHERE l.i = o.i) AS ks FROM a o",
     ],
 )
 def test_an_alias_counts_the_internal_columns_of_a_stream_table(site: Site, query: str) -> None:

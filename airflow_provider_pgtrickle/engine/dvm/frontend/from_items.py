@@ -160,11 +160,7 @@ def _table(builder: Builder, table: exp.Table, scope: Scope) -> Operand:
         for c in source.columns
     )
     values = {output: column(held.name) for output, held in mapping}
-    given = _given(table)
-    columns = tuple(
-        (given[place] if place < len(given) else name, values.get(name, _UNSEEN))
-        for place, name in enumerate(source.layout)
-    )
+    columns = tuple((named, values.get(name, _UNSEEN)) for name, named in source.aliases(_given(table)).items())
     scope.add(alias, {name: value for name, value in columns if value is not _UNSEEN})
     return Operand((Scan(source, mapping),), (), columns)
 

@@ -94,11 +94,11 @@ def _of_item(builder: Builder, item: exp.Expr) -> list[exp.Expr] | None:
     given = [c.name for c in held.args.get("columns") or [] if isinstance(c, exp.Identifier)] if held else []
     if isinstance(item, exp.Table) and SOURCE_META in item.meta:
         source = builder.sources[item.meta[SOURCE_META]]
-        names = given + [c.name for c in source.columns][len(given) :]
-        keys = [(n, c) for n, c in zip(names, source.columns, strict=True) if c.name in source.primary_key]
+        aliases = source.aliases(given)
+        keys = [c for c in source.columns if c.name in source.primary_key]
         found: list[exp.Expr] = []
-        for name, column in keys or zip(names, source.columns, strict=True):
-            reference = exp.column(name, table=item.alias_or_name, quoted=True)
+        for column in keys or source.columns:
+            reference = exp.column(aliases[column.name], table=item.alias_or_name, quoted=True)
             if column.has_equality:
                 found.append(exp.Ordered(this=reference))
             if not column.has_equality or not (keys or is_its_image(column.type)):
