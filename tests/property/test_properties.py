@@ -11,8 +11,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, note, settings
 from hypothesis import strategies as st
 
+from airflow_provider_pgtrickle.engine.dvm.reasons import Reason
 from tests.oracle.arena import Case, case
-from tests.oracle.harness import Maintained, Undefined
+from tests.oracle.harness import Maintained, Refused, Undefined
 from tests.property.changes import histories
 from tests.property.queries import queries
 from tests.property.tables import World
@@ -20,6 +21,8 @@ from tests.property.worlds import worlds
 
 BY_CHANGE = ("DIFFERENTIAL", "TOPK")
 """TOPK where the query itself ends in a LIMIT."""
+
+_GROUPING_SETS = ("ROLLUP", "CUBE", "GROUPING SETS")
 
 Example = tuple[World, str, list[list[str]]]
 
@@ -68,6 +71,12 @@ def _judged(
         try:
             judge(opened, query, history)
         except Undefined:
+            assume(False)
+        except Refused as refused:
+            # The generator orders windows totally, except where a constant is a key of grouping sets: what it is there
+            # is PostgreSQL's to say, and the order with it.
+            if refused.reason is not Reason.AMBIGUOUS_ORDER or not any(words in query for words in _GROUPING_SETS):
+                raise
             assume(False)
 
 
