@@ -175,9 +175,15 @@ def equality(term: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
 
 def renamed_by_place(table: exp.Table) -> bool:
     """Whether an alias renames the table's columns by position: its own, t AS x (a, b), or that of a join around it."""
-    item: exp.Expr | None = table
+    return bool(table.alias_column_names) or renamed_around(table)
+
+
+def renamed_around(table: exp.Table) -> bool:
+    """Whether the alias of a join around the table renames columns by position: (t JOIN u USING (a)) AS x (p, q)."""
+    item = table.parent
     while isinstance(item, (exp.Table, exp.Join, exp.Subquery)) and not isinstance(item.this, exp.Select):
-        if item.alias_column_names:
+        # A table that holds the join has an alias for its own columns only.
+        if item.alias_column_names and not isinstance(item, exp.Table):
             return True
         item = item.parent
     return False

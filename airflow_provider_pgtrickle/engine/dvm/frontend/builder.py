@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META, renamed_by_place
+from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META, renamed_around
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import CommonTable, Scope
 from airflow_provider_pgtrickle.engine.dvm.names import Namer
 from airflow_provider_pgtrickle.engine.dvm.node import Item, Node
@@ -60,8 +60,8 @@ class Builder(ABC):
             if key is not None:
                 source = self.sources[key]
                 held = {c.name for c in source.columns}
-                given = table.alias_column_names
-                renamed = {name for alias, name in zip(given, source.layout, strict=False) if alias in names}
-                # If an alias of the join renames columns, their names don't tell which table they belong to.
-                read = names | renamed if given or not renamed_by_place(table) else held
+                given = zip(table.alias_column_names, source.layout, strict=False)
+                renamed = {name for alias, name in given if alias in names}
+                # If the alias of a join renames columns, their names don't tell which table they belong to.
+                read = held if renamed_around(table) else names | renamed
                 self.inside.setdefault(key, set()).update(read & held)
