@@ -52,7 +52,7 @@ COUNTED = (
         "SELECT o.k, ARRAY(SELECT x.z FROM (a p JOIN c q ON p.j = q.i) x (i, j, y, z) WHERE x.i = o.i ORDER BY x.z)"
         " AS zs FROM b o",
         "SELECT o.k, (SELECT count(x.n) FROM b x (m, n) WHERE x.m >= o.i) AS n FROM b o",
-        # PostgreSQL prints aliases that count columns for the join's sides, too, though only the join's own one is read.
+        # PostgreSQL prints aliases that count columns for the join's sides, too.
         "SELECT o.i, (SELECT count(*) FROM (a l JOIN a r USING (i)) AS x (p, q, s) WHERE o.i = x.p OR x.q = 2) AS n"
         " FROM a o",
     ],
