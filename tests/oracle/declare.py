@@ -12,6 +12,7 @@ from functools import cache
 import psycopg
 from psycopg import sql
 
+from airflow_provider_pgtrickle.engine.catalog.probe import compared_and_read
 from airflow_provider_pgtrickle.engine.catalog.references import STEADY
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source, SourceColumn
 from tests.answers import only
@@ -44,6 +45,18 @@ SELECT proname, CASE max(CASE provolatile WHEN 'i' THEN 0 WHEN 's' THEN 1 ELSE 2
 FROM pg_proc WHERE proname = ANY (%s) GROUP BY proname"""
 
 
+class Misprinted(Exception):
+    """PostgreSQL prints a text that reads other columns than the query, so nothing can be said of the query by it."""
+
+
+def _refuse_misprint(conn: psycopg.Connection, schema_name: str, relid: int, canonical: str) -> None:
+    again = sql.Identifier(schema_name, "st_again")
+    conn.execute(sql.SQL("CREATE VIEW {} AS {}").format(again, sql.SQL(canonical)))
+    (other,) = only(conn.execute("SELECT %s::regclass::oid::int8", (again.as_string(conn),)))
+    if compared_and_read(conn, relid) != compared_and_read(conn, other):
+        raise Misprinted(canonical)
+
+
 def declare(conn: psycopg.Connection, schema_name: str, query: str) -> Declared:
     """The query, taken through a view that is gone again."""
     probe = sql.Identifier(schema_name, "st_probe")
@@ -53,6 +66,7 @@ def declare(conn: psycopg.Connection, schema_name: str, query: str) -> Declared:
         columns = conn.execute(_COLUMNS, (relid,)).fetchall()
         conn.execute("SET LOCAL search_path = pg_catalog")
         canonical = _view_text(conn, relid)
+        _refuse_misprint(conn, schema_name, relid, canonical)
     relations = conn.execute(
         "SELECT c.oid::int8, c.relname, c.relkind, c.reltuples FROM pg_class c JOIN pg_namespace n"
         " ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relkind IN ('r', 'p', 'v', 'm')"

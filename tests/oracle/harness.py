@@ -22,7 +22,7 @@ from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refusal
 from airflow_provider_pgtrickle.engine.dvm.types import as_text, base_type
 from tests.oracle.arena import Case
-from tests.oracle.declare import Declared, declare
+from tests.oracle.declare import Declared, Misprinted, declare
 
 #: Recursions in recursions yield millions of rows from five, and nothing that five thousand don't.
 _MOST_ROWS = 100_000
@@ -41,7 +41,7 @@ class Refused(Contradiction):
 
 
 class Undefined(Exception):
-    """PostgreSQL itself refuses the query on the present data: there is nothing to be equal to."""
+    """PostgreSQL refuses the query on the present data, or prints another one: there is nothing to be equal to."""
 
 
 @dataclass
@@ -61,7 +61,10 @@ class Maintained:
     @classmethod
     def create(cls, case: Case, query: str, *, name: str = "st_0", exact_images: bool = True) -> Maintained:
         """Declare the query, insist on its being differentiable, and populate it once."""
-        declared = declare(case.conn, case.schema, query)
+        try:
+            declared = declare(case.conn, case.schema, query)
+        except Misprinted as misprinted:
+            raise Undefined(str(misprinted)) from misprinted
         view = dvm.analyze(declared.canonical, declared.schema)
         if view.refusal is not None and view.topk is None:
             raise Refused(view.refusal, query)

@@ -41,12 +41,18 @@ def planning_within(conn: Connection, seconds: int = PLANNING_SECONDS) -> Iterat
         yield
 
 
-#: Operators in a view's parse tree that didn't come with the server, in the tree's order.
-_OPERATORS = r"""
+#: Of a view's parse tree, in its order: operators that didn't come with the server, and all columns if a USING has an
+#: alias. Without such an alias the printed text may have other columns and mean the same: VALUES as a branch of UNION
+#: is printed as a subquery.
+_READ = r"""
     SELECT ARRAY(SELECT o[1]
                  FROM pg_catalog.regexp_matches(r.ev_action::text, ':opnos? (\d+|\(o [ \d]+\))', 'g') AS m,
                       pg_catalog.regexp_matches(m[1], '\d+', 'g') AS o
-                 WHERE o[1]::bigint >= 16384)
+                 WHERE o[1]::bigint >= 16384),
+           ARRAY(SELECT pg_catalog.array_to_string(m, ' ')
+                 FROM pg_catalog.regexp_matches(
+                     r.ev_action::text, '{VAR :varno (\d+) :varattno (-?\d+) [^}]*?:varlevelsup (\d+)', 'g') AS m
+                 WHERE pg_catalog.strpos(r.ev_action::text, ':join_using_alias {') > 0)
     FROM pg_catalog.pg_rewrite r WHERE r.ev_class = %s
 """
 
@@ -139,22 +145,32 @@ def are_one_query(conn: Connection, text: str, written: str) -> bool:
     return printed[0] == printed[1]
 
 
-def _refuse_unprinted(conn: Connection, view: int, canonical: str) -> None:
-    """Refuse NULLIF, USING, CASE x WHEN and IS DISTINCT FROM with an operator of their own.
+def compared_and_read(conn: Connection, view: int) -> tuple[list[str], list[str]]:
+    """The operators of users by which a view compares, and the columns that it reads if a USING in it has an alias."""
+    row = conn.execute(_READ, [view]).fetchone()
+    assert row is not None  # a view has its rule
+    return row[0], row[1]
 
-    PostgreSQL prints them without the operator. The catalog keeps the printed text, and read again it would compare
-    with another operator.
+
+def _refuse_unprinted(conn: Connection, view: int, canonical: str) -> None:
+    """Refuse what PostgreSQL's own text of the query doesn't say, because the catalog keeps that text.
+
+    NULLIF, USING, CASE x WHEN and IS DISTINCT FROM are printed without the operator by which they compare. A column of
+    a USING's alias is printed without the alias, and then an outer join with the same column takes it.
     """
-    before = conn.execute(_OPERATORS, [view]).fetchone()
-    if before is None or not before[0]:
-        return
+    before = compared_and_read(conn, view)
     with conn.transaction(force_rollback=True):
-        after = conn.execute(_OPERATORS, [_create_view(conn, canonical)]).fetchone()
-    if before != after:
+        after = compared_and_read(conn, _create_view(conn, canonical))
+    if before[0] != after[0]:
         raise QueryError(
             "The query compares with an operator outside pg_catalog, and PostgreSQL's own text of it doesn't say so",
             remedy="Cast what is compared to a type of pg_catalog (::text of a citext), or write the comparison out:"
             " a OPERATOR(schema.=) b.",
+        )
+    if before[1] != after[1]:
+        raise QueryError(
+            "PostgreSQL's own text of the query reads another column than the query does",
+            remedy="Name a column of one of the joined tables instead of the alias of JOIN … USING (…) AS alias.",
         )
 
 

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from psycopg.sql import SQL
 
-from airflow_provider_pgtrickle.engine.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, QueryError
 from tests.database.reported.conftest import Site
 
 THREE = """
@@ -92,6 +92,14 @@ def test_a_whole_row_of_a_joins_alias_is_refused(site: Site) -> None:
     site.run(THREE)
     with pytest.raises(PgTrickleError, match="a join's alias"):
         site.declare("st", "SELECT row_to_json(u.*) AS r FROM a JOIN b USING (i) AS u")
+
+
+def test_a_query_that_postgresql_prints_as_another_is_refused(site: Site) -> None:
+    """It prints `u.i` as `i`, which is the outer join's column: a dump of such a view restores another one."""
+    site.run(THREE)
+    with pytest.raises(QueryError, match="reads another column"):
+        site.declare("st", "SELECT u.i FROM a FULL JOIN a m USING (i, j) AS u RIGHT JOIN a n USING (i, j)")
+    site.follows("SELECT u.i FROM a FULL JOIN a m USING (i, j) AS u LEFT JOIN c ON u.i = c.i", *ON_A)
 
 
 @pytest.mark.parametrize(
