@@ -17,7 +17,7 @@ from airflow_provider_pgtrickle.engine.errors import TableAltered, TransientFaul
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh import history, invariants, lease
 from airflow_provider_pgtrickle.engine.refresh.consolidate import Target
-from airflow_provider_pgtrickle.engine.refresh.decision import Fallback
+from airflow_provider_pgtrickle.engine.refresh.decision import Fallback, Skip, gated
 from airflow_provider_pgtrickle.engine.refresh.executor import Executor
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
 from airflow_provider_pgtrickle.engine.refresh.query import QuerySource
@@ -102,7 +102,7 @@ def hold(conn: Connection, request: Request, trace: history.Trace) -> Held:
     ids = records.with_parts(conn, [records.get(conn, name).id for name in request.names])
     locked = _lock(conn, ids, request)
     tables = upstream_first(conn, [*records.by_ids(conn, ids).values()])
-    unavailable = _unavailable(tables, request.force_full) if locked else "locked"
+    unavailable = _unavailable(tables, request.force_full) if locked else Skip.LOCKED
     if unavailable is None:
         lease.take(conn, ids, request.token, request.settings)
         history.start(conn, ids, request.unit, request.token.run, request.initiated_by, trace)
@@ -180,9 +180,9 @@ def _unavailable(tables: Sequence[StreamTable], force_full: bool) -> str | None:
     """Why the unit must not be refreshed now: one unavailable table holds all of them back."""
     for st in tables:
         if st.is_gated:
-            return f"gated: {st.gated_reason}" if st.gated_reason else "gated"
-        if st.status in ("SUSPENDED", "ERROR") and not force_full:
-            return f"{st.qualified} is in status {st.status}" if len(tables) > 1 else st.status.lower()
+            return gated(st.gated_reason)
+        if st.is_halted and not force_full:
+            return f"{st.qualified} is in status {st.status}" if len(tables) > 1 else Skip[st.status]
     return None
 
 

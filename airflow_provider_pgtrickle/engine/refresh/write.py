@@ -245,7 +245,7 @@ def _result(
 
 
 def _announce(conn: Connection, member: Computed, result: RefreshResult) -> None:
-    if member.stored.status in ("SUSPENDED", "ERROR"):
+    if member.stored.is_halted:
         alerts.send(conn, Event.RESUMED, member.name)
     if member.action is not Action.NO_DATA:
         alerts.send(
