@@ -6,6 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
 from airflow_provider_pgtrickle.engine.catalog import alerts, fingerprint, records
 from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 from airflow_provider_pgtrickle.engine.catalog.database import Database
@@ -15,7 +18,7 @@ from airflow_provider_pgtrickle.engine.declare.storage import rebuild, recapture
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.errors import TableAltered, TransientFault
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh import history, invariants, lease
+from airflow_provider_pgtrickle.engine.refresh import history, lease
 from airflow_provider_pgtrickle.engine.refresh.consolidate import Target
 from airflow_provider_pgtrickle.engine.refresh.decision import Fallback, Skip, gated
 from airflow_provider_pgtrickle.engine.refresh.executor import Executor
@@ -26,6 +29,16 @@ from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Front
 from airflow_provider_pgtrickle.engine.settings import Settings
 
 Queries = Callable[[Connection, StreamTable], QuerySource]
+
+# An owner may drop the table or some of its columns, make it UNLOGGED, or rewrite its rows.
+_ALTERED = sql.SQL("""
+SELECT t.id
+  FROM pg_catalog.jsonb_to_recordset(%s) AS t(id bigint, relid oid, columns text[], digest text[])
+ WHERE NOT t.columns <@ ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a
+                               WHERE a.attrelid = t.relid AND a.attnum > 0 AND NOT a.attisdropped)
+    OR EXISTS (SELECT FROM {unlogged})
+    OR pgtrickle.pgt_was_rewritten(t.digest, pgtrickle.pgt_table_digest(t.id))
+""").format(unlogged=table.UNLOGGED.format(relid=sql.Identifier("t", "relid")))
 
 
 @dataclass(frozen=True)
@@ -113,7 +126,7 @@ def define(conn: Connection, held: Held, request: Request) -> tuple[dict[str, Lo
     """The unit by frontier key, and its moment. A definition that is no longer valid is read anew."""
     # The moment is read before the fingerprints are compared, so that no change between the two goes unseen.
     moment = _moment(conn, held.tables)
-    changed = _changed(conn, held.tables)
+    changed = _changed(conn, held.tables) | _altered(conn, held.tables)
     unit = {st.key: _defined(conn, st, changed, request) for st in held.tables}
     if any(member.reinit_reason for member in unit.values()):
         moment = _moment(conn, [member.st for member in unit.values()])
@@ -140,11 +153,15 @@ def stayed(conn: Connection, unit: Mapping[str, Locked], moment: str, cause: Exc
 
 
 def reinit_reason(conn: Connection, st: StreamTable, changed: Collection[int] | None = None) -> str | None:
-    """Why the definition is no longer valid; None if it is valid. `changed`: the result of `_changed`, if known."""
+    """Why the definition is no longer valid; None if it is valid.
+
+    `changed`: those whose query or own table isn't what it was, if known.
+    """
     if st.needs_reinit:
         return st.reinit_reason or Fallback.SCHEMA_CHANGED
-    is_changed = st.id in (_changed(conn, [st]) if changed is None else changed)
-    return Fallback.SCHEMA_CHANGED if is_changed or _was_altered(conn, st) else None
+    if changed is None:
+        changed = _changed(conn, [st]) | _altered(conn, [st])
+    return Fallback.SCHEMA_CHANGED if st.id in changed else None
 
 
 def upstream_first(conn: Connection, tables: Sequence[StreamTable]) -> list[StreamTable]:
@@ -199,6 +216,20 @@ def _changed(conn: Connection, tables: Sequence[StreamTable]) -> set[int]:
     return {pgt_id for (pgt_id, stored), present in zip(known, now, strict=True) if present != stored}
 
 
+def _altered(conn: Connection, tables: Sequence[StreamTable]) -> set[int]:
+    """The ids of the tables that are not as the last refresh left them."""
+    known = [
+        {
+            "id": st.id,
+            "relid": st.relid,
+            "columns": [ROW_ID, *(column.name for column in st.storage)],
+            "digest": Frontier.from_json(st.frontier).table,
+        }
+        for st in tables
+    ]
+    return {pgt_id for (pgt_id,) in conn.execute(_ALTERED, (Jsonb(known),)).fetchall()}
+
+
 def _defined(conn: Connection, st: StreamTable, changed: Collection[int], request: Request) -> Locked:
     """Read the definition; if it is no longer valid, read the one that replaces it."""
     if not (st.is_hidden or request.force_full or table.exists(conn, st.qualified)):
@@ -219,19 +250,6 @@ def _defined(conn: Connection, st: StreamTable, changed: Collection[int], reques
         planned = rebuild(conn, captured, request.settings)
         query = request.queries(conn, planned)
     return Locked(captured, planned, query, reason)
-
-
-def _was_altered(conn: Connection, st: StreamTable) -> bool:
-    """Whether somebody dropped the table or some of its columns, rewrote its rows or made it UNLOGGED.
-
-    An owner may do all of that.
-    """
-    there = conn.execute(
-        "SELECT attname FROM pg_catalog.pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped",
-        (st.relid,),
-    ).fetchall()
-    has_columns = {ROW_ID, *(column.name for column in st.storage)} <= {name for (name,) in there}
-    return not has_columns or bool(table.unlogged(conn, st.relid)) or invariants.own_rows(conn, st)[0]
 
 
 def _refuse_to_chase(conn: Connection, unit: Mapping[str, Locked]) -> None:
