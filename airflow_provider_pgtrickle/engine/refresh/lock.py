@@ -19,13 +19,13 @@ from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.errors import TableAltered, TransientFault
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh import history, lease
-from airflow_provider_pgtrickle.engine.refresh.consolidate import Target
 from airflow_provider_pgtrickle.engine.refresh.decision import Fallback, Skip, gated
 from airflow_provider_pgtrickle.engine.refresh.executor import Executor
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
 from airflow_provider_pgtrickle.engine.refresh.query import QuerySource
 from airflow_provider_pgtrickle.engine.refresh.sameness import describe
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier
+from airflow_provider_pgtrickle.engine.refresh.stage import Target
 from airflow_provider_pgtrickle.engine.settings import Settings
 
 Queries = Callable[[Connection, StreamTable], QuerySource]

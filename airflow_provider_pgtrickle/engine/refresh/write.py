@@ -30,7 +30,13 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.errors import InvariantViolated, TableAltered, TransientFault
 from airflow_provider_pgtrickle.engine.refresh import history, lease, stage
 from airflow_provider_pgtrickle.engine.refresh.compute import Computed
-from airflow_provider_pgtrickle.engine.refresh.consolidate import (
+from airflow_provider_pgtrickle.engine.refresh.decision import Action
+from airflow_provider_pgtrickle.engine.refresh.executor import Staged
+from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
+from airflow_provider_pgtrickle.engine.refresh.sameness import agree, look_alike
+from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier, Snapshot
+from airflow_provider_pgtrickle.engine.refresh.stage import (
     DELETE,
     DUPLICATE,
     INSERT,
@@ -39,16 +45,11 @@ from airflow_provider_pgtrickle.engine.refresh.consolidate import (
     UPDATE,
     Difference,
     Target,
+    analyze,
     consolidate,
+    names,
     net,
 )
-from airflow_provider_pgtrickle.engine.refresh.decision import Action
-from airflow_provider_pgtrickle.engine.refresh.executor import Staged
-from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
-from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
-from airflow_provider_pgtrickle.engine.refresh.sameness import agree, look_alike
-from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier, Snapshot
-from airflow_provider_pgtrickle.engine.refresh.stage import analyze, names
 from airflow_provider_pgtrickle.engine.settings import Settings
 
 _MUCH = 50_000
@@ -169,13 +170,11 @@ def _applied(conn: Connection, member: Computed, staged: Staged, target: Target)
 
 def _stage(conn: Connection, member: Computed, staged: Staged, target: Target) -> sql.Identifier:
     """Get the stage: the one that the executors filled, or a temporary one that is filled here."""
-    if staged.stage_table is not None:
-        table = sql.Identifier(*staged.stage_table)
-        stage.analyze(conn, table, staged.rows)
-    else:
+    if staged.stage_table is None:
         assert staged.arrow is not None
-        table = stage.temporary(conn, target.table, member.st.id, target.names)
-        stage.copy_arrow(conn, table, staged.arrow)
+        return stage.temporary(conn, target, member.st.id, staged.arrow, staged.late)
+    table = sql.Identifier(*staged.stage_table)
+    analyze(conn, table, staged.rows)
     stage.finish(conn, table, staged.late)
     return table
 
