@@ -97,7 +97,7 @@ def _stream_tables(database: Database) -> tuple[bool, str]:
         if not migrate.is_installed(conn):
             return False, "the catalog is not installed"
         tables = records.get_all(conn)
-    halted = [f"{table.qualified} is {table.status}" for table in tables if table.status in ("SUSPENDED", "ERROR")]
+    halted = [f"{table.qualified} is {table.status}" for table in tables if table.is_halted]
     return not halted, "; ".join(halted) or f"{len(tables)} stream tables, none halted"
 
 

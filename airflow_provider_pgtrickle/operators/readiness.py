@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_pgtrickle.engine.catalog.records import HALTED_STATUSES
+from airflow_provider_pgtrickle.engine.refresh.decision import gated
 from airflow_provider_pgtrickle.engine.schedule import Effective, Every
 from airflow_provider_pgtrickle.operators.unit import Unit
 
@@ -79,13 +81,13 @@ class TableState:
     def held(self) -> str | None:
         """Why somebody wants it not to be refreshed by a schedule; None if nobody does."""
         if self.gated_reason is not None:
-            return f"gated: {self.gated_reason}" if self.gated_reason else "gated"
+            return gated(self.gated_reason)
         return "frozen" if self.options["tier"] == "frozen" else None
 
     @property
     def halted(self) -> str | None:
         """Why no schedule refreshes it until somebody acts; None if it isn't halted."""
-        if self.status not in ("SUSPENDED", "ERROR"):
+        if self.status not in HALTED_STATUSES:
             return None
         cause = f": {self.last_error.rstrip('.')}" if self.last_error else ""
         return (
@@ -144,6 +146,16 @@ def read(conn: psycopg.Connection[Any], names: Iterable[str] | None = None) -> d
     }
 
 
+def held(states: Iterable[TableState]) -> str:
+    """Who is held back among tables that are refreshed together, and why; empty if nobody is."""
+    return "; ".join(f"{state.name} is {state.held}" for state in states if state.held)
+
+
+def halted(states: Iterable[TableState]) -> str:
+    """Who is halted among tables that are refreshed together, and why; empty if nobody is."""
+    return " ".join(state.halted for state in states if state.halted)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Units to refresh, and why the others are not."""
@@ -178,16 +190,14 @@ def judge(
     """
     run: list[str] = []
     skip: dict[str, str] = {}
-    halted: dict[str, str] = {}
+    broken: dict[str, str] = {}
     for unit in units:
         members = [states[name] for name in unit.names]
-        held = [f"{state.name} is {state.held}" for state in members if state.held]
         due = [not scheduled or state.is_due(schedules[state.name]) for state in members]
-        broken = [state.halted for state in members if state.halted]
-        if held:
-            skip[unit.task_id] = "; ".join(held)
-        elif broken:
-            halted[unit.task_id] = " ".join(broken)
+        if why := held(members):
+            skip[unit.task_id] = why
+        elif why := halted(members):
+            broken[unit.task_id] = why
             if halted_fail:
                 run.append(unit.task_id)
             else:
@@ -198,4 +208,4 @@ def judge(
             skip[unit.task_id] = NO_CHANGE
         else:
             run.append(unit.task_id)
-    return Verdict(tuple(run), skip, halted)
+    return Verdict(tuple(run), skip, broken)

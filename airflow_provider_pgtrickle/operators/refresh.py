@@ -87,14 +87,12 @@ class StreamTableRefreshOperator(BaseOperator):
         for name in self.stream_tables:
             if name not in states:
                 raise UnknownStreamTable(f"There is no stream table named {name}", remedy="Run the task `plan` first.")
-        held = [f"{name} is {state.held}" for name, state in states.items() if state.held]
-        if held:
-            raise AirflowSkipException("; ".join(held))
-        halted = [state.halted for state in states.values() if state.halted]
-        if halted and not self.force_full:
+        if held := readiness.held(states.values()):
+            raise AirflowSkipException(held)
+        if not self.force_full and (halted := readiness.halted(states.values())):
             if run.settings.halted == "warn":
-                raise AirflowSkipException(" ".join(halted))
-            raise RefreshError(" ".join(halted))
+                raise AirflowSkipException(halted)
+            raise RefreshError(halted)
         return any(state.has_work for state in states.values())
 
     def _states(self, run: FencedRun) -> dict[str, TableState]:
@@ -138,7 +136,7 @@ class StreamTableRefreshOperator(BaseOperator):
         summary = {name: o.summary for name, o in sorted(self._outcomes.items())}
         if all(o.idle for o in self._outcomes.values()):
             context["ti"].xcom_push(key="return_value", value=summary)
-            reasons = {o.result.fallback_reason or "no change" for o in self._outcomes.values()}
+            reasons = {o.result.fallback_reason or readiness.NO_CHANGE for o in self._outcomes.values()}
             raise AirflowSkipException("; ".join(sorted(reasons)))
         return summary
 

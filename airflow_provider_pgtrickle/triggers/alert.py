@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from airflow_provider_pgtrickle.engine.catalog.alerts import Event
+from airflow_provider_pgtrickle.engine.catalog.records import HALTED_STATUSES
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.settings import Settings
@@ -85,7 +86,7 @@ def _conditions(record: Record, buffer_warning_rows: int) -> Iterable[tuple[Even
     for table in record.tables.values():
         if table.stale:
             yield Event.STALE_DATA, table.name, 0, {"data_timestamp": table.data_timestamp}
-        if table.status in ("SUSPENDED", "ERROR") and table.consecutive_errors > 0:
+        if table.status in HALTED_STATUSES and table.consecutive_errors > 0:
             yield Event.AUTO_SUSPENDED, table.name, 0, _failure(table)
         if table.needs_reinit:
             yield Event.REINITIALIZE_NEEDED, table.name, 0, {"reason": table.reinit_reason}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from airflow_provider_pgtrickle.engine.catalog.records import HALTED_STATUSES
 from airflow_provider_pgtrickle.engine.errors import RefreshError, UnknownStreamTable, UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.triggers.condition import Condition, ConditionTrigger
@@ -46,7 +47,7 @@ class Freshness(Condition):
         if not rows:
             raise UnknownStreamTable(f"There is no stream table named {self.stream_table}")
         row = rows[0]
-        if row["status"] in ("SUSPENDED", "ERROR"):
+        if row["status"] in HALTED_STATUSES:
             raise RefreshError(
                 f"It is {row['status'].lower()} and won't get fresher"
                 + (f": {row['last_error']}" if row["last_error"] else ""),

@@ -11,24 +11,35 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from psycopg import Connection
+from psycopg import Connection, sql
 
 _log = logging.getLogger(__name__)
 
-#: First half of the key, "pgtr" in ASCII; the second is the stream table's id.
+#: First half of a refresh lock's key, "pgtr" in ASCII.
 LOCK_SPACE = int.from_bytes(b"pgtr")
+
+
+def second_half(pgt_id: sql.Composable) -> sql.Composed:
+    """Second half of a lock's key: a stream table's id, made to fit because the catalog's ids are wider than a key."""
+    return sql.SQL("({}::bigint %% 2147483647)::int").format(pgt_id)
+
+
+#: The refresh locks that are held in this database, as `l (pid, key)`; `key` is the second half.
+HELD = sql.SQL(
+    "(SELECT pid, objid::bigint AS key FROM pg_catalog.pg_locks"
+    " WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND classid = {}"
+    " AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())) AS l"
+).format(sql.Literal(LOCK_SPACE))
 
 # A lock without a session belongs to a prepared transaction, which a refresh never is. A refresh that had to ignore the
 # lock's holder has no lock; its lease shows it.
-_HOLDERS = """
+_HOLDERS = sql.SQL("""
     SELECT t.id, l.pid, a.usename::text,
            coalesce(pg_catalog.has_any_column_privilege(a.usesysid, 'pgtrickle.pgt_stream_tables', 'UPDATE'), false)
     FROM unnest(%(ids)s::bigint[]) AS t(id)
-    JOIN pg_catalog.pg_locks l ON l.objid::bigint = t.id %% 2147483647
+    JOIN {held} ON l.key = {key}
     LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
-    WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid = %(space)s
-      AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
-      AND l.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()
+    WHERE l.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()
     UNION
     SELECT s.pgt_id, a.pid, a.usename::text, true
     FROM pgtrickle.pgt_stream_tables s JOIN pg_catalog.pg_stat_activity a ON a.pid = s.lease_pid
@@ -36,7 +47,9 @@ _HOLDERS = """
       AND s.lease_expires > pg_catalog.clock_timestamp() AND a.pid <> pg_catalog.pg_backend_pid()
       AND pg_catalog.has_any_column_privilege(a.usesysid, 'pgtrickle.pgt_stream_tables', 'UPDATE')
     ORDER BY 1
-"""
+""").format(held=HELD, key=second_half(sql.Identifier("t", "id")))
+
+_KEY = sql.SQL("{}, {}").format(sql.Literal(LOCK_SPACE), second_half(sql.Placeholder()))
 
 
 @dataclass(frozen=True)
@@ -55,7 +68,7 @@ class Holder:
 
 def holders(conn: Connection, ids: Iterable[int]) -> list[Holder]:
     """Other sessions that hold these tables' locks, or refresh them without the lock."""
-    return [Holder(*row) for row in conn.execute(_HOLDERS, {"ids": list(ids), "space": LOCK_SPACE}).fetchall()]
+    return [Holder(*row) for row in conn.execute(_HOLDERS, {"ids": list(ids)}).fetchall()]
 
 
 def refreshed_elsewhere(conn: Connection, ids: Iterable[int]) -> list[int]:
@@ -76,9 +89,7 @@ def refreshed_elsewhere(conn: Connection, ids: Iterable[int]) -> list[int]:
 
 def try_lock_for_transaction(conn: Connection, pgt_id: int) -> bool:
     """Try to take the refresh lock until the transaction ends; whether nobody refreshes the stream table."""
-    row = conn.execute(
-        "SELECT pg_catalog.pg_try_advisory_xact_lock(%s, (%s::bigint %% 2147483647)::int)", [LOCK_SPACE, pgt_id]
-    ).fetchone()
+    row = conn.execute(sql.SQL("SELECT pg_catalog.pg_try_advisory_xact_lock({})").format(_KEY), (pgt_id,)).fetchone()
     return bool(row and row[0]) or not refreshed_elsewhere(conn, [pgt_id])
 
 
@@ -110,6 +121,4 @@ def wait_for_refreshes(conn: Connection, ids: Iterable[int]) -> None:
     for pgt_id in sorted(ids):
         if try_lock_for_transaction(conn, pgt_id):
             continue
-        conn.execute(
-            "SELECT pg_catalog.pg_advisory_xact_lock(%s, (%s::bigint %% 2147483647)::int)", (LOCK_SPACE, pgt_id)
-        )
+        conn.execute(sql.SQL("SELECT pg_catalog.pg_advisory_xact_lock({})").format(_KEY), (pgt_id,))

@@ -14,6 +14,9 @@ from psycopg.types.json import Jsonb
 from airflow_provider_pgtrickle.engine.errors import StreamTableExists, UnknownStreamTable
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
+#: A stream table in one of these statuses is refreshed by no schedule until somebody acts.
+HALTED_STATUSES = ("SUSPENDED", "ERROR")
+
 
 @dataclass(frozen=True)
 class StorageColumn:
@@ -90,6 +93,10 @@ class StreamTable:
     def maintained_query(self) -> str:
         """The query that a refresh computes: the defining one, or the one over its parts that means the same."""
         return self.split_query or self.defining_query
+
+    @property
+    def is_halted(self) -> bool:
+        return self.status in HALTED_STATUSES
 
     @property
     def visible(self) -> tuple[StorageColumn, ...]:

@@ -144,7 +144,7 @@ def _status(conn: psycopg.Connection, before: StreamTable, wanted: str) -> dict[
         return {"status": "SUSPENDED"}
     if status != "ACTIVE":
         raise UsageError(f"status can't be {wanted!r}", remedy="Use ACTIVE to resume or SUSPENDED to suspend.")
-    if before.status in ("SUSPENDED", "ERROR"):
+    if before.is_halted:
         alerts.send(conn, alerts.Event.RESUMED, str(before.qualified), was=before.status)
     return {
         "status": "ACTIVE" if before.is_populated else "INITIALIZING",

@@ -28,6 +28,13 @@ _DEFAULT_PARTITION = (
 )
 
 
+#: The files `c` of a table, itself or its partitions, that a crash of the server would empty silently.
+UNLOGGED = sql.SQL(
+    "pg_catalog.pg_class c WHERE c.relpersistence = 'u' AND c.relkind = 'r'"
+    " AND (c.oid = {relid} OR c.oid IN (SELECT p.relid FROM pg_catalog.pg_partition_tree({relid}) AS p))"
+)
+
+
 class Change(Enum):
     """What a new definition does to the existing table."""
 
@@ -150,7 +157,7 @@ def reshape(
     relid = oid(conn, name)
     if relid is None:
         return Reshaped(Change.REBUILD, create(conn, name, wanted, partition_by))
-    for member in unlogged(conn, relid):
+    for member in _unlogged(conn, relid):
         conn.execute(sql.SQL("ALTER TABLE {} SET LOGGED").format(member.sql))
     current = columns.of_relation(conn, relid)
     change = compare(current, wanted)
@@ -187,14 +194,12 @@ def reshape(
     return _rebuild(conn, name, relid, wanted, partition_by)
 
 
-def unlogged(conn: psycopg.Connection, relid: int | None) -> list[QualifiedName]:
-    """The table, or partitions of it, that a crash of the server would empty silently."""
+def _unlogged(conn: psycopg.Connection, relid: int) -> list[QualifiedName]:
     rows = conn.execute(
-        "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c"
-        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
-        " WHERE c.relpersistence = 'u' AND c.relkind = 'r'"
-        " AND (c.oid = %(relid)s OR c.oid IN (SELECT p.relid FROM pg_catalog.pg_partition_tree(%(relid)s) AS p))",
-        {"relid": relid},
+        sql.SQL(
+            "SELECT n.nspname, u.relname FROM (SELECT c.relname, c.relnamespace FROM {}) AS u"
+            " JOIN pg_catalog.pg_namespace n ON n.oid = u.relnamespace"
+        ).format(UNLOGGED.format(relid=sql.Literal(relid)))
     )
     return [QualifiedName(*row) for row in rows]
 

@@ -16,10 +16,10 @@ from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.types import base_type
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh.consolidate import net
 from airflow_provider_pgtrickle.engine.refresh.executor import Computation
 from airflow_provider_pgtrickle.engine.refresh.sameness import Column
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+from airflow_provider_pgtrickle.engine.refresh.stage import net
 
 #: Types whose equal values may look different, but have the same hash.
 _HASHED = {"numeric", "real", "double precision", "interval", "character", "jsonb", "macaddr8"}

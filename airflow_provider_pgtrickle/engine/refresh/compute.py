@@ -20,11 +20,10 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.types import as_text
 from airflow_provider_pgtrickle.engine.errors import RefreshError, ValueFault
 from airflow_provider_pgtrickle.engine.refresh import stage
-from airflow_provider_pgtrickle.engine.refresh.consolidate import Difference, consolidate
 from airflow_provider_pgtrickle.engine.refresh.executor import Computation, Executor, Staged, StageTarget, read_arrow
 from airflow_provider_pgtrickle.engine.refresh.plan import Planned, UpstreamChange
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
-from airflow_provider_pgtrickle.engine.refresh.stage import names
+from airflow_provider_pgtrickle.engine.refresh.stage import Difference, consolidate, names
 from airflow_provider_pgtrickle.engine.settings import Settings
 
 _MOST_LITERAL_ROWS = 50_000
@@ -75,9 +74,7 @@ def hand_on(coordinator: Connection, member: Computed, settings: Settings) -> tu
     if member.staged is None or member.staged.arrow is None:
         return member, UpstreamChange(0, is_judged=is_judged)
     target = member.target(coordinator)
-    table = stage.temporary(coordinator, target.table, member.st.id, target.names)
-    stage.copy_arrow(coordinator, table, member.staged.arrow)
-    stage.finish(coordinator, table, member.staged.late)
+    table = stage.temporary(coordinator, target, member.st.id, member.staged.arrow, member.staged.late)
     made = consolidate(coordinator, target, member.st.id, table, whole=member.plan.whole)
     limit = min(settings.collect_max_rows, _MOST_LITERAL_ROWS)
     change = _readable(coordinator, made, member.st.visible, limit)

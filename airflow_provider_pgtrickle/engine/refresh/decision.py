@@ -30,6 +30,21 @@ class Fallback(StrEnum):
     DATA_ERROR = "data_error"
 
 
+class Skip(StrEnum):
+    """Why a refresh wrote nothing, not even a later frontier: the reasons of SKIP."""
+
+    LOCKED = "locked"
+    GATED = "gated"
+    SUSPENDED = "suspended"
+    ERROR = "error"
+    FRONTIER_MOVED = "frontier_moved"
+
+
+def gated(reason: str | None) -> str:
+    """The reason of SKIP for a table that somebody holds back, with what that person said."""
+    return f"{Skip.GATED}: {reason}" if reason else str(Skip.GATED)
+
+
 @dataclass(frozen=True)
 class SourceFacts:
     """The facts about one source of a stream table, at the unit's snapshot."""

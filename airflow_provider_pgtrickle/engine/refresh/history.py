@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from airflow_provider_pgtrickle.engine.catalog.locks import LOCK_SPACE
+from airflow_provider_pgtrickle.engine.catalog.locks import HELD, second_half
 from airflow_provider_pgtrickle.engine.errors import redact
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 
@@ -90,15 +91,15 @@ def start(conn: Connection, ids: Sequence[int], unit: Sequence[str], run: str, i
 def recover(conn: Connection, ids: Sequence[int] | None = None) -> int:
     """Mark the RUNNING rows of dead runs as FAILED: those of these tables, or of all tables that no refresh holds."""
     return conn.execute(
-        "UPDATE pgtrickle.pgt_refresh_history h SET status = 'FAILED', end_time = pg_catalog.clock_timestamp(),"
-        " error_message = %s WHERE status = 'RUNNING' AND (pgt_id = ANY(%s::bigint[]) OR %s::bigint[] IS NULL"
-        " AND NOT EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE l.locktype = 'advisory' AND l.classid = %s"
-        " AND l.objid::bigint = h.pgt_id %% 2147483647 AND l.objsubid = 2 AND l.granted AND l.database ="
-        " (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"
-        # A lock counts only if its role has the right to refresh.
-        " AND EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.pid = l.pid AND"
-        " pg_catalog.has_any_column_privilege(a.usesysid, 'pgtrickle.pgt_stream_tables', 'UPDATE'))))",
-        (_LOST, _array(ids), _array(ids), LOCK_SPACE),
+        sql.SQL(
+            "UPDATE pgtrickle.pgt_refresh_history h SET status = 'FAILED', end_time = pg_catalog.clock_timestamp(),"
+            " error_message = %s WHERE status = 'RUNNING' AND (pgt_id = ANY(%s::bigint[]) OR %s::bigint[] IS NULL"
+            " AND NOT EXISTS (SELECT FROM {} WHERE l.key = {}"
+            # A lock counts only if its role has the right to refresh.
+            " AND EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.pid = l.pid AND"
+            " pg_catalog.has_any_column_privilege(a.usesysid, 'pgtrickle.pgt_stream_tables', 'UPDATE'))))"
+        ).format(HELD, second_half(sql.Identifier("h", "pgt_id"))),
+        (_LOST, _array(ids), _array(ids)),
     ).rowcount
 
 

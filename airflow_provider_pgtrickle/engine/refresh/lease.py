@@ -11,7 +11,9 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from airflow_provider_pgtrickle.engine.catalog.locks import LOCK_SPACE, refreshed_elsewhere
+from psycopg import sql
+
+from airflow_provider_pgtrickle.engine.catalog.locks import HELD, LOCK_SPACE, refreshed_elsewhere, second_half
 from airflow_provider_pgtrickle.engine.errors import LeaseLost, RefreshError
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.engine.settings import Settings
@@ -58,9 +60,10 @@ class RunToken:
 def try_lock(conn: Connection, ids: Sequence[int]) -> list[int]:
     """Lock each table for this session. Returns the ids that another session holds, which may be refreshing them."""
     rows = conn.execute(
-        "SELECT id, pg_catalog.pg_try_advisory_lock(%s, (id %% 2147483647)::int)"
-        " FROM unnest(%s::bigint[]) AS t(id) ORDER BY id",
-        (LOCK_SPACE, list(ids)),
+        sql.SQL(
+            "SELECT id, pg_catalog.pg_try_advisory_lock({}, {}) FROM unnest(%s::bigint[]) AS t(id) ORDER BY id"
+        ).format(sql.Literal(LOCK_SPACE), second_half(sql.Identifier("id"))),
+        (list(ids),),
     ).fetchall()
     return refreshed_elsewhere(conn, [pgt_id for pgt_id, locked in rows if not locked])
 
@@ -109,13 +112,13 @@ def terminate_holders(conn: Connection, ids: Sequence[int]) -> None:
     The holders are read from `pg_locks` and not from `lease_pid`, whose process number may be another session's by now.
     """
     conn.execute(
-        "SELECT pg_catalog.pg_terminate_backend(l.pid, %s) FROM pg_catalog.pg_locks l"
-        " JOIN pg_catalog.pg_stat_activity a USING (pid)"
-        " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid = %s"
-        " AND l.objid::bigint IN (SELECT id %% 2147483647 FROM unnest(%s::bigint[]) AS t(id))"
-        " AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"
-        " AND a.pid <> pg_catalog.pg_backend_pid() AND pg_catalog.pg_has_role(a.usename, 'MEMBER')",
-        (_TERMINATE_MS, LOCK_SPACE, list(ids)),
+        sql.SQL(
+            "SELECT pg_catalog.pg_terminate_backend(l.pid, %s)"
+            " FROM {} JOIN pg_catalog.pg_stat_activity a USING (pid)"
+            " WHERE l.key IN (SELECT {} FROM unnest(%s::bigint[]) AS t(id))"
+            " AND a.pid <> pg_catalog.pg_backend_pid() AND pg_catalog.pg_has_role(a.usename, 'MEMBER')"
+        ).format(HELD, second_half(sql.Identifier("id"))),
+        (_TERMINATE_MS, list(ids)),
     )
 
 

@@ -6,6 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
 from airflow_provider_pgtrickle.engine.catalog import alerts, fingerprint, records
 from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 from airflow_provider_pgtrickle.engine.catalog.database import Database
@@ -15,17 +18,27 @@ from airflow_provider_pgtrickle.engine.declare.storage import rebuild, recapture
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.errors import TableAltered, TransientFault
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh import history, invariants, lease
-from airflow_provider_pgtrickle.engine.refresh.consolidate import Target
-from airflow_provider_pgtrickle.engine.refresh.decision import Fallback
+from airflow_provider_pgtrickle.engine.refresh import history, lease
+from airflow_provider_pgtrickle.engine.refresh.decision import Fallback, Skip, gated
 from airflow_provider_pgtrickle.engine.refresh.executor import Executor
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
 from airflow_provider_pgtrickle.engine.refresh.query import QuerySource
 from airflow_provider_pgtrickle.engine.refresh.sameness import describe
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier
+from airflow_provider_pgtrickle.engine.refresh.stage import Target
 from airflow_provider_pgtrickle.engine.settings import Settings
 
 Queries = Callable[[Connection, StreamTable], QuerySource]
+
+# An owner may drop the table or some of its columns, make it UNLOGGED, or rewrite its rows.
+_ALTERED = sql.SQL("""
+SELECT t.id
+  FROM pg_catalog.jsonb_to_recordset(%s) AS t(id bigint, relid oid, columns text[], digest text[])
+ WHERE NOT t.columns <@ ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a
+                               WHERE a.attrelid = t.relid AND a.attnum > 0 AND NOT a.attisdropped)
+    OR EXISTS (SELECT FROM {unlogged})
+    OR pgtrickle.pgt_was_rewritten(t.digest, pgtrickle.pgt_table_digest(t.id))
+""").format(unlogged=table.UNLOGGED.format(relid=sql.Identifier("t", "relid")))
 
 
 @dataclass(frozen=True)
@@ -102,7 +115,7 @@ def hold(conn: Connection, request: Request, trace: history.Trace) -> Held:
     ids = records.with_parts(conn, [records.get(conn, name).id for name in request.names])
     locked = _lock(conn, ids, request)
     tables = upstream_first(conn, [*records.by_ids(conn, ids).values()])
-    unavailable = _unavailable(tables, request.force_full) if locked else "locked"
+    unavailable = _unavailable(tables, request.force_full) if locked else Skip.LOCKED
     if unavailable is None:
         lease.take(conn, ids, request.token, request.settings)
         history.start(conn, ids, request.unit, request.token.run, request.initiated_by, trace)
@@ -113,7 +126,7 @@ def define(conn: Connection, held: Held, request: Request) -> tuple[dict[str, Lo
     """The unit by frontier key, and its moment. A definition that is no longer valid is read anew."""
     # The moment is read before the fingerprints are compared, so that no change between the two goes unseen.
     moment = _moment(conn, held.tables)
-    changed = _changed(conn, held.tables)
+    changed = _changed(conn, held.tables) | _altered(conn, held.tables)
     unit = {st.key: _defined(conn, st, changed, request) for st in held.tables}
     if any(member.reinit_reason for member in unit.values()):
         moment = _moment(conn, [member.st for member in unit.values()])
@@ -140,11 +153,15 @@ def stayed(conn: Connection, unit: Mapping[str, Locked], moment: str, cause: Exc
 
 
 def reinit_reason(conn: Connection, st: StreamTable, changed: Collection[int] | None = None) -> str | None:
-    """Why the definition is no longer valid; None if it is valid. `changed`: the result of `_changed`, if known."""
+    """Why the definition is no longer valid; None if it is valid.
+
+    `changed`: those whose query or own table isn't what it was, if known.
+    """
     if st.needs_reinit:
         return st.reinit_reason or Fallback.SCHEMA_CHANGED
-    is_changed = st.id in (_changed(conn, [st]) if changed is None else changed)
-    return Fallback.SCHEMA_CHANGED if is_changed or _was_altered(conn, st) else None
+    if changed is None:
+        changed = _changed(conn, [st]) | _altered(conn, [st])
+    return Fallback.SCHEMA_CHANGED if st.id in changed else None
 
 
 def upstream_first(conn: Connection, tables: Sequence[StreamTable]) -> list[StreamTable]:
@@ -180,9 +197,9 @@ def _unavailable(tables: Sequence[StreamTable], force_full: bool) -> str | None:
     """Why the unit must not be refreshed now: one unavailable table holds all of them back."""
     for st in tables:
         if st.is_gated:
-            return f"gated: {st.gated_reason}" if st.gated_reason else "gated"
-        if st.status in ("SUSPENDED", "ERROR") and not force_full:
-            return f"{st.qualified} is in status {st.status}" if len(tables) > 1 else st.status.lower()
+            return gated(st.gated_reason)
+        if st.is_halted and not force_full:
+            return f"{st.qualified} is in status {st.status}" if len(tables) > 1 else Skip[st.status]
     return None
 
 
@@ -197,6 +214,20 @@ def _changed(conn: Connection, tables: Sequence[StreamTable]) -> set[int]:
     known = [(st.id, st.fingerprint) for st in tables if st.fingerprint is not None]
     now = fingerprint.all_again(conn, [stored for _, stored in known])
     return {pgt_id for (pgt_id, stored), present in zip(known, now, strict=True) if present != stored}
+
+
+def _altered(conn: Connection, tables: Sequence[StreamTable]) -> set[int]:
+    """The ids of the tables that are not as the last refresh left them."""
+    known = [
+        {
+            "id": st.id,
+            "relid": st.relid,
+            "columns": [ROW_ID, *(column.name for column in st.storage)],
+            "digest": Frontier.from_json(st.frontier).table,
+        }
+        for st in tables
+    ]
+    return {pgt_id for (pgt_id,) in conn.execute(_ALTERED, (Jsonb(known),)).fetchall()}
 
 
 def _defined(conn: Connection, st: StreamTable, changed: Collection[int], request: Request) -> Locked:
@@ -219,19 +250,6 @@ def _defined(conn: Connection, st: StreamTable, changed: Collection[int], reques
         planned = rebuild(conn, captured, request.settings)
         query = request.queries(conn, planned)
     return Locked(captured, planned, query, reason)
-
-
-def _was_altered(conn: Connection, st: StreamTable) -> bool:
-    """Whether somebody dropped the table or some of its columns, rewrote its rows or made it UNLOGGED.
-
-    An owner may do all of that.
-    """
-    there = conn.execute(
-        "SELECT attname FROM pg_catalog.pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped",
-        (st.relid,),
-    ).fetchall()
-    has_columns = {ROW_ID, *(column.name for column in st.storage)} <= {name for (name,) in there}
-    return not has_columns or bool(table.unlogged(conn, st.relid)) or invariants.own_rows(conn, st)[0]
 
 
 def _refuse_to_chase(conn: Connection, unit: Mapping[str, Locked]) -> None:

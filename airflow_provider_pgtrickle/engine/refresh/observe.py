@@ -253,6 +253,11 @@ def _buffers(conn: Connection, sources: Mapping[str, Source]) -> dict[str, _Buff
 
 
 def _window(frontier: Frontier, source: Source, buffer: _Buffer, at: Snapshot) -> Window | None:
+    """The source's changes since the frontier; None if some may be missing.
+
+    The view `pgt_distrusted` answers that for whole tables. It is not read here, because the frontier needs each
+    source's file and epoch, and a view of these for both would have to be installed before the next refresh.
+    """
     since = frontier.sources.get(source.key)
     if since is None or buffer.torn or (since.buffer, since.epoch) != (buffer.file, buffer.epoch):
         return None

@@ -1,8 +1,13 @@
-"""The stage keeps a member's computed rows beside the stream table, as (weight, row id, storage columns)."""
+"""The stage keeps a member's computed rows beside the stream table, and consolidation makes the true difference of it.
+
+A stage has a weight, a row id and the storage columns. Consolidation groups by all columns, sums the weights and drops
+zeros; from a whole content (FULL) it first subtracts the stored rows. Each row of the difference has its operation.
+"""
 
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from psycopg import sql
@@ -11,6 +16,7 @@ from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.errors import PermissionFault
 from airflow_provider_pgtrickle.engine.names import RESERVED_PREFIX, QualifiedName
+from airflow_provider_pgtrickle.engine.refresh.sameness import Column
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 
 if TYPE_CHECKING:
@@ -19,15 +25,62 @@ if TYPE_CHECKING:
 _CHUNK = 50_000
 _ANALYZE_FROM = 5_000
 
+OP = "__pgt_op"
 
-def temporary(conn: Connection, table: QualifiedName, pgt_id: int, columns: tuple[str, ...]) -> sql.Identifier:
-    """Create an empty temporary stage, whose columns have the types and collations of the stream table's."""
-    stage = sql.Identifier("pg_temp", f"pgt_stage_{pgt_id}")
+# The operations for the rows of a difference.
+INSERT, DELETE = "I", "D"
+# An identity that both goes and comes: UPDATE marks the new row, REPLACED the old row that it replaces.
+UPDATE, REPLACED = "U", "O"
+# An identity that comes or goes twice, which no correct difference holds.
+DUPLICATE = "!"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A stream table as a write sees it."""
+
+    table: QualifiedName
+    columns: tuple[Column, ...]
+    """All storage columns, in order."""
+    identity: tuple[str, ...]
+    keyed: bool
+    """Whether the identity is a key. If it isn't, the table is a bag of rows."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def key(self) -> tuple[Column, ...]:
+        return tuple(column for column in self.columns if column.name in self.identity)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference, which is in a temporary table of the session."""
+
+    table: sql.Identifier
+    counts: dict[str, int]
+    """Rows by operation."""
+
+    @property
+    def rows(self) -> int:
+        return sum(self.counts.values())
+
+
+def temporary(
+    conn: Connection, target: Target, pgt_id: int, arrow: pa.Table, late: tuple[tuple[str, str], ...]
+) -> sql.Identifier:
+    """Make a temporary stage of these rows, whose columns have the types and collations of the stream table's."""
+    name = f"pgt_stage_{pgt_id}"
     conn.execute(
         sql.SQL("CREATE TEMPORARY TABLE {} AS SELECT 0 AS {}, {} FROM {} WITH NO DATA").format(
-            sql.Identifier(f"pgt_stage_{pgt_id}"), sql.Identifier(WEIGHT), names((ROW_ID, *columns)), table.sql
+            sql.Identifier(name), sql.Identifier(WEIGHT), names((ROW_ID, *target.names)), target.table.sql
         )
     )
+    stage = sql.Identifier("pg_temp", name)
+    copy_arrow(conn, stage, arrow)
+    finish(conn, stage, late)
     return stage
 
 
@@ -116,6 +169,76 @@ def finish(conn: Connection, table: sql.Identifier, late: tuple[tuple[str, str],
             sql.SQL("{} = {}").format(sql.Identifier(name), sql.SQL(expression)) for name, expression in late
         )
         conn.execute(sql.SQL("UPDATE {} SET {} WHERE {} > 0").format(table, settings, sql.Identifier(WEIGHT)))
+
+
+def consolidate(conn: Connection, target: Target, pgt_id: int, stage: sql.Identifier, *, whole: bool) -> Difference:
+    """Make the difference from the stage. If the stage is the whole content, the stored rows are subtracted from it."""
+    name = f"pgt_difference_{pgt_id}"
+    columns = target.columns
+    rows = sql.SQL("SELECT {}, {} FROM {}").format(sql.Identifier(WEIGHT), names((ROW_ID, *target.names)), stage)
+    if whole:
+        rows += sql.SQL(" UNION ALL SELECT -1, {} FROM {}").format(names((ROW_ID, *target.names)), target.table.sql)
+    conn.execute(
+        sql.SQL("CREATE TEMPORARY TABLE {name} AS SELECT c.*, {op} AS {op_name} FROM ({net}) c").format(
+            name=sql.Identifier(name),
+            op=_operation(target),
+            op_name=sql.Identifier(OP),
+            net=net(rows, columns),
+        )
+    )
+    table = sql.Identifier("pg_temp", name)
+    counts = conn.execute(
+        sql.SQL("SELECT {0}, sum(abs({1}))::bigint FROM {2} GROUP BY 1").format(
+            sql.Identifier(OP), sql.Identifier(WEIGHT), table
+        )
+    ).fetchall()
+    difference = Difference(table, {op: int(n) for op, n in counts})
+    analyze(conn, table, difference.rows)
+    return difference
+
+
+def net(rows: sql.Composable, columns: tuple[Column, ...]) -> sql.Composed:
+    """SQL of the consolidated rows of a statement that yields weight, row id and the columns."""
+    grouping: list[sql.Composable] = [sql.Identifier("s", ROW_ID)]
+    for column in columns:
+        grouping += column.grouping("s")
+    values = [sql.Identifier("s", ROW_ID), *(column.grouped("s") for column in columns)]
+    weight = sql.SQL("sum({})").format(sql.Identifier("s", WEIGHT))
+    return sql.SQL("SELECT {w}::bigint AS {name}, {values} FROM ({rows}) s GROUP BY {grouping} HAVING {w} <> 0").format(
+        w=weight,
+        name=sql.Identifier(WEIGHT),
+        values=sql.SQL(", ").join(values),
+        rows=rows,
+        grouping=sql.SQL(", ").join(grouping),
+    )
+
+
+def _operation(target: Target) -> sql.Composable:
+    weight = sql.Identifier("c", WEIGHT)
+    if not target.keyed:
+        return sql.SQL("CASE WHEN {} > 0 THEN {} ELSE {} END").format(weight, INSERT, DELETE)
+    # The row id is a hash, so rows are the same only if the identity's columns agree as well.
+    identity = [sql.Identifier("c", ROW_ID), *(column.partition("c") for column in target.key)]
+    coming, going = (
+        sql.SQL("sum(greatest({}{}, 0)) OVER (PARTITION BY {})").format(
+            sql.SQL(sign), weight, sql.SQL(", ").join(identity)
+        )
+        for sign in ("", "-")
+    )
+    return sql.SQL(
+        "CASE WHEN {coming} > 1 OR {going} > 1 THEN {duplicate}"
+        " WHEN {weight} > 0 THEN CASE WHEN {going} = 1 THEN {update} ELSE {insert} END"
+        " WHEN {coming} = 1 THEN {replaced} ELSE {delete} END"
+    ).format(
+        coming=coming,
+        going=going,
+        weight=weight,
+        duplicate=DUPLICATE,
+        update=UPDATE,
+        insert=INSERT,
+        replaced=REPLACED,
+        delete=DELETE,
+    )
 
 
 def analyze(conn: Connection, table: sql.Identifier, rows: int) -> None:

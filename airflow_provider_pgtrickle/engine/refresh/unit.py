@@ -23,6 +23,7 @@ from airflow_provider_pgtrickle.engine.errors import SURROUNDINGS, LeaseLost, Pg
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh import failure, history, lease, lock, snapshot
 from airflow_provider_pgtrickle.engine.refresh.compute import Computed, NoValue, compute, hand_on
+from airflow_provider_pgtrickle.engine.refresh.decision import Skip
 from airflow_provider_pgtrickle.engine.refresh.executor import Executor
 from airflow_provider_pgtrickle.engine.refresh.failure import Verdict, judge
 from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult, Trace
@@ -256,7 +257,7 @@ def _skipped(tables: Iterable[StreamTable], reason: str, request: Request, trace
         str(st.qualified): RefreshResult(
             name=str(st.qualified),
             action="SKIP",
-            fallback_reason=reason,
+            fallback_reason=str(reason),
             duration_ms=trace.total_ms,
             data_timestamp=st.data_timestamp,
             run_token=request.token.run,
@@ -268,7 +269,7 @@ def _skipped(tables: Iterable[StreamTable], reason: str, request: Request, trace
 
 def _moved(conn: Connection, unit: Mapping[str, Computed], request: Request, trace: Trace) -> dict[str, RefreshResult]:
     """The results of a unit that somebody else refreshed meanwhile: the computed rows are outdated and thrown away."""
-    results = _skipped([member.stored for member in unit.values()], "frontier_moved", request, trace)
+    results = _skipped([member.stored for member in unit.values()], Skip.FRONTIER_MOVED, request, trace)
     for member in unit.values():
         history.finish(conn, member.stored.id, results[member.name], trace, str(member.plan))
     return results

@@ -26,6 +26,7 @@ from airflow_provider_pgtrickle.engine.capture.st_buffer import drop_st_buffer, 
 from airflow_provider_pgtrickle.engine.catalog import alerts, records
 from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 from airflow_provider_pgtrickle.engine.catalog.database import Database, translating
+from airflow_provider_pgtrickle.engine.catalog.locks import second_half
 from airflow_provider_pgtrickle.engine.catalog.probe import Probe, probe
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare import dependencies, table
@@ -54,7 +55,7 @@ from airflow_provider_pgtrickle.engine.settings import Settings
 
 _log = logging.getLogger(__name__)
 
-#: The second half of the lock's key is the table's id, so a table is verified once at a time.
+#: First half of the key of a lock by which a table is verified once at a time.
 _LOCK_SPACE = int.from_bytes(b"pgtv")
 _RANGES = 16
 _SMALL = 10_000
@@ -272,7 +273,10 @@ def _in_session(conn: Connection, request: Request, st: StreamTable, owner: Stre
 
 def _take_turn(conn: Connection, st: StreamTable) -> None:
     row = conn.execute(
-        "SELECT pg_catalog.pg_try_advisory_lock(%s, (%s::bigint %% 2147483647)::int)", (_LOCK_SPACE, st.id)
+        sql.SQL("SELECT pg_catalog.pg_try_advisory_lock({}, {})").format(
+            sql.Literal(_LOCK_SPACE), second_half(sql.Placeholder())
+        ),
+        (st.id,),
     ).fetchone()
     if row is None or not row[0]:
         raise _Skip("another session verifies it now")

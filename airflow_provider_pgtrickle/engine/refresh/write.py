@@ -1,53 +1,78 @@
 """Written: one transaction carries out the refresh of all tables of the unit, or of none.
 
 It checks the lease, writes each table's difference or first content and hands it on to the table's readers, moves the
-frontier, completes the history and sends the alerts.
+frontier, completes the history and sends the alerts. It fails rather than delete an absent row or store an identity
+twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from airflow_provider_pgtrickle.engine.capture.guard import guard_added_partitions, let_through
+from airflow_provider_pgtrickle.engine.capture.guard import (
+    ROW_TRIGGER,
+    TRIGGER,
+    guard_added_partitions,
+    let_through,
+)
 from airflow_provider_pgtrickle.engine.catalog import alerts
 from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 from airflow_provider_pgtrickle.engine.declare import identity_index, lookup_index, replica_identity, row_id_index
 from airflow_provider_pgtrickle.engine.declare.storage import rebuild
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, ROW_ID, buffer_column, buffer_name
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
-from airflow_provider_pgtrickle.engine.errors import TransientFault
-from airflow_provider_pgtrickle.engine.refresh import history, invariants, lease, stage
+from airflow_provider_pgtrickle.engine.errors import InvariantViolated, TableAltered, TransientFault
+from airflow_provider_pgtrickle.engine.refresh import history, lease, stage
 from airflow_provider_pgtrickle.engine.refresh.compute import Computed
-from airflow_provider_pgtrickle.engine.refresh.consolidate import (
-    DELETE,
-    INSERT,
-    OP,
-    REPLACED,
-    UPDATE,
-    Difference,
-    Target,
-    consolidate,
-    net,
-)
 from airflow_provider_pgtrickle.engine.refresh.decision import Action
 from airflow_provider_pgtrickle.engine.refresh.executor import Staged
 from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
 from airflow_provider_pgtrickle.engine.refresh.sameness import agree, look_alike
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier, Snapshot
-from airflow_provider_pgtrickle.engine.refresh.stage import analyze, names
+from airflow_provider_pgtrickle.engine.refresh.stage import (
+    DELETE,
+    DUPLICATE,
+    INSERT,
+    OP,
+    REPLACED,
+    UPDATE,
+    Difference,
+    Target,
+    analyze,
+    consolidate,
+    names,
+    net,
+)
 from airflow_provider_pgtrickle.engine.settings import Settings
 
 _MUCH = 50_000
 _WORK_MEM = "128MB"
 # For this many rows or more, building an index anew is cheaper than adding to it.
 _MANY = 20_000
+
+# A row trigger that runs before a row is written may change that row, and so may a rule.
+_BEFORE_ROW = """
+    WITH RECURSIVE tree(oid) AS (
+        SELECT pg_catalog.to_regclass(%(table)s)::oid
+        UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid
+    )
+    SELECT g.tgname FROM pg_catalog.pg_trigger g JOIN tree ON tree.oid = g.tgrelid
+     WHERE NOT g.tgisinternal AND g.tgtype & 3 = 3 AND g.tgenabled <> 'D' AND g.tgname <> ALL(%(ours)s)
+    UNION ALL
+    SELECT r.rulename FROM pg_catalog.pg_rewrite r JOIN tree ON tree.oid = r.ev_class
+    ORDER BY 1 LIMIT 1
+"""
+
+_REMEDY = (
+    "Nothing was written. Refresh it with force_full=True; if its rows were not changed by hand, please report this."
+)
 
 
 @dataclass(frozen=True)
@@ -117,10 +142,10 @@ def _write(conn: Connection, member: Computed, settings: Settings) -> Applied:
     _allow_memory(conn, member.staged.rows)
     let_through(conn)
     target = member.target(conn)
-    invariants.nothing_changes_what_is_written(conn, target)
+    _nothing_changes_what_is_written(conn, target)
     if member.st.partition_by and member.st.relid is not None:
         guard_added_partitions(conn, member.st.relid)
-    with invariants.refusals_named(target):
+    with _refusals_named(target):
         return _applied(conn, member, member.staged, target)
 
 
@@ -145,13 +170,11 @@ def _applied(conn: Connection, member: Computed, staged: Staged, target: Target)
 
 def _stage(conn: Connection, member: Computed, staged: Staged, target: Target) -> sql.Identifier:
     """Get the stage: the one that the executors filled, or a temporary one that is filled here."""
-    if staged.stage_table is not None:
-        table = sql.Identifier(*staged.stage_table)
-        stage.analyze(conn, table, staged.rows)
-    else:
+    if staged.stage_table is None:
         assert staged.arrow is not None
-        table = stage.temporary(conn, target.table, member.st.id, target.names)
-        stage.copy_arrow(conn, table, staged.arrow)
+        return stage.temporary(conn, target, member.st.id, staged.arrow, staged.late)
+    table = sql.Identifier(*staged.stage_table)
+    analyze(conn, table, staged.rows)
     stage.finish(conn, table, staged.late)
     return table
 
@@ -185,7 +208,7 @@ def _advance(
     own, files = _written_upstream(conn, [key for key in member.states if key in unit])
     assert result.data_timestamp is not None
     # The writing has locked the table, so nobody can alter it any more.
-    rewritten, table = invariants.own_rows(conn, member.stored)
+    rewritten, table = _own_rows(conn, member)
     if rewritten and member.action is not Action.REINITIALIZE:
         raise TransientFault("Its table was altered while it was refreshed", stream_table=member.name)
     moved: Frontier = member.frontier.advanced(
@@ -203,6 +226,17 @@ def _advance(
         " lease_token = NULL, lease_pid = NULL, lease_expires = NULL, updated_at = pg_catalog.now() WHERE pgt_id = %s",
         (Jsonb(moved.to_json()), result.data_timestamp, member.stored.id),
     )
+
+
+def _own_rows(conn: Connection, member: Computed) -> tuple[bool, tuple[str, ...]]:
+    """Whether ALTER TABLE has rewritten the stored rows since the last refresh, and the columns' present digest."""
+    row = conn.execute(
+        "SELECT pgtrickle.pgt_was_rewritten(%s::text[], n.now), n.now"
+        " FROM (SELECT pgtrickle.pgt_table_digest(%s) AS now) AS n",
+        (list(member.frontier.table), member.stored.id),
+    ).fetchone()
+    assert row is not None  # a SELECT without FROM
+    return bool(row[0]), tuple(row[1] or ())
 
 
 def _written_upstream(conn: Connection, upstream: Sequence[str]) -> tuple[tuple[int, ...], dict[str, int | None]]:
@@ -245,7 +279,7 @@ def _result(
 
 
 def _announce(conn: Connection, member: Computed, result: RefreshResult) -> None:
-    if member.stored.status in ("SUSPENDED", "ERROR"):
+    if member.stored.is_halted:
         alerts.send(conn, Event.RESUMED, member.name)
     if member.action is not Action.NO_DATA:
         alerts.send(
@@ -283,14 +317,14 @@ def _mended(conn: Connection, unit: Mapping[str, Computed], error: psycopg.Error
 
 def _apply(conn: Connection, target: Target, difference: Difference) -> Applied:
     """Write a difference. Deletions and replacements come first, so that no old row is in the way of a new one."""
-    invariants.no_identity_comes_twice(target, difference)
+    _no_identity_comes_twice(target, difference)
     count = difference.counts.get
     deleted = _delete(conn, target, difference) if count(DELETE) else 0
-    invariants.every_row_was_there(target, "deleted", count(DELETE, 0), deleted)
+    _every_row_was_there(target, "deleted", count(DELETE, 0), deleted)
     updated = _update(conn, target, difference) if count(UPDATE) else 0
-    invariants.every_row_was_there(target, "replaced", count(UPDATE, 0), updated)
+    _every_row_was_there(target, "replaced", count(UPDATE, 0), updated)
     if target.keyed:
-        invariants.no_identity_is_there_already(conn, target, difference)
+        _no_identity_is_there_already(conn, target, difference)
     inserted = _insert(conn, target, difference) if count(INSERT) else 0
     return Applied(inserted, updated, deleted)
 
@@ -302,7 +336,7 @@ def _populate(conn: Connection, target: Target, stage: sql.Identifier, rows: int
         inserted = conn.execute(
             sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {}").format(target.table.sql, columns, columns, stage)
         ).rowcount
-    invariants.no_identity_stands_twice(conn, target)
+    _no_identity_stands_twice(conn, target)
     replica_identity.settle(conn, target.table, first=True)
     analyze(conn, target.table.sql, inserted)
     return Applied(inserted=inserted)
@@ -408,3 +442,104 @@ def _insert(conn: Connection, target: Target, difference: Difference) -> int:
             insert=INSERT,
         )
     ).rowcount
+
+
+# -- what each refresh keeps, or fails --------------------------------------------------------------
+
+
+def _nothing_changes_what_is_written(conn: Connection, target: Target) -> None:
+    """Raise if a user's own trigger or rule may change the rows that a refresh writes."""
+    found = conn.execute(_BEFORE_ROW, {"table": target.table.quoted, "ours": [TRIGGER, ROW_TRIGGER]}).fetchone()
+    if found is not None:
+        raise TableAltered(
+            f"{found[0]!r} on the stream table may change rows before they are written",
+            stream_table=str(target.table),
+            remedy="Drop it, or make it an AFTER trigger: those see each change and leave it as it is.",
+        )
+
+
+@contextmanager
+def _refusals_named(target: Target) -> Iterator[None]:
+    """If a user's own constraint refuses the rows that the query yields, raise an error that names the constraint."""
+    try:
+        yield
+    except psycopg.errors.IntegrityError as error:
+        name = error.diag.constraint_name or error.diag.column_name or "a constraint"
+        raise TableAltered(
+            f"{name!r} refuses what the query yields: {error.diag.message_primary}",
+            stream_table=str(target.table),
+            remedy="Drop it: a stream table takes no foreign keys, checks or unique indexes that its query may break.",
+        ) from error
+
+
+def _every_row_was_there(target: Target, verb: str, wanted: int, found: int) -> None:
+    """Raise unless each row that the difference deletes or replaces was stored as often as the difference says."""
+    if wanted != found:
+        raise InvariantViolated(
+            f"The difference would have {verb} {wanted} stored rows, but {found} of that content are stored",
+            stream_table=str(target.table),
+            remedy=_REMEDY,
+        )
+
+
+def _no_identity_comes_twice(target: Target, difference: Difference) -> None:
+    """Raise unless each identity comes at most once and goes at most once in the difference."""
+    if difference.counts.get(DUPLICATE):
+        raise InvariantViolated(
+            f"The difference holds the same identity ({', '.join(target.identity)}) more than once",
+            stream_table=str(target.table),
+            remedy=_REMEDY,
+        )
+
+
+def _no_identity_is_there_already(conn: Connection, target: Target, difference: Difference) -> None:
+    """Raise if the identity of a row to insert is stored already. The check runs after the deletions."""
+    if not difference.counts.get(INSERT):
+        return
+    # The query counts all such rows, though one would do: with EXISTS PostgreSQL expects to find one soon, and scans
+    # the whole table for it.
+    met = conn.execute(
+        sql.SQL("SELECT count(*) FROM {d} d JOIN {t} t ON t.{id} = d.{id} AND {same} WHERE d.{op} = {i}").format(
+            d=difference.table,
+            t=target.table.sql,
+            id=sql.Identifier(ROW_ID),
+            same=agree(target.key, "t", "d"),
+            op=sql.Identifier(OP),
+            i=INSERT,
+        )
+    ).fetchone()
+    if met is not None and met[0]:
+        raise InvariantViolated(
+            f"The difference would insert an identity ({', '.join(target.identity)}) that is stored already",
+            stream_table=str(target.table),
+            remedy=_REMEDY,
+        )
+
+
+def _no_identity_stands_twice(conn: Connection, target: Target) -> None:
+    """Raise if a whole content holds an identity twice. A unique index proves that it doesn't, or else a search."""
+    try:
+        with conn.transaction():
+            proven = identity_index.ensure(conn, target.table, target.identity, keyed=target.keyed)
+    except psycopg.errors.UniqueViolation:
+        twice = True
+    else:
+        twice = target.keyed and not proven and _stands_twice(conn, target)
+    if twice:
+        raise InvariantViolated(
+            f"The query yields the same identity ({', '.join(target.identity)}) more than once",
+            stream_table=str(target.table),
+            remedy=_REMEDY,
+        )
+
+
+def _stands_twice(conn: Connection, target: Target) -> bool:
+    """Whether an identity is stored twice. Equal row ids are searched first, because there are hardly any."""
+    identity = sql.SQL(", ").join([sql.Identifier("s", ROW_ID), *(column.partition("s") for column in target.key)])
+    found = conn.execute(
+        sql.SQL(
+            "SELECT EXISTS (SELECT FROM {table} s WHERE s.{id} IN"
+            " (SELECT {id} FROM {table} GROUP BY 1 HAVING count(*) > 1) GROUP BY {identity} HAVING count(*) > 1)"
+        ).format(table=target.table.sql, id=sql.Identifier(ROW_ID), identity=identity)
+    ).fetchone()
+    return found is not None and bool(found[0])
