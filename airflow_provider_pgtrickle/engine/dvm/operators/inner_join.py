@@ -1,4 +1,5 @@
-"""Δ(L ⋈ R) = ΔL ⋈ R¹ + L¹ ⋈ ΔR − ΔL ⋈ ΔR, weights multiplied; for R₁ ⋈ … ⋈ Rₙ input by input.
+"""Δ(L ⋈ R) = ΔL ⋈ R¹ + L¹ ⋈ ΔR − ΔL ⋈ ΔR. The weight of a joined row is the product of its rows' weights.
+A join of more than two inputs takes them one after the other, each by this rule.
 
 Only new states are read, so PostgreSQL has their statistics and indexes. The terms of an unchanged
 input are dropped before anything is read. Inputs are taken in an order in which each is tied to
@@ -162,7 +163,7 @@ class InnerJoin(Node):
         return lookups, order
 
     def _narrowed(self, d: Differ, start: int) -> tuple[Node, ...]:
-        """The inputs. Those for which it pays are restricted to the keys reached from input `start`."""
+        """The inputs, restricted where that pays to the keys that are reached from input `start`."""
         relations = self.relations
         if not d.narrow_all and not any(r.heavy for i, r in enumerate(relations) if i != start):
             return relations

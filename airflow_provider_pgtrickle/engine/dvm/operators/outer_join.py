@@ -1,5 +1,5 @@
-"""Left:  Δ(L ⟕ R) = ΔL ⟕ R¹ + A ⟕ R¹ − A ⟕ R⁰,  A = rows of L⁰ that ΔR can match.
-Full:  Δ(L ⟗ R) = (L¹ ⋉ K ⟗ R¹ ⋉ K) − (L⁰ ⋉ K ⟗ R⁰ ⋉ K),  K = keys(ΔL) ∪ keys(ΔR), NULL a key like any other.
+"""Left:  Δ(L ⟕ R) = ΔL ⟕ R¹ + A ⟕ R¹ − A ⟕ R⁰,  A = the rows of L⁰ that ΔR can match.
+Full:  Δ(L ⟗ R) = (L¹ ⋉ K ⟗ R¹ ⋉ K) − (L⁰ ⋉ K ⟗ R⁰ ⋉ K),  K = keys(ΔL) ∪ keys(ΔR). NULL is a key, too.
 
 Both rules hold for every condition; if no equality bounds A or K, they are whole relations.
 """
@@ -31,7 +31,7 @@ from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 @dataclass(frozen=True, eq=False)
 class OuterJoin(Binary):
-    """LEFT or FULL JOIN (RIGHT is a left join with its sides exchanged)."""
+    """LEFT or FULL JOIN. A RIGHT JOIN becomes a left join with its sides exchanged."""
 
     condition: exp.Expr
 

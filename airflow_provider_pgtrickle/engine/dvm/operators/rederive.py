@@ -1,4 +1,5 @@
-"""ΔR = N − R⁰ ⋉ D for R = B ⊎ S(R): delete and rederive, which is semi-naive iteration where nothing is lost.
+"""ΔR = N − R⁰ ⋉ D for a recursion R = B ⊎ S(R), D the stored rows that may have lost a derivation, N the rows that are
+then derived again or anew. If nothing is lost, D is empty, and N follows from the new rows alone.
 
     D    = least D ⊇ (neg ΔB ∪ neg ΔS(R⁰)) ∩ R⁰ with D ⊇ S¹(D) ∩ R⁰           what may have lost a derivation
     K    = R⁰ ▷ D                                                             what is kept as it is
@@ -131,7 +132,7 @@ class Grown(Node):
     """N: the rows that are derived anew, from the kept rows and from N itself."""
 
     rederived: tuple[Imaged, ...]
-    """B¹ and S¹(K), as far as D reaches."""
+    """B¹ and S¹(K), of which only rows that look like one of D count."""
     changes: Node
     lost: Lost
     step: Node
@@ -196,7 +197,7 @@ class Grown(Node):
         )
 
     def _is_new(self, e: Emitter, row: str) -> str:
-        """▷ K."""
+        """The condition that no kept row looks like `row`: ▷ K."""
         held = e.alias()
         return (
             f"NOT EXISTS (SELECT 1 FROM {e.stored()} AS {held} "

@@ -1,4 +1,5 @@
-"""Δ(L ⋉ R) = ΔL ⋉ R¹ + A ⋉ R¹ − A ⋉ R⁰, A = rows of L⁰ that ΔR can match; ▷ (anti) alike.
+"""Δ(L ⋉ R) = ΔL ⋉ R¹ + A ⋉ R¹ − A ⋉ R⁰, A = the rows of L⁰ that ΔR can match.
+The anti-join ▷ follows the same rule.
 
 The rule holds for every condition. The equalities in it bound A, and restrict R to the rows that A and ΔL can match.
 """

@@ -1,6 +1,7 @@
-"""Δ(A ∘ B) = (A¹ ⋉ K ∘ B¹ ⋉ K) − (A⁰ ⋉ K ∘ B⁰ ⋉ K), ∘ one of INTERSECT, EXCEPT, with or without ALL.
+"""Δ(A ∘ B) = (A¹ ⋉ K ∘ B¹ ⋉ K) − (A⁰ ⋉ K ∘ B⁰ ⋉ K), K = the rows of ΔA and ΔB.
+∘ is INTERSECT or EXCEPT, with or without ALL.
 
-K = the rows of ΔA and ΔB. A value that only one branch holds needs no hidden state, because it is read
+A value that only one branch holds needs no hidden state, because it is read
 when the other branch touches it.
 """
 
