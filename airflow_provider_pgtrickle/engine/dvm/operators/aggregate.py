@@ -43,8 +43,6 @@ class Aggregate(Unary, Grouping):
 
     group: tuple[str, ...]
     aggregates: tuple[Item, ...]
-    needs_row: bool = False
-    """Over no rows, GROUP BY () gives one row, and GROUP BY columns, none of which is a constant, gives none."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
