@@ -30,7 +30,7 @@ Table = tuple[Sequence[str], list[Row]]
 FIXTURES = Path(__file__).parent.parent / "tests" / "sql_fixtures"
 _SECTION = re.compile(r"^-- (tables|query|cycle|delta|sql)\n", re.MULTILINE)
 #: Modules of nodes that carry keys and weights about, and are nothing a user wrote.
-_PLUMBING = {"keys", "once", "restrict", "stored", "stored_rows", "weigh"}
+_PLUMBING = {"grouping", "keys", "once", "restrict", "stored", "stored_rows", "weigh"}
 #: What the samples below are about, and expressions over it: the code says of each where it runs.
 _COLUMNS = {"i": "integer", "big": "bigint", "n": "numeric(10,2)", "wide": "numeric", "t": "text", "d": "date",
             "f": "double precision", "ok": "boolean"}  # fmt: skip
@@ -58,17 +58,22 @@ def sections(dsn: str) -> Iterator[tuple[str, str, Table]]:
     )
     yield (
         "Operators",
-        "The rule of each, as its module states it (`airflow_provider_pgtrickle/engine/dvm/operators`).",
+        "How the change of each is computed, as its module states it"
+        " (`airflow_provider_pgtrickle/engine/dvm/operators`). ΔR is the change of R since the last refresh: the rows"
+        " that come, less the rows that go. R⁰ is R as it was, R¹ as it is now. R ⋉ K are the rows of R with a key"
+        " in K, and R ▷ K those without one. ⋈, ⟕ and ⟗ are inner, left and full join, ⊎ is UNION ALL."
+        " [The algebra](algebra.md) says why the rules are as they are.",
         (("operator", "rule"), list(_operators())),
     )
     yield (
         "Sinks",
-        "The first that takes a query maintains it (`airflow_provider_pgtrickle/engine/dvm/sinks`).",
-        (("sink", "rule", "takes"), list(_sinks())),
+        "A sink turns a query's change into the rows that are written (`airflow_provider_pgtrickle/engine/dvm/sinks`)."
+        " The first one in this order that takes a query maintains it. query¹ is the query's answer now.",
+        (("sink", "what is written", "takes"), list(_sinks())),
     )
     yield (
         "Rewrites",
-        "Applied in this order before the tree is built.",
+        "A query's text is rewritten in this order before its tree of operators is built.",
         (("pass", "what it does"), [(f"`{p.__name__}`", _first(import_module(p.__module__))) for p in pipeline.PASSES]),
     )
     yield (
@@ -171,7 +176,8 @@ def render(page: Any, table: Any, parts: Iterable[tuple[str, str, Table]]) -> st
     return str(
         page(
             "Support matrix",
-            "What is maintained by differences, how, and what is not. Outside of it AUTO runs FULL and says why.",
+            "What is maintained by differences, how, and what is not. A query that isn't runs FULL in mode AUTO, and\n"
+            "`pgtrickle explain` says why.",
             *body,
         )
     )

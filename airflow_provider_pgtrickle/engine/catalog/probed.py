@@ -47,7 +47,7 @@ class Probe:
     @property
     def steady(self) -> bool:
         """Whether the same sources always give the same answer."""
-        return all(volatility == "i" for volatility in self.schema.functions.values())
+        return self.schema.steady
 
     @property
     def foreign_code(self) -> dict[str, str]:

@@ -69,7 +69,7 @@ class Infix(exp.Expression, exp.Binary):
 
 
 class Prefix(exp.Unary):
-    """`|/ a`."""
+    """`|/ a`: an operator before its one operand, kept by its symbol."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "operator": True}
 

@@ -1,4 +1,4 @@
-"""Expressions over the columns of one row.
+"""These functions make, read and change expressions over the columns of one row.
 
 An expression is a sqlglot tree whose references to the row at hand are columns of the
 pseudo-table `ROW`. Everything else in it (subqueries with their own tables and aliases)

@@ -382,6 +382,22 @@ class Unary(Node):
         return replace(self, child=inputs[0])
 
 
+@dataclass(frozen=True, eq=False)
+class Binary(Node):
+    """A node over two relations, of one of several kinds."""
+
+    kind: str
+    left: Node
+    right: Node
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    def with_inputs(self, inputs: Sequence[Node]) -> Node:
+        return replace(self, left=inputs[0], right=inputs[1])
+
+
 class Differ:
     """One differentiation: it knows which sources changed, and makes every delta and every old state once.
 

@@ -80,3 +80,8 @@ class Schema:
     keeps_equal_keys_apart: bool = True
     """Whether the server distinguishes keys of GROUPING SETS that become equal when derived tables are flattened.
     PostgreSQL does so since version 18."""
+
+    @property
+    def steady(self) -> bool:
+        """Whether the same sources always give the same answer: every function that the query calls is immutable."""
+        return all(volatility == "i" for volatility in self.functions.values())

@@ -40,6 +40,7 @@ class View:
         columns: tuple[str, ...],
         sources: Mapping[str, Source],
         used: Mapping[str, tuple[str, ...]],
+        steady: bool,
         sink: Sink | None,
         refusal: Refusal | None = None,
         topk: TopK | None = None,
@@ -48,6 +49,7 @@ class View:
         self.columns = columns
         self.sources = dict(sources)
         self.used = dict(used)
+        self.steady = steady
         self.refusal = refusal
         self.topk = topk
         self._sink = sink
@@ -239,7 +241,7 @@ def analyze(canonical: str, schema: Schema) -> View:
 def refused(view: View, reason: Reason, detail: str) -> View:
     """Return the same view, refused for differences because of what PostgreSQL said about it."""
     refusal = Refusal(reason, detail, "It runs FULL in PostgreSQL; please report it.")
-    return View(view.canonical, view.columns, view.sources, view.used, None, refusal)
+    return View(view.canonical, view.columns, view.sources, view.used, view.steady, None, refusal)
 
 
 def round_trip(text: str) -> str | None:
@@ -255,7 +257,7 @@ def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], 
     assert draft.sink is not None
     used = _used([draft.sink.storage] + ([draft.bounds.body] if draft.bounds else []), draft.builder)
     sources = {key: draft.builder.sources[key] for key in sorted(used)}
-    return View(canonical, outputs, sources, used, draft.sink, None, draft.topk)
+    return View(canonical, outputs, sources, used, schema.steady, draft.sink, None, draft.topk)
 
 
 def _used(roots: Iterable[Node], builder: Builder) -> dict[str, tuple[str, ...]]:
@@ -285,4 +287,4 @@ def _full_only(canonical: str, outputs: tuple[str, ...], schema: Schema, refusal
             used = {key: _in_order(s, builder.inside.get(key, set())) for key, s in sources.items()}
     except Refused:
         pass
-    return View(canonical, outputs, sources, used, None, refusal)
+    return View(canonical, outputs, sources, used, schema.steady, None, refusal)

@@ -15,6 +15,7 @@ from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare import table
 from airflow_provider_pgtrickle.engine.declare.storage import rebuild, recapture
+from airflow_provider_pgtrickle.engine.dvm import View
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.errors import TableAltered, TransientFault
 from airflow_provider_pgtrickle.engine.names import QualifiedName
@@ -22,13 +23,12 @@ from airflow_provider_pgtrickle.engine.refresh import history, lease
 from airflow_provider_pgtrickle.engine.refresh.decision import Fallback, Skip, gated
 from airflow_provider_pgtrickle.engine.refresh.executor import Executor
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
-from airflow_provider_pgtrickle.engine.refresh.query import QuerySource
 from airflow_provider_pgtrickle.engine.refresh.sameness import describe
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier
 from airflow_provider_pgtrickle.engine.refresh.stage import Target
 from airflow_provider_pgtrickle.engine.settings import Settings
 
-Queries = Callable[[Connection, StreamTable], QuerySource]
+Queries = Callable[[Connection, StreamTable], View]
 
 # An owner may drop the table or some of its columns, make it UNLOGGED, or rewrite its rows.
 _ALTERED = sql.SQL("""
@@ -71,7 +71,7 @@ class Locked:
     """The table as the catalog described it when the lock was taken."""
     st: StreamTable
     """The table as it will be after the refresh. It differs from `stored` if the table is reinitialized."""
-    query: QuerySource
+    query: View
     reinit_reason: str | None
 
     @property

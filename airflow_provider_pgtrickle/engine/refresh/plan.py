@@ -17,7 +17,6 @@ from airflow_provider_pgtrickle.engine.dvm.types import as_text
 from airflow_provider_pgtrickle.engine.refresh.decision import Action, Decision, MemberFacts, decide
 from airflow_provider_pgtrickle.engine.refresh.executor import Computation, patience_ms
 from airflow_provider_pgtrickle.engine.refresh.observe import Observed
-from airflow_provider_pgtrickle.engine.refresh.query import SparkQuery
 from airflow_provider_pgtrickle.engine.refresh.slices import ctid_slices
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.engine.settings import Settings
@@ -143,15 +142,13 @@ def _in_spark(
     coordinator: Connection, member: Observed, binding: Binding, whole: bool, settings: Settings
 ) -> SparkPlan | None:
     """The work as a plan for Spark; None if it is better done by PostgreSQL alone."""
-    if not isinstance(member.query, SparkQuery):
-        return None
     found = member.query.spark(
         binding,
-        whole,
-        _key(member),
-        lambda statement: _described(coordinator, statement),
-        lambda source: ctid_slices(*_extent(coordinator, source), settings),
-        f"pgt_{member.st.id}_{uuid.uuid4().hex[:12]}",
+        whole=whole,
+        key=_key(member),
+        describe=lambda statement: _described(coordinator, statement),
+        slices=lambda source: ctid_slices(*_extent(coordinator, source), settings),
+        prefix=f"pgt_{member.st.id}_{uuid.uuid4().hex[:12]}",
     )
     return found if found is not None and found.pays else None
 
@@ -167,6 +164,7 @@ def _facts(
 ) -> MemberFacts:
     st = member.st
     ratio = st.differential_max_change_ratio
+    refusal = member.query.refusal
     return MemberFacts(
         name=member.name,
         refresh_mode=st.refresh_mode,
@@ -183,8 +181,8 @@ def _facts(
         forced=forced,
         broken=broken,
         reinit_reason=member.reinit_reason,
-        refusal=member.query.refusal or (None if st.differentiable else st.refusal),
-        topk=member.query.topk,
+        refusal=refusal.message if refusal else (None if st.differentiable else st.refusal),
+        topk=member.query.topk is not None,
         steady=member.query.steady,
     )
 

@@ -46,7 +46,7 @@ from airflow_provider_pgtrickle.engine.refresh.compare import (
 from airflow_provider_pgtrickle.engine.refresh.executor import Executor, read_arrow
 from airflow_provider_pgtrickle.engine.refresh.lock import reinit_reason
 from airflow_provider_pgtrickle.engine.refresh.observe import Reader, SourceState
-from airflow_provider_pgtrickle.engine.refresh.query import ViewQuery, analysed
+from airflow_provider_pgtrickle.engine.refresh.query import analysed
 from airflow_provider_pgtrickle.engine.refresh.sameness import describe
 from airflow_provider_pgtrickle.engine.refresh.slices import ctid_slices
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier, Snapshot
@@ -437,8 +437,8 @@ class _Subject:
     """A definition as it was read before the snapshot is taken."""
 
     st: StreamTable
-    query: ViewQuery
-    parts: tuple[tuple[StreamTable, ViewQuery], ...]
+    query: dvm.View
+    parts: tuple[tuple[StreamTable, dvm.View], ...]
     """The parts from which the table is computed, if it has any."""
     whole: Probe
     """The probe of the query as it was declared."""
@@ -446,11 +446,11 @@ class _Subject:
     @classmethod
     def of(cls, conn: Connection, st: StreamTable) -> _Subject:
         members = records.by_ids(conn, records.with_parts(conn, [st.id]))
-        parts = tuple((part, _query(conn, part)) for part in members.values() if part.id != st.id)
-        return cls(st, _query(conn, st), parts, probe(conn, st.defining_query))
+        parts = tuple((part, analysed(conn, part)) for part in members.values() if part.id != st.id)
+        return cls(st, analysed(conn, st), parts, probe(conn, st.defining_query))
 
     @property
-    def members(self) -> tuple[tuple[StreamTable, ViewQuery], ...]:
+    def members(self) -> tuple[tuple[StreamTable, dvm.View], ...]:
         return ((self.st, self.query), *self.parts)
 
     @property
@@ -458,12 +458,6 @@ class _Subject:
         """The oids of all tables that are read."""
         read = {source.relid for _, query in self.members for source in query.sources.values()}
         return sorted(read | {source.relid for source in self.whole.sources} | {self.st.relid or 0})
-
-
-def _query(conn: Connection, st: StreamTable) -> ViewQuery:
-    query = analysed(conn, st)
-    assert isinstance(query, ViewQuery)
-    return query
 
 
 def _compared(
@@ -546,11 +540,11 @@ def _seen(
     return states, current.data_timestamp, _obstacle(conn, current, subject.query, states[current.id])
 
 
-def _obstacle(conn: Connection, st: StreamTable, query: ViewQuery, states: dict[str, SourceState]) -> str | None:
+def _obstacle(conn: Connection, st: StreamTable, query: dvm.View, states: dict[str, SourceState]) -> str | None:
     reason = reinit_reason(conn, st)
     if reason:
         return f"it is to be reinitialized ({reason})"
-    refusal = query.view.refusal
+    refusal = query.refusal
     if refusal is not None and refusal.reason in _UNDECIDED:
         raise _Skip(f"{refusal.reason.sentence}: no answer can be held against another")
     for state in states.values():
@@ -559,7 +553,7 @@ def _obstacle(conn: Connection, st: StreamTable, query: ViewQuery, states: dict[
             return f"changes of {name} were lost"
         if state.truncated:
             return f"{name} was truncated since its last refresh"
-        if state.pending_rows and refusal is not None and not query.topk:
+        if state.pending_rows and refusal is not None and query.topk is None:
             return f"changes of {name} are pending, and the query has no delta that would take them back"
     return None
 
@@ -620,7 +614,7 @@ def _joined(found: Found, more: Found, comparison: Comparison) -> Found:
 def _comparisons(
     conn: Connection, subject: _Subject, states: dict[int, dict[str, SourceState]]
 ) -> Iterable[Comparison]:
-    st, view = subject.st, subject.query.view
+    st, view = subject.st, subject.query
     stored = view.before(_binding(states[st.id]))
     content = _content(subject, states)
     columns = describe(conn, st.qualified.sql, [column.name for column in st.storage])
@@ -648,7 +642,7 @@ def _content(subject: _Subject, states: dict[int, dict[str, SourceState]]) -> st
             bound[key] = state
     if not any(state.pending_rows for state in bound.values()):
         return subject.st.defining_query
-    captured = {(key, name) for _, query in subject.members for key, names in query.view.used.items() for name in names}
+    captured = {(key, name) for _, query in subject.members for key, names in query.used.items() for name in names}
     return dvm.as_of(subject.whole.text, subject.whole.schema, _binding(bound), captured)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
+from airflow_provider_pgtrickle.engine.dvm import View
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.refresh.observe import within
@@ -12,17 +12,13 @@ from airflow_provider_pgtrickle.engine.refresh.observe import within
 Delta = Callable[[Binding], str | None]
 
 
-@dataclass
-class HandWritten:
-    """A `QuerySource`; its SQL may be changed by a test."""
+class HandWritten(View):
+    """A query whose SQL may be changed by a test."""
 
-    full_sql: Callable[[Binding], str]
-    delta_sql: Delta
-    sources: Mapping[str, Source] = field(default_factory=dict)
-    refusal: str | None = None
-    topk: bool = False
-    steady: bool = True
-    lookups: tuple[tuple[str, ...], ...] = ()
+    def __init__(self, full_sql: Callable[[Binding], str], delta_sql: Delta, sources: Mapping[str, Source]) -> None:
+        super().__init__("", (), sources, {}, True, None)
+        self.full_sql = full_sql
+        self.delta_sql = delta_sql
 
     def full(self, binding: Binding) -> str:
         return self.full_sql(binding)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_pgtrickle.engine.dvm import Reason, Refusal
+from airflow_provider_pgtrickle.engine.dvm.pipeline import TopK
 from airflow_provider_pgtrickle.engine.errors import NotDifferentiable
 from tests.database.refresh.handwritten import HandWritten, filtered, grouped
 from tests.database.refresh.workshop import Workshop
 
 BIG = "SELECT id, amount FROM orders WHERE amount > 50"
 TOTALS = "SELECT customer, sum(amount) AS total FROM orders GROUP BY customer"
+RANDOM = Refusal(Reason.VOLATILE_FUNCTION, "random", "")
 
 
 @pytest.fixture
@@ -129,11 +132,11 @@ def test_truncate_is_noticed(big: Workshop) -> None:
 
 def test_a_refused_query_runs_full_with_the_words(big: Workshop) -> None:
     big.refresh_one("big")
-    next(iter(big.queries.values())).refusal = "it calls random()"  # type: ignore[misc]
+    next(iter(big.queries.values())).refusal = RANDOM
     assert big.refresh_one("big").action == "NO_DATA"
     big.run("DELETE FROM orders WHERE id = 99")
     result = big.refresh_one("big")
-    assert (result.action, result.fallback_reason) == ("FULL", "not_differentiable: it calls random()")
+    assert (result.action, result.fallback_reason) == ("FULL", f"not_differentiable: {RANDOM.message}")
     assert (result.rows_inserted, result.rows_updated, result.rows_deleted) == (0, 0, 1)
 
 
@@ -141,8 +144,8 @@ def test_differential_mode_refuses_what_it_cannot_do(big: Workshop) -> None:
     big.run("UPDATE pgtrickle.pgt_stream_tables SET refresh_mode = 'DIFFERENTIAL'")
     first = big.refresh_one("big")
     assert (first.action, first.fallback_reason) == ("FULL", "never_populated")
-    next(iter(big.queries.values())).refusal = "it calls random()"  # type: ignore[misc]
-    with pytest.raises(NotDifferentiable, match="it calls random"):
+    next(iter(big.queries.values())).refusal = RANDOM
+    with pytest.raises(NotDifferentiable, match="random"):
         big.refresh_one("big")
     assert big.record("big").status == "ERROR"
 
@@ -158,7 +161,7 @@ def test_full_mode_runs_full_only_when_something_happened(big: Workshop) -> None
 
 def test_full_mode_always_runs_what_depends_on_the_time(big: Workshop) -> None:
     big.run("UPDATE pgtrickle.pgt_stream_tables SET refresh_mode = 'FULL'")
-    next(iter(big.queries.values())).steady = False  # type: ignore[misc]
+    next(iter(big.queries.values())).steady = False
     big.refresh_one("big")
     assert big.refresh_one("big").action == "FULL"
 
@@ -180,7 +183,7 @@ def test_force_full_writes_only_what_differs(big: Workshop) -> None:
 def test_topk_recomputes_and_writes_the_difference(big: Workshop) -> None:
     query = next(iter(big.queries.values()))
     assert isinstance(query, HandWritten)
-    query.topk = True
+    query.topk = TopK(3, 0, "amount DESC, id")
     top = "SELECT id, amount FROM public.orders ORDER BY amount DESC, id LIMIT 3"
     query.full_sql = lambda b: top
     query.delta_sql = lambda b: (

@@ -16,6 +16,7 @@ from airflow_provider_pgtrickle.engine.catalog import records
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StorageColumn, StreamTable
 from airflow_provider_pgtrickle.engine.catalog.relations import read_sources
+from airflow_provider_pgtrickle.engine.dvm import View
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh.executor import (
@@ -26,7 +27,6 @@ from airflow_provider_pgtrickle.engine.refresh.executor import (
     StageTarget,
 )
 from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
-from airflow_provider_pgtrickle.engine.refresh.query import QuerySource
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
 from airflow_provider_pgtrickle.engine.settings import Settings
@@ -54,7 +54,7 @@ class Workshop:
     conn: psycopg.Connection[Any]
     """The user's session, in autocommit."""
     settings: Settings
-    queries: dict[int, QuerySource] = field(default_factory=dict)
+    queries: dict[int, View] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.executor = Counting(self.database)
@@ -68,7 +68,7 @@ class Workshop:
         self,
         name: str,
         columns: str,
-        query: QuerySource,
+        query: View,
         *,
         key: Sequence[str] | None = None,
         mode: str = "AUTO",
@@ -166,5 +166,5 @@ class Workshop:
         self.asked_for_executor += 1
         return self.executor
 
-    def _query(self, conn: Connection, st: StreamTable) -> QuerySource:
+    def _query(self, conn: Connection, st: StreamTable) -> View:
         return self.queries[st.id]

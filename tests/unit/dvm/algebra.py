@@ -23,7 +23,7 @@ from string import ascii_uppercase
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.expressions import ROW, plain_column, render
-from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node, descendants
+from airflow_provider_pgtrickle.engine.dvm.node import Binary, Differ, Node, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
 from airflow_provider_pgtrickle.engine.dvm.operators.constant import Constant
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Dependent, Touched
@@ -35,14 +35,11 @@ from airflow_provider_pgtrickle.engine.dvm.operators.lateral import Lateral
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
 from airflow_provider_pgtrickle.engine.dvm.operators.nothing import Nothing
 from airflow_provider_pgtrickle.engine.dvm.operators.once import Once
-from airflow_provider_pgtrickle.engine.dvm.operators.outer_join import OuterJoin
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.reached import Reached
 from airflow_provider_pgtrickle.engine.dvm.operators.rederive import Grown, Kept, Lost, Rederived
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import DeltaScan, Scan
-from airflow_provider_pgtrickle.engine.dvm.operators.semi_join import SemiJoin
-from airflow_provider_pgtrickle.engine.dvm.operators.set_operation import SetOperation
 from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
 from airflow_provider_pgtrickle.engine.dvm.operators.stored_rows import Derived, Imaged, LastReached, Located
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
@@ -105,7 +102,7 @@ class _Writer:
             return " ".join(self.terms(node))
         if isinstance(node, InnerJoin):
             return f"({' ⋈ '.join(map(self.grouped, node.relations))})"
-        if isinstance(node, (OuterJoin, SemiJoin, SetOperation)):
+        if isinstance(node, Binary):
             return f"({self.grouped(node.left)} {_SIGNS[node.kind]} {self.grouped(node.right)})"
         if isinstance(node, Restrict):
             return f"{self.grouped(node.child)}[{self.keys(node.keys.relation, [t for t, _ in node.keys.pairs])}]"

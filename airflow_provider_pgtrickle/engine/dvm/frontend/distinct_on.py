@@ -1,4 +1,4 @@
-"""DISTINCT ON becomes the first row of each partition."""
+"""DISTINCT ON becomes a window and a filter for the first row of each partition, because these have rules."""
 
 from __future__ import annotations
 

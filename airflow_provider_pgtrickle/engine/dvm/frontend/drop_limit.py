@@ -1,4 +1,4 @@
-"""LIMITs that leave nothing out are dropped."""
+"""A LIMIT that can't leave a row out is dropped, because the algebra has no rule for LIMIT."""
 
 from __future__ import annotations
 

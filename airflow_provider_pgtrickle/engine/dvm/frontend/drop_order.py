@@ -1,4 +1,4 @@
-"""ORDER BY without LIMIT is dropped, as PostgreSQL's materialized views do: a relation has no order."""
+"""ORDER BY without LIMIT is dropped, because the rows of a table have no order."""
 
 from __future__ import annotations
 

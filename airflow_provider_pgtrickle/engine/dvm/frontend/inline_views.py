@@ -1,4 +1,6 @@
-"""Views become derived tables, to a fixpoint; every table left is marked with its source's key."""
+"""Views become derived tables until none is left, because only the tables behind them have changes. Each table is
+marked with its source's key.
+"""
 
 from __future__ import annotations
 

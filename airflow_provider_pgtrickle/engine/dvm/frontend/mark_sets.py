@@ -1,4 +1,4 @@
-"""Calls of functions that return sets are marked: what multiplies rows is no plain expression."""
+"""Calls of functions that return sets are marked, because an expression with one makes several rows of a row."""
 
 from __future__ import annotations
 

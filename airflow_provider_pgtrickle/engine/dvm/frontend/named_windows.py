@@ -1,4 +1,4 @@
-"""OVER w is written out, so that every window says for itself how it is partitioned and ordered."""
+"""OVER w is replaced by what w stands for, so that every window itself says how it is partitioned and ordered."""
 
 from __future__ import annotations
 

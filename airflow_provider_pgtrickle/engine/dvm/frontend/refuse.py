@@ -1,4 +1,4 @@
-"""What can't be a stream table, or can't be maintained, is named before anything is built."""
+"""A query that can't be a stream table, or can't be maintained by differences, is refused before anything is built."""
 
 from __future__ import annotations
 

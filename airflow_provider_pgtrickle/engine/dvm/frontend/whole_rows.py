@@ -1,4 +1,4 @@
-"""A row as one value is written out, column by column."""
+"""A row that is used as one value is written out column by column, because the algebra knows columns alone."""
 
 from __future__ import annotations
 

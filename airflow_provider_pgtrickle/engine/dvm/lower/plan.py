@@ -1,4 +1,4 @@
-"""A lowered plan as data: the rows that PostgreSQL hands over, and what Spark computes from them."""
+"""A lowered plan is data: the rows that PostgreSQL hands over, and what Spark computes from them."""
 
 from __future__ import annotations
 

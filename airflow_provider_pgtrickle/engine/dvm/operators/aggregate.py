@@ -1,4 +1,5 @@
 """Δγ(R) = γ(R¹ ⋉ K) − γ(R⁰ ⋉ K), K = the groups that ΔR touches.
+Only these groups are computed anew, each from all of its rows.
 
 The rule is exact for every aggregate function. Without GROUP BY there is one group, which is always touched.
 The sink `merge_add` has a cheaper rule for a top aggregate over exact types.
@@ -42,8 +43,6 @@ class Aggregate(Unary, Grouping):
 
     group: tuple[str, ...]
     aggregates: tuple[Item, ...]
-    needs_row: bool = False
-    """Over no rows, GROUP BY () gives one row, and GROUP BY columns, none of which is a constant, gives none."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -64,7 +63,7 @@ class Aggregate(Unary, Grouping):
         return self.group
 
     def touching(self, d: Differ, values: Sequence[exp.Expr]) -> tuple[Node, list[exp.Expr]] | None:
-        """keys(Δγ(R)) ⊆ groups(ΔR)"""
+        """keys(Δγ(R)) ⊆ groups(ΔR), because a group changes only if one of its rows does."""
         if not all(columns_of(x) <= set(self.group) for x in values):
             return None
         change = d.delta(self.child)

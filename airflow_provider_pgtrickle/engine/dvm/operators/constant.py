@@ -1,4 +1,6 @@
-"""Δ(constant) = 0: VALUES, functions of constants, SELECT without FROM."""
+"""Δc = 0, c a constant relation: VALUES, a function of constants or a SELECT without FROM reads no source, so it
+never changes.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""ΔF(L; S) = F(ΔL; S¹) + F(A; S¹) − F(A; S⁰), A = rows of L⁰ that a change of S can touch.
+"""ΔF(L; S) = F(ΔL; S¹) + F(A; S¹) − F(A; S⁰), A = the rows of L⁰ that a change of S can touch.
+F is a filter, a projection or a lateral item whose expressions hold subqueries S.
 
-F is a filter, a projection or a lateral item whose expressions hold subqueries S. Its result for
-a row is a function of the row and of the tables inside S. PostgreSQL evaluates S as it is written
+F's result for a row is a function of the row and of the tables inside S. PostgreSQL evaluates S as it is written
 (EXISTS, IN, NOT IN, ALL, scalar subqueries, under OR, in CASE), so none of their NULL rules is
 repeated here. A is found from the equalities that tie S to the row; if there are none, A is all of
 L⁰ as soon as S has a change.

@@ -1,4 +1,6 @@
-"""Δδ(R) = δ(R¹ ⋉ K) − δ(R⁰ ⋉ K), K = the rows of ΔR: weights clamped to 1."""
+"""Δδ(R) = δ(R¹ ⋉ K) − δ(R⁰ ⋉ K), K = the rows of ΔR.
+δ keeps each row once, however often R has it, so only rows that come or go are looked up in R.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Δσ(L) = σ(ΔL): each changed row is judged by its own values, old ones by the old."""
+"""Δσ(L) = σ(ΔL), because the condition on a row reads the values of this row alone."""
 
 from __future__ import annotations
 

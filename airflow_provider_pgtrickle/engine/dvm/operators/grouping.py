@@ -1,4 +1,4 @@
-"""ΔG(R) = G(R¹ ⋉ K) − G(R⁰ ⋉ K), K = the groups that ΔR touches: what every operator over groups of rows has in common.
+"""ΔG(R) = G(R¹ ⋉ K) − G(R⁰ ⋉ K), K = the groups that ΔR touches. Every operator over groups of rows follows it.
 
 A group is all rows with the same values in some columns. The operator's rows for a touched group are computed anew,
 from the old state and from the new one.

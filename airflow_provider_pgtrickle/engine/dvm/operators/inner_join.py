@@ -1,4 +1,5 @@
-"""Δ(L ⋈ R) = ΔL ⋈ R¹ + L¹ ⋈ ΔR − ΔL ⋈ ΔR, weights multiplied; for R₁ ⋈ … ⋈ Rₙ input by input.
+"""Δ(L ⋈ R) = ΔL ⋈ R¹ + L¹ ⋈ ΔR − ΔL ⋈ ΔR. The weight of a joined row is the product of its rows' weights.
+A join of more than two inputs takes them one after the other, each by this rule.
 
 Only new states are read, so PostgreSQL has their statistics and indexes. The terms of an unchanged
 input are dropped before anything is read. Inputs are taken in an order in which each is tied to
@@ -116,10 +117,10 @@ class InnerJoin(Node):
         terms: list[Node] = []
         if change is not None:
             pair = InnerJoin((change, relation), tuple(fresh))
-            terms.append(replace(pair, relations=tuple(pair._narrowed(d, [change, relation], 0))))
+            terms.append(replace(pair, relations=pair._narrowed(d, 0)))
         if own is not None:
             whole = InnerJoin((*before, own), every)
-            terms.append(replace(whole, relations=tuple(whole._narrowed(d, [*before, own], len(before)))))
+            terms.append(replace(whole, relations=whole._narrowed(d, len(before))))
         if change is not None and own is not None:
             terms.append(Weigh(InnerJoin((change, own), tuple(fresh)), -1))
         return UnionAll.of(terms) if terms else None
@@ -161,8 +162,9 @@ class InnerJoin(Node):
             lookups += bool(sure)
         return lookups, order
 
-    def _narrowed(self, d: Differ, relations: list[Node], start: int) -> list[Node]:
-        """The inputs. Those for which it pays are restricted to the keys reached from input `start`."""
+    def _narrowed(self, d: Differ, start: int) -> tuple[Node, ...]:
+        """The inputs, restricted where that pays to the keys that are reached from input `start`."""
+        relations = self.relations
         if not d.narrow_all and not any(r.heavy for i, r in enumerate(relations) if i != start):
             return relations
         owner = {n: i for i, r in enumerate(relations) for n in r.names}
@@ -179,7 +181,7 @@ class InnerJoin(Node):
                 if keys is not None:
                     result[target] = relations[target].restrict(keys)
             reached.append(target)
-        return result
+        return tuple(result)
 
     def _links(self, owner: dict[str, int], reached: set[int]) -> dict[int, list[tuple[str, exp.Expr]]]:
         """For each input that is tied to the reached ones: its columns, and the expressions that they must equal."""
@@ -194,7 +196,7 @@ class InnerJoin(Node):
                     links.setdefault(owner[name], []).append((name, near))
         return links
 
-    def _prefix(self, relations: list[Node], reached: list[int]) -> Node:
+    def _prefix(self, relations: Sequence[Node], reached: list[int]) -> Node:
         if len(reached) == 1:
             return relations[reached[0]]
         names = {n for i in reached for n in relations[i].names}

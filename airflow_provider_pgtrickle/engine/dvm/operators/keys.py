@@ -1,4 +1,4 @@
-"""K = the distinct values of some expressions over a relation (weights don't matter)."""
+"""K = the distinct values of some expressions over a relation, whatever the weights of its rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Δ(L ⋈ f(l)) = ΔL ⋈ f(l) + what a change inside f touches: an item evaluated for each outer row."""
+"""Δ(L ⋈ f(l)) = ΔL ⋈ f(l), f an item that is evaluated for each row l of L: a function or a LATERAL subquery.
+If f reads tables, the terms of `dependent` for their changes are added.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Δ(μ) = μ¹ − μ⁰ for a query left to PostgreSQL as it stands: WITH RECURSIVE, and TopK.
+"""Δμ = μ¹ − μ⁰, μ a query that PostgreSQL evaluates as it is written: some WITH RECURSIVE, and ORDER BY with LIMIT.
 
 At the top of a query the stored rows stand for μ⁰ (sink `recompute`), so only μ¹ is computed.
 """

@@ -1,4 +1,6 @@
-"""Δ∅ = ∅: no rows, with the columns of another relation. Joined outer, it gives NULLs of their types."""
+"""Δ∅ = ∅, ∅ a relation with columns and no rows. GROUPING SETS are outer-joined with it, because that gives a column
+that a set leaves out NULLs of the column's own type.
+"""
 
 from __future__ import annotations
 

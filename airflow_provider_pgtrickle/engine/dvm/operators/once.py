@@ -1,4 +1,4 @@
-"""ΔR: a relation computed once, however often it is read."""
+"""R = R: the relation is computed once, however often it is read."""
 
 from __future__ import annotations
 

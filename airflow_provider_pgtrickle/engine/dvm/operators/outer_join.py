@@ -1,5 +1,5 @@
-"""Left:  Δ(L ⟕ R) = ΔL ⟕ R¹ + A ⟕ R¹ − A ⟕ R⁰,  A = rows of L⁰ that ΔR can match.
-Full:  Δ(L ⟗ R) = (L¹ ⋉ K ⟗ R¹ ⋉ K) − (L⁰ ⋉ K ⟗ R⁰ ⋉ K),  K = keys(ΔL) ∪ keys(ΔR), NULL a key like any other.
+"""Left:  Δ(L ⟕ R) = ΔL ⟕ R¹ + A ⟕ R¹ − A ⟕ R⁰,  A = the rows of L⁰ that ΔR can match.
+Full:  Δ(L ⟗ R) = (L¹ ⋉ K ⟗ R¹ ⋉ K) − (L⁰ ⋉ K ⟗ R⁰ ⋉ K),  K = keys(ΔL) ∪ keys(ΔR). NULL is a key, too.
 
 Both rules hold for every condition; if no equality bounds A or K, they are whole relations.
 """
@@ -20,7 +20,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     plain_column,
     render,
 )
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Item, Key, Keys, Node, computed_over
+from airflow_provider_pgtrickle.engine.dvm.node import Binary, Column, Differ, Item, Key, Keys, Node, computed_over
 from airflow_provider_pgtrickle.engine.dvm.operators.keys import DistinctKeys, expression_keys
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
@@ -30,20 +30,10 @@ from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 
 @dataclass(frozen=True, eq=False)
-class OuterJoin(Node):
-    """LEFT or FULL JOIN (RIGHT is a left join with its sides exchanged)."""
+class OuterJoin(Binary):
+    """LEFT or FULL JOIN. A RIGHT JOIN becomes a left join with its sides exchanged."""
 
-    kind: str
-    left: Node
-    right: Node
     condition: exp.Expr
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
-
-    def with_inputs(self, inputs: Sequence[Node]) -> Node:
-        return replace(self, left=inputs[0], right=inputs[1])
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -1,4 +1,4 @@
-"""Δπ(L) = π(ΔL): expressions are computed row by row, set-returning ones included."""
+"""Δπ(L) = π(ΔL), because each expression, even one that returns a set of rows, is computed from one row of L."""
 
 from __future__ import annotations
 

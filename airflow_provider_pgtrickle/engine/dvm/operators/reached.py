@@ -1,4 +1,5 @@
-"""reached(ΔB, S) = one row where a row of ΔB sorts at or before the last of the stored rows S, or S holds fewer than n.
+"""reached(ΔB, S) = one row if a row of ΔB sorts before the last of the stored rows S or ties with it, or if S has fewer
+than n rows; otherwise none. A query with ORDER BY and LIMIT n over B is computed anew only if its rows are reached.
 
 S is an ordered window of B⁰. If all of ΔB sorts after it, B¹ and B⁰ are the same up to the window's end,
 so S is the window of B¹, too. PostgreSQL does the sorting, by the query's own terms; a row that ties with the

@@ -1,4 +1,5 @@
-"""R = B ⊎ S(R), or the set of them (UNION). Its change is `rederive`'s; below the top of a query it is Native's.
+"""R = B ⊎ S(R), B where a WITH RECURSIVE begins and S its step; UNION makes R a set. `rederive` computes its change at
+the top of a query. Below the top it is the new rows less the old ones, as for `native`.
 
 S is linear in R: each row of R makes its next rows by itself, on a path of row-wise nodes, joins and preserved
 sides, which `path` finds. PostgreSQL allows one self-reference, so there is one path.

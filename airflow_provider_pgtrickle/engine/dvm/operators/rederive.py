@@ -1,4 +1,5 @@
-"""ΔR = N − R⁰ ⋉ D for R = B ⊎ S(R): delete and rederive, which is semi-naive iteration where nothing is lost.
+"""ΔR = N − R⁰ ⋉ D for a recursion R = B ⊎ S(R), D the stored rows that may have lost a derivation, N the rows that are
+then derived again or anew. If nothing is lost, D is empty, and N follows from the new rows alone.
 
     D    = least D ⊇ (neg ΔB ∪ neg ΔS(R⁰)) ∩ R⁰ with D ⊇ S¹(D) ∩ R⁰           what may have lost a derivation
     K    = R⁰ ▷ D                                                             what is kept as it is
@@ -33,8 +34,9 @@ from airflow_provider_pgtrickle.engine.dvm.operators.stored_rows import (
     LastReached,
     Located,
     Lookup,
+    iterated,
+    pointed_at,
     pointer,
-    same_row,
 )
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
@@ -73,16 +75,18 @@ class Lost(Node):
         first, begun = e.from_item(self.changes)
         then, reached = e.from_item(self.step)
         one, two, iteration, held = e.alias(), e.alias(), e.alias(), e.alias()
-        return (
-            f"WITH RECURSIVE {ITERATION}({e.name(ROW_TABLE)}, {e.name(ROW_CTID)}) AS ("
+        begin = (
             f"SELECT {pointer(e, one)} FROM {first} JOIN {e.stored()} AS {one} "
-            f"ON {self.lookup.match(e, one, begun)} WHERE {begun}.{e.weight} < 0 "
-            f"UNION SELECT {pointer(e, two)} FROM {then} JOIN {e.stored()} AS {two} "
-            f"ON {self.lookup.match(e, two, reached)}) "
-            f"SELECT {e.columns(self.lookup.stored, held)}, {pointer(e, held, named=True)}, "
-            f"{self.lookup.image(e, held)} AS {e.name(IMAGE)} "
-            f"FROM {ITERATION} AS {iteration} JOIN {e.stored()} AS {held} ON {same_row(e, held, iteration)}"
+            f"ON {self.lookup.match(e, one, begun)} WHERE {begun}.{e.weight} < 0"
         )
+        step = (
+            f"SELECT {pointer(e, two)} FROM {then} JOIN {e.stored()} AS {two} ON {self.lookup.match(e, two, reached)}"
+        )
+        result = (
+            f"SELECT {e.columns(self.lookup.stored, held)}, {pointer(e, held, named=True)}, "
+            f"{self.lookup.image(e, held)} AS {e.name(IMAGE)} {pointed_at(e, held, iteration)}"
+        )
+        return iterated([e.name(ROW_TABLE), e.name(ROW_CTID)], begin, step, result)
 
     def label(self) -> str:
         return "D: stored rows that may have lost a derivation"
@@ -128,7 +132,7 @@ class Grown(Node):
     """N: the rows that are derived anew, from the kept rows and from N itself."""
 
     rederived: tuple[Imaged, ...]
-    """B¹ and S¹(K), as far as D reaches."""
+    """B¹ and S¹(K), of which only rows that look like one of D count."""
     changes: Node
     lost: Lost
     step: Node
@@ -154,19 +158,15 @@ class Grown(Node):
         return self.is_all
 
     def select(self, e: Emitter) -> str:
-        begin = [self._again(e, relation) for relation in self.rederived]
-        begin.append(self._anew(e))
+        seeds = [self._again(e, relation) for relation in self.rederived]
+        seeds.append(self._anew(e))
         source, alias = e.from_item(self.step)
         where = "" if self.is_all else f" WHERE {self._is_new(e, alias)}"
         step = f"SELECT {e.columns(self, alias)} FROM {source}{where}"
         first, iteration = e.alias(), e.alias()
-        names = ", ".join(e.name(n) for n in self.all_names)
-        return (
-            f"WITH RECURSIVE {ITERATION}({names}) AS ("
-            f"SELECT {e.columns(self, first)} FROM ({' UNION ALL '.join(begin)}) AS {first} "
-            f"UNION{' ALL' if self.is_all else ''} {step}) "
-            f"SELECT {e.columns(self, iteration)} FROM {ITERATION} AS {iteration}"
-        )
+        begin = f"SELECT {e.columns(self, first)} FROM ({' UNION ALL '.join(seeds)}) AS {first}"
+        result = f"SELECT {e.columns(self, iteration)} FROM {ITERATION} AS {iteration}"
+        return iterated([e.name(n) for n in self.all_names], begin, step, result, is_all=self.is_all)
 
     def _again(self, e: Emitter, relation: Imaged) -> str:
         source, alias = e.from_item(relation)
@@ -197,7 +197,7 @@ class Grown(Node):
         )
 
     def _is_new(self, e: Emitter, row: str) -> str:
-        """▷ K."""
+        """The condition that no kept row looks like `row`: ▷ K."""
         held = e.alias()
         return (
             f"NOT EXISTS (SELECT 1 FROM {e.stored()} AS {held} "

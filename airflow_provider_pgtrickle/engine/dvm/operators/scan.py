@@ -1,4 +1,4 @@
-"""Δscan(T) = new images − old images of the buffer rows between the two frontiers.
+"""ΔT = the new images less the old images of the rows in the window of T's change buffer.
 
 old(T) = T − ΔT. Each row of the buffer counts by itself. The changes of one row telescope, so neither their
 order nor a key is needed, and the rule is also exact for duplicates in a table without a key.

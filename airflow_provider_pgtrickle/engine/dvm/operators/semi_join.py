@@ -1,4 +1,5 @@
-"""Δ(L ⋉ R) = ΔL ⋉ R¹ + A ⋉ R¹ − A ⋉ R⁰, A = rows of L⁰ that ΔR can match; ▷ (anti) alike.
+"""Δ(L ⋉ R) = ΔL ⋉ R¹ + A ⋉ R¹ − A ⋉ R⁰, A = the rows of L⁰ that ΔR can match.
+The anti-join ▷ follows the same rule.
 
 The rule holds for every condition. The equalities in it bound A, and restrict R to the rows that A and ΔL can match.
 """
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.expressions import columns_of, conjuncts, equality, plain_column, render
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Key, Keys, Node, descendants
+from airflow_provider_pgtrickle.engine.dvm.node import Binary, Column, Differ, Key, Keys, Node, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Touched
 from airflow_provider_pgtrickle.engine.dvm.operators.keys import DistinctKeys, expression_keys
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
@@ -23,20 +24,10 @@ from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows
 
 
 @dataclass(frozen=True, eq=False)
-class SemiJoin(Node):
+class SemiJoin(Binary):
     """The left rows that have a match on the right (SEMI), or none (ANTI)."""
 
-    kind: str
-    left: Node
-    right: Node
     condition: exp.Expr
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
-
-    def with_inputs(self, inputs: Sequence[Node]) -> Node:
-        return replace(self, left=inputs[0], right=inputs[1])
 
     @property
     def columns(self) -> tuple[Column, ...]:

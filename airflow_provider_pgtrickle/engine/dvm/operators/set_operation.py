@@ -1,35 +1,26 @@
-"""Δ(A ∘ B) = (A¹ ⋉ K ∘ B¹ ⋉ K) − (A⁰ ⋉ K ∘ B⁰ ⋉ K), ∘ one of INTERSECT, EXCEPT, with or without ALL.
+"""Δ(A ∘ B) = (A¹ ⋉ K ∘ B¹ ⋉ K) − (A⁰ ⋉ K ∘ B⁰ ⋉ K), K = the rows of ΔA and ΔB.
+∘ is INTERSECT or EXCEPT, with or without ALL.
 
-K = the rows of ΔA and ΔB. A value that only one branch holds needs no hidden state, because it is read
+A value that only one branch holds needs no hidden state, because it is read
 when the other branch touches it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Key, Keys, Node, Open
+from airflow_provider_pgtrickle.engine.dvm.node import Binary, Column, Differ, Key, Keys, Node, Open
 from airflow_provider_pgtrickle.engine.dvm.operators.grouping import Grouping
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll, left_open_by_branches
 from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
 @dataclass(frozen=True, eq=False)
-class SetOperation(Grouping):
+class SetOperation(Binary, Grouping):
     """INTERSECT or EXCEPT."""
 
-    kind: str
-    left: Node
-    right: Node
     is_all: bool
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
-
-    def with_inputs(self, inputs: Sequence[Node]) -> Node:
-        return replace(self, left=inputs[0], right=inputs[1])
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -6,6 +6,7 @@ A stored row is identified by its pointer (tableoid, ctid), so that equal rows a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Keys, Leaf, Node, Unary
@@ -78,10 +79,7 @@ class LastReached(Leaf):
 
     def select(self, e: Emitter) -> str:
         alias, iteration = e.alias(), e.alias()
-        return (
-            f"SELECT {e.columns(self, alias)} FROM {ITERATION} AS {iteration} JOIN {e.stored()} AS {alias} "
-            f"ON {same_row(e, alias, iteration)}"
-        )
+        return f"SELECT {e.columns(self, alias)} {pointed_at(e, alias, iteration)}"
 
     def label(self) -> str:
         return "the rows reached last, as they are stored"
@@ -153,5 +151,16 @@ def pointer(e: Emitter, alias: str, *, named: bool = False) -> str:
     return f"{table} AS {e.name(ROW_TABLE)}, {ctid} AS {e.name(ROW_CTID)}" if named else f"{table}, {ctid}"
 
 
-def same_row(e: Emitter, alias: str, iteration: str) -> str:
-    return f"{alias}.tableoid = {iteration}.{e.name(ROW_TABLE)} AND {alias}.ctid = {iteration}.{e.name(ROW_CTID)}"
+def pointed_at(e: Emitter, alias: str, iteration: str) -> str:
+    """The stored rows whose pointers the iteration has, as a FROM."""
+    same = f"{alias}.tableoid = {iteration}.{e.name(ROW_TABLE)} AND {alias}.ctid = {iteration}.{e.name(ROW_CTID)}"
+    return f"FROM {ITERATION} AS {iteration} JOIN {e.stored()} AS {alias} ON {same}"
+
+
+def iterated(names: Sequence[str], begin: str, step: str, result: str, *, is_all: bool = False) -> str:
+    """`result`, a SELECT over the iteration: the least relation that has the rows of `begin` and of `step`.
+
+    `step` reads, as the iteration, the rows that came last.
+    """
+    union = "UNION ALL" if is_all else "UNION"
+    return f"WITH RECURSIVE {ITERATION}({', '.join(names)}) AS ({begin} {union} {step}) {result}"

@@ -1,4 +1,4 @@
-"""Δ(A ⊎ B) = ΔA + ΔB."""
+"""Δ(A ⊎ B) = ΔA + ΔB, because UNION ALL keeps every row of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""±R: a bag as a weighted relation, or a weighted relation negated."""
+"""±R: a bag becomes a weighted relation, or each row of a weighted relation changes its sign."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """Δω(R) = ω(R¹ ⋉ K) − ω(R⁰ ⋉ K), K = the partitions that ΔR touches.
+Only these partitions are computed anew, each from all of its rows.
 
 A row that moves between partitions touches both. Without PARTITION BY all rows are one partition.
 Windows with different PARTITION BY are separate nodes, one above the other, each with its own K.

@@ -2,11 +2,11 @@
 
 The first sink in SINKS that takes a query maintains it:
 
-    recursive     a recursion at the top: lost rows are deleted and rederived, new rows are derived from new rows alone
-    recompute     TopK that a change reaches, and any other recursion at the top: the query anew, less the stored rows
-    merge_add     a top aggregate over exact numbers: the stored sums plus the sums of the delta
-    replace       a top aggregate, window, DISTINCT or set operation: touched keys anew, less the stored rows
-    difference    anything else: the algebra's own delta
+    recursive     of a recursion at the top it deletes what may be lost, and derives what is found again or is new
+    recompute     of TopK, and of any other recursion at the top, it computes the query anew, less what is stored
+    merge_add     of a top aggregate over exact numbers it adds the sums of the delta to the stored sums
+    replace       of a top aggregate, window or set operation it computes the touched keys anew, less what is stored
+    difference    of anything else it takes the algebra's own delta
 """
 
 from airflow_provider_pgtrickle.engine.dvm.sinks.difference import Difference

@@ -1,4 +1,4 @@
-"""Δstored = Δquery: the change that the algebra derives, as it is.
+"""Δstored = Δquery. The change that the algebra derives is the change of the stored rows.
 
 The old rows of that change are computed and not read, so they must come out as they were stored. Therefore orders that
 the query leaves open are made total first.
@@ -11,7 +11,7 @@ from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query, Sink, total_
 
 
 class Difference(Sink):
-    """Scans, projections, filters, joins, unions and whatever stands below them."""
+    """Every other query: scans, projections, filters, joins and unions, with anything below them."""
 
     title = "difference"
 

@@ -1,8 +1,9 @@
-"""stored¹ = stored⁰ + Δγ: sums and counts of the touched groups are added to those stored.
+"""stored¹ = stored⁰ + Δγ. The sums and counts of the changed rows are added to those that are stored for their groups,
+so the unchanged rows of a group aren't read.
 
     SUM    keeps its sum and its count of non-NULL values: it is NULL again when the last value leaves
     AVG    is their numeric division, which PostgreSQL does, so it is equal to the last digit
-    MIN    takes an inserted value; a group from which its minimum was deleted is computed anew
+    MIN    takes a smaller value when it comes; a group from which its minimum was deleted is computed anew
 
 A group whose count reaches 0 is removed. A group with a sum that became NaN or infinite is computed anew, too.
 """
@@ -60,7 +61,7 @@ class Shape:
 
 
 class MergeAdd(Sink):
-    """Projections over GROUP BY with count, sum, avg, min and max of exact values; DISTINCT."""
+    """DISTINCT, and projections over a GROUP BY whose aggregates are count, sum, avg, min and max of exact values."""
 
     title = "merge by adding"
 

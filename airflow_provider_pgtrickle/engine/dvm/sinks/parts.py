@@ -1,4 +1,4 @@
-"""One aggregate's running state: which columns are stored, what a change adds to them, and what is shown of them."""
+"""An aggregate has a running state: columns that are stored, to which a change adds, and of which a value is shown."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Δstored = query¹ − stored, when a source changed at all; TopK only when a row of its change can reach the window.
+"""Δstored = query¹ − stored. The query is computed anew if a source has changed. A query with ORDER BY and LIMIT is
+computed anew only if a changed row can reach its rows.
 
-If the window is full and every changed row sorts after it, nothing is computed (operator `reached`).
+The operator `reached` decides that: a changed row can't, if the rows are n and it sorts after all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Query, Sink, descen
 
 
 class Recompute(Sink):
-    """A query whose core PostgreSQL evaluates as a whole: TopK, and recursion that has no change of its own."""
+    """ORDER BY with LIMIT, and a recursion that the first sink doesn't take. PostgreSQL evaluates them as a whole."""
 
     title = "recompute"
 

@@ -1,4 +1,4 @@
-"""Δstored = π(ΔR), R a recursion whose own rows are what is stored.
+"""Δstored = π(ΔR), R a recursion. Every row of R is stored, so its change is found from the stored rows by `rederive`.
 
 Columns of R that the query doesn't show are stored as hidden columns, because they tell R's rows apart.
 """
@@ -19,7 +19,7 @@ from airflow_provider_pgtrickle.engine.dvm.types import is_of_fixed_size
 
 
 class Recursive(Sink):
-    """A recursion under projections alone."""
+    """A recursion with nothing but projections above it."""
 
     title = "delete and rederive"
 

@@ -1,4 +1,5 @@
 """Δstored = query¹ ⋉ K − stored ⋉ K, K = the keys that the change touches.
+The rows of these keys are computed anew and replace those that are stored under them.
 
 No old row of the grouping is computed: the rows stored under a touched key are its old rows. So the grouping itself
 may leave an order open. The rows that it groups may not, because K is computed from their old and new states. Key
@@ -29,7 +30,7 @@ from airflow_provider_pgtrickle.engine.dvm.sinks.sink import (
 
 
 class Replace(Sink):
-    """A query that is, below its projections and filters, grouped by key columns."""
+    """GROUP BY, INTERSECT, EXCEPT or a window over no other window, with nothing but projections and filters above."""
 
     title = "replace by key"
 

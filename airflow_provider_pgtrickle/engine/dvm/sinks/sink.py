@@ -1,4 +1,4 @@
-"""Every sink offers what stands here, and finds its node on the path from the top of a query downwards."""
+"""Every sink has this interface. It finds its node on the path from the top of a query downwards."""
 
 from __future__ import annotations
 
