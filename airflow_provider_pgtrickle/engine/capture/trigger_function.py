@@ -107,7 +107,9 @@ _ONE_SIDED = """
 _BY_KEY = """
             INSERT INTO {buffer} (xid, lsn, action, {targets})
             SELECT capture.xid, capture.lsn,
-                   CASE WHEN o.{probe} IS NULL THEN 'I' WHEN n.{probe} IS NULL THEN 'D' ELSE 'U' END, {values}
+                   -- IS NULL holds for ROW(NULL, NULL), too, which a key may be.
+                   CASE WHEN o.{probe} IS NOT DISTINCT FROM NULL THEN 'I'
+                        WHEN n.{probe} IS NOT DISTINCT FROM NULL THEN 'D' ELSE 'U' END, {values}
             FROM {old} FULL JOIN {new} ON {condition}
             WHERE ROW({old_values})::record *<> ROW({new_values})::record
 """

@@ -123,6 +123,21 @@ def test_a_key_that_only_looks_different_is_one_update(conn):
     assert table.changes() == [("U", "1.00", "1", "1.0", "1")]
 
 
+def test_a_key_whose_fields_are_all_null_is_a_key(conn):
+    """ROW(NULL, NULL) is no NULL, but IS NULL holds for it: its UPDATE was captured as an insertion."""
+    conn.execute("CREATE TYPE pair AS (x int, y text)")
+    conn.execute("CREATE TABLE t (id pair PRIMARY KEY, n int)")
+    conn.execute("INSERT INTO t VALUES (ROW(NULL, NULL), 1)")
+    table = Captured(conn, "t")
+    table.save()
+    conn.execute("UPDATE t SET n = 2")
+    assert table.actions() == "U"
+    table.save()
+    conn.execute("UPDATE t SET id = ROW(1, NULL)")
+    assert sorted(table.actions()) == ["D", "I"]
+    assert table.differences() == []
+
+
 def test_the_buffer_keeps_a_columns_collation(conn):
     conn.execute('CREATE TABLE t (id int PRIMARY KEY, a text COLLATE "C", b text)')
     table = Captured(conn, "t")

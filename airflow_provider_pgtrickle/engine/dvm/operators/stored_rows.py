@@ -39,7 +39,7 @@ class Lookup:
             held, wanted = f"{alias}.{e.name(name)}", f"{row}.{e.name(name)}"
             same = f"{held} = {wanted}"
             if not self.stored.column(name).not_null:
-                same = f"({same} OR ({held} IS NULL AND {wanted} IS NULL))"
+                same = f"({same} OR ({held} IS NOT DISTINCT FROM NULL AND {wanted} IS NOT DISTINCT FROM NULL))"
             terms.append(same)
         terms.append(f"{self.image(e, alias)} = {row}.{e.name(IMAGE)}")
         return " AND ".join(terms)
