@@ -141,8 +141,9 @@ def observe(
     torn = [member for member in observed.values() if any(state.torn for state in member.states.values())]
     if torn:
         conn.execute("COMMIT")
-        with conn.transaction():
-            for member in torn:
+        for member in torn:
+            # One transaction for each: a writer of two sources may hold the second when the first is locked here.
+            with conn.transaction():
                 recapture(conn, member.stored, request.settings)
         at, observed = _look(conn, unit, trace)
     _warn_of_growth(observed, request)
