@@ -10,11 +10,12 @@ from airflow_provider_pgtrickle.engine.catalog.faults import translating
 from airflow_provider_pgtrickle.engine.catalog.locks import try_lock_for_transaction
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES
 
-# A reader without a frontier for the source has consumed nothing yet.
+# A reader without a frontier for the source has consumed nothing yet; a live one has consumed all that is committed.
 _CONSUMERS = """
     SELECT coalesce('changes_pgt_' || d.source_pgt_id, t.buffer),
-           array_agg(DISTINCT s.frontier #>> ARRAY['sources',
-               coalesce('pgt_' || d.source_pgt_id, d.source_relid::text), 'snapshot'])
+           array_agg(DISTINCT CASE WHEN s.is_live THEN pg_catalog.pg_current_snapshot()::text
+               ELSE s.frontier #>> ARRAY['sources',
+                   coalesce('pgt_' || d.source_pgt_id, d.source_relid::text), 'snapshot'] END)
     FROM pgtrickle.pgt_dependencies d
     JOIN pgtrickle.pgt_stream_tables s USING (pgt_id)
     LEFT JOIN pgtrickle.pgt_change_tracking t ON t.source_relid = d.source_relid

@@ -77,6 +77,10 @@ class StreamTable:
     declared_by: str
     foreign_code: dict[str, str] | None
     """Digests by oid of the accepted functions and views of others behind the query; None if none was recorded."""
+    is_live: bool
+    """Its sources' writers maintain it now; refresh mode IMMEDIATE says that they should."""
+    server_row_ids: bool
+    """The server computes its row ids."""
     steady: bool
     """Its content depends on its sources alone, and not on the clock, the session or chance."""
 
@@ -97,6 +101,12 @@ class StreamTable:
     @property
     def is_halted(self) -> bool:
         return self.status in HALTED_STATUSES
+
+    @property
+    def identity_columns(self) -> list[tuple[str, str]]:
+        """Names and types of the columns that identify a stored row."""
+        types = {column.name: column.type for column in self.storage}
+        return [(name, types[name]) for name in self.identity]
 
     @property
     def visible(self) -> tuple[StorageColumn, ...]:

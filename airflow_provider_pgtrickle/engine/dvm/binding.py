@@ -18,6 +18,14 @@ class Window:
 
 
 @dataclass(frozen=True)
+class InHand:
+    """The rows of a change that a statement has at hand, and that the source's table holds already."""
+
+    rows: str
+    """A FROM item with the columns of the source's change buffer."""
+
+
+@dataclass(frozen=True)
 class HandedOn:
     """The uncommitted delta of a stream table refreshed earlier in the same unit."""
 
@@ -28,7 +36,7 @@ class HandedOn:
 @dataclass(frozen=True)
 class SourceBinding:
     changed: bool
-    window: Window | None = None
+    window: Window | InHand | None = None
     handed_on: HandedOn | None = None
 
 

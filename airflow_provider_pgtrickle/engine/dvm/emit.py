@@ -13,7 +13,7 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, Window
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, InHand, Window
 from airflow_provider_pgtrickle.engine.dvm.budget import MAX_DEPTH, MAX_SELECTS, too_large
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID, buffer_column
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
@@ -214,13 +214,15 @@ class PostgresEmitter(Emitter):
         """The columns by which a changed row is found again; several rows of a stream table may agree on them."""
         return (ROW_ID,) if source.kind == "STREAM_TABLE" else source.primary_key
 
-    def _window_changes(self, source: Source, window: Window) -> str:
+    def _window_changes(self, source: Source, window: Window | InHand) -> str:
         name = quote(f"__pgt_window_{source.key}")
         if name not in self._shared_subqueries:
             columns = self._columns_used(source)
             is_stream_table = source.kind == "STREAM_TABLE"
-            buffer = ".".join(quote(p) for p in window.buffer)
-            where = window_predicate(window)
+            if isinstance(window, InHand):
+                buffer, where = f"{window.rows} AS b", "true"
+            else:
+                buffer, where = ".".join(quote(p) for p in window.buffer), window_predicate(window)
 
             def side(weight: int, prefix: str, actions: str) -> str:
                 items = [f"{weight} AS {self.weight}"]

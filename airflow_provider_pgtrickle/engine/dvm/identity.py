@@ -40,6 +40,11 @@ def _text_sql(column: str, base: str) -> str:
     return f"{column}::text"
 
 
+def server_row_id_sql(columns: Sequence[tuple[str, str]], alias: str) -> str:
+    """Return the SQL of a row id that the server computes. Writers maintain IMMEDIATE tables, and have no XXH64."""
+    return f'hashtextextended(({canonical_sql(columns, alias)}) COLLATE "C", {SEED})'
+
+
 def canonical(texts: Iterable[str | None]) -> str:
     """Return the canonical text of values that are already written as PostgreSQL writes them.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
+from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.dvm import Open, identity
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
@@ -196,17 +197,18 @@ def differing(sums: Iterable[tuple[str, str, str, str]]) -> tuple[int, list[int]
 
 def wrong_row_ids(
     conn: Connection,
-    table: QualifiedName,
-    key: Sequence[tuple[str, str]],
+    st: StreamTable,
     ranges: Ranges,
     numbers: Sequence[int],
     most: int,
 ) -> Found:
     """Stored rows whose row id is not the hash of their identity. No refresh would find such a row again."""
-    statement = sql.SQL("SELECT q.{id}, {key} FROM {table} AS q WHERE {within}").format(
+    key = st.identity_columns
+    statement = sql.SQL("SELECT q.{id}, {key}, {right} FROM {table} AS q WHERE {within}").format(
         id=sql.Identifier(ROW_ID),
         key=sql.SQL(identity.canonical_sql(key, "q")),
-        table=table.sql,
+        right=sql.SQL(identity.server_row_id_sql(key, "q") if st.server_row_ids else "NULL::bigint"),
+        table=st.qualified.sql,
         within=ranges.within("q", numbers),
     )
     count = 0
@@ -214,8 +216,8 @@ def wrong_row_ids(
     with conn.cursor(name="pgtrickle_row_ids") as cursor:
         cursor.execute(statement)
         while batch := cursor.fetchmany(_BATCH):
-            for stored, text in batch:
-                right = identity.row_id(text)
+            for stored, text, of_server in batch:
+                right = of_server if st.server_row_ids else identity.row_id(text)
                 if stored != right:
                     count += 1
                     if len(rows) < most:

@@ -38,6 +38,7 @@ class Skip(StrEnum):
     SUSPENDED = "suspended"
     ERROR = "error"
     FRONTIER_MOVED = "frontier_moved"
+    LIVE = "maintained_by_writers"
 
 
 def gated(reason: str | None) -> str:
@@ -115,7 +116,7 @@ def decide(facts: MemberFacts) -> Decision:
     if facts.reinit_reason:
         return Decision(Action.REINITIALIZE, facts.reinit_reason)
     differentiable = facts.refusal is None or facts.topk
-    strict = facts.refresh_mode == "DIFFERENTIAL"
+    strict = facts.refresh_mode in ("DIFFERENTIAL", "IMMEDIATE")
     if strict and not differentiable:
         raise NotDifferentiable(
             f"The query can't be refreshed by differences: {facts.refusal}",
@@ -126,8 +127,6 @@ def decide(facts: MemberFacts) -> Decision:
         return Decision(Action.FULL, _unless_full_mode(facts, Fallback.NEVER_POPULATED))
     if facts.forced:
         return Decision(Action.FULL, _unless_full_mode(facts, Fallback.FORCED))
-    if facts.refresh_mode == "IMMEDIATE":
-        return Decision(Action.FULL)
     if facts.broken:
         words = f"{Fallback.DATA_ERROR}: {facts.broken}"
         return Decision(Action.TOPK, words, anew=True) if facts.topk else Decision(Action.FULL, words)
@@ -161,4 +160,4 @@ def _nothing_happened(facts: MemberFacts) -> bool:
 
 def _unless_full_mode(facts: MemberFacts, reason: Fallback) -> str | None:
     """The reason, except for a table whose mode asks for FULL anyway."""
-    return None if facts.refresh_mode in ("FULL", "IMMEDIATE") else str(reason)
+    return None if facts.refresh_mode == "FULL" else str(reason)

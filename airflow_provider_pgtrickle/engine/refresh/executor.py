@@ -120,7 +120,7 @@ class Executor(Protocol):
 
 
 class PostgresExecutor:
-    """Runs computations in PostgreSQL, on the same snapshot. It is for tests of the protocol; Spark is the product."""
+    """Runs computations in PostgreSQL, on the same snapshot: the last refresh before writers maintain a table."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -17,6 +17,7 @@ from airflow_provider_pgtrickle.engine.declare import table
 from airflow_provider_pgtrickle.engine.declare.storage import rebuild, recapture
 from airflow_provider_pgtrickle.engine.dvm import View
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
+from airflow_provider_pgtrickle.engine.dvm.identity import server_row_id_sql
 from airflow_provider_pgtrickle.engine.errors import TableAltered, TransientFault
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh import history, lease
@@ -91,7 +92,11 @@ class Locked:
         """The table as `conn`'s transaction sees it."""
         names = tuple(column.name for column in self.st.storage)
         return Target(
-            self.st.qualified, describe(conn, self.st.qualified.sql, names), tuple(self.st.identity), self.st.keyed
+            self.st.qualified,
+            describe(conn, self.st.qualified.sql, names),
+            tuple(self.st.identity),
+            self.st.keyed,
+            server_row_id_sql(self.st.identity_columns, "r") if self.st.server_row_ids else None,
         )
 
     def visible(self) -> tuple[str, ...]:
@@ -104,6 +109,8 @@ class Held:
 
     tables: tuple[StreamTable, ...]
     unavailable: str | None
+    live: tuple[StreamTable, ...] = ()
+    """Tables of the unit that their sources' writers maintain, so that there is nothing to refresh."""
 
     @property
     def ids(self) -> list[int]:
@@ -112,14 +119,18 @@ class Held:
 
 def hold(conn: Connection, request: Request, trace: history.Trace) -> Held:
     """Lock all tables of the unit and take their lease; if one table is unavailable, no lease is taken."""
-    ids = records.with_parts(conn, [records.get(conn, name).id for name in request.names])
+    named = [records.get(conn, name) for name in request.names]
+    live = tuple(st for st in named if st.is_live)
+    if len(live) == len(named):
+        return Held((), Skip.LIVE, live)
+    ids = records.with_parts(conn, [st.id for st in named if not st.is_live])
     locked = _lock(conn, ids, request)
     tables = upstream_first(conn, [*records.by_ids(conn, ids).values()])
     unavailable = _unavailable(tables, request.force_full) if locked else Skip.LOCKED
     if unavailable is None:
         lease.take(conn, ids, request.token, request.settings)
         history.start(conn, ids, request.unit, request.token.run, request.initiated_by, trace)
-    return Held(tuple(tables), unavailable)
+    return Held(tuple(tables), unavailable, live)
 
 
 def define(conn: Connection, held: Held, request: Request) -> tuple[dict[str, Locked], str]:

@@ -30,7 +30,7 @@ _COARSE = "SET default_statistics_target = 10"
 
 # Everything is read in the snapshot, so the digest describes the triggers under which all visible rows were written.
 _BUFFERS = """
-SELECT s.key, b.relfilenode::bigint, t.data_timestamp, c.epoch,
+SELECT s.key, b.relfilenode::bigint, CASE WHEN NOT t.is_live THEN t.data_timestamp END, c.epoch,
        CASE WHEN NOT s.captured THEN false
             -- A crash of the server would empty a buffer that somebody made UNLOGGED.
             WHEN b.oid IS NULL OR b.relpersistence <> 'p' THEN true
@@ -183,7 +183,11 @@ def read(conn: Connection, at: Snapshot, readers: Sequence[Reader]) -> dict[int,
         for reader in readers
         for key, source in reader.sources.items()
     }
-    pending = _pending(conn, {place: window for place, window in windows.items() if window is not None})
+    # What changed in the sources of a live table is in its content already.
+    live = {reader.st.id for reader in readers if reader.st.is_live}
+    pending = _pending(
+        conn, {place: window for place, window in windows.items() if window is not None and place[0] not in live}
+    )
     states: dict[int, dict[str, SourceState]] = {}
     for reader in readers:
         of_reader = states.setdefault(reader.st.id, {})

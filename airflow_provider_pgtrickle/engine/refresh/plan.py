@@ -145,7 +145,7 @@ def _in_spark(
     found = member.query.spark(
         binding,
         whole=whole,
-        key=_key(member),
+        key=member.st.identity_columns,
         describe=lambda statement: _described(coordinator, statement),
         slices=lambda source: ctid_slices(*_extent(coordinator, source), settings),
         prefix=f"pgt_{member.st.id}_{uuid.uuid4().hex[:12]}",
@@ -205,7 +205,7 @@ def _rows_sql(member: Observed, decision: Decision, binding: Binding) -> str | N
 def _as_text(member: Observed, rows: str) -> str:
     """SQL of the rows, each column as text that PostgreSQL's own input functions read back, and the identity's key."""
     storage = member.st.storage
-    key = identity.canonical_sql(_key(member), "d")
+    key = identity.canonical_sql(member.st.identity_columns, "d")
     return (
         sql.SQL('SELECT "d"."__pgt_w" AS "__pgt_w", {} AS "__pgt_key"{} FROM ({}) AS "d"')
         .format(
@@ -221,12 +221,6 @@ def _as_text(member: Observed, rows: str) -> str:
         )
         .as_string(None)
     )
-
-
-def _key(member: Observed) -> list[tuple[str, str]]:
-    """Names and types of the columns that identify a stored row."""
-    types = {column.name: column.type for column in member.st.storage}
-    return [(name, types[name]) for name in member.st.identity]
 
 
 def _described(conn: Connection, statement: str) -> list[tuple[str, str]]:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
-from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, ROW_ID
+from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, ROW_ID, buffer_column
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.errors import PermissionFault
 from airflow_provider_pgtrickle.engine.names import RESERVED_PREFIX, QualifiedName
-from airflow_provider_pgtrickle.engine.refresh.sameness import Column
+from airflow_provider_pgtrickle.engine.refresh.sameness import Column, agree, look_alike
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class Target:
     identity: tuple[str, ...]
     keyed: bool
     """Whether the identity is a key. If it isn't, the table is a bag of rows."""
+    server_row_id: str | None = None
+    """SQL of the row id over the storage columns, for a table whose row ids the server computes."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,7 +82,7 @@ def temporary(
     )
     stage = sql.Identifier("pg_temp", name)
     copy_arrow(conn, stage, arrow)
-    finish(conn, stage, late)
+    finish(conn, stage, late, target)
     return stage
 
 
@@ -162,8 +164,12 @@ def copy_arrow(conn: Connection, target: sql.Identifier, arrow: pa.Table) -> int
     return int(arrow.num_rows)
 
 
-def finish(conn: Connection, table: sql.Identifier, late: tuple[tuple[str, str], ...]) -> None:
-    """Compute the late columns of the rows that come, which PostgreSQL computes better than Spark."""
+def finish(conn: Connection, table: sql.Identifier, late: tuple[tuple[str, str], ...], target: Target) -> None:
+    """Compute what PostgreSQL computes: the late columns of the rows that come, and the row ids of some tables."""
+    if target.server_row_id is not None:
+        conn.execute(
+            sql.SQL("UPDATE {} AS r SET {} = {}").format(table, sql.Identifier(ROW_ID), sql.SQL(target.server_row_id))
+        )
     if late:
         settings = sql.SQL(", ").join(
             sql.SQL("{} = {}").format(sql.Identifier(name), sql.SQL(expression)) for name, expression in late
@@ -181,7 +187,7 @@ def consolidate(conn: Connection, target: Target, pgt_id: int, stage: sql.Identi
     conn.execute(
         sql.SQL("CREATE TEMPORARY TABLE {name} AS SELECT c.*, {op} AS {op_name} FROM ({net}) c").format(
             name=sql.Identifier(name),
-            op=_operation(target),
+            op=operation(target),
             op_name=sql.Identifier(OP),
             net=net(rows, columns),
         )
@@ -213,7 +219,8 @@ def net(rows: sql.Composable, columns: tuple[Column, ...]) -> sql.Composed:
     )
 
 
-def _operation(target: Target) -> sql.Composable:
+def operation(target: Target) -> sql.Composable:
+    """SQL of the operation of each row `c` of a consolidated difference."""
     weight = sql.Identifier("c", WEIGHT)
     if not target.keyed:
         return sql.SQL("CASE WHEN {} > 0 THEN {} ELSE {} END").format(weight, INSERT, DELETE)
@@ -238,6 +245,97 @@ def _operation(target: Target) -> sql.Composable:
         insert=INSERT,
         replaced=REPLACED,
         delete=DELETE,
+    )
+
+
+def deletion(target: Target, rows: sql.Composable) -> sql.Composed:
+    """The statement that deletes what the difference in `rows` deletes."""
+    if target.keyed:
+        statement = sql.SQL("DELETE FROM {t} t USING {d} d WHERE d.{op} = {delete} AND t.{id} = d.{id} AND {same}")
+    else:
+        # Exactly n of the equal rows are deleted, first those that look the same as the row to delete.
+        statement = sql.SQL(
+            "DELETE FROM {t} t USING ("
+            " SELECT s.tableoid AS place, s.ctid AS spot, d.wanted,"
+            " row_number() OVER (PARTITION BY d.twins ORDER BY {alike} DESC) AS n"
+            " FROM (SELECT *, -sum({w}) OVER same AS wanted, dense_rank() OVER (ORDER BY {all}) AS twins,"
+            " row_number() OVER same AS nth FROM {d} d WHERE {op} = {delete} WINDOW same AS (PARTITION BY {all})) d"
+            " JOIN {t} s ON s.{id} = d.{id} AND {stored} WHERE d.nth = 1) gone"
+            " WHERE gone.n <= gone.wanted AND t.ctid = gone.spot AND t.tableoid = gone.place"
+        )
+    return statement.format(
+        t=target.table.sql,
+        d=rows,
+        op=sql.Identifier(OP),
+        delete=DELETE,
+        id=sql.Identifier(ROW_ID),
+        w=sql.Identifier(WEIGHT),
+        same=agree(target.columns, "t", "d"),
+        stored=agree(target.columns, "s", "d"),
+        alike=look_alike(target.columns, "s", "d"),
+        all=sql.SQL(", ").join([sql.Identifier("d", ROW_ID), *(c.partition("d") for c in target.columns)]),
+    )
+
+
+def replacement(target: Target, rows: sql.Composable) -> sql.Composed:
+    """The statement that replaces the stored rows whose identity both goes and comes."""
+    assignments = sql.SQL(", ").join(
+        sql.SQL("{} = {}").format(sql.Identifier(c.name), sql.Identifier("u", c.name)) for c in target.columns
+    )
+    return sql.SQL(
+        "UPDATE {t} t SET {assignments} FROM {d} o JOIN {d} u ON u.{id} = o.{id} AND u.{op} = {update} AND {key}"
+        " WHERE o.{op} = {replaced} AND t.{id} = o.{id} AND {same}"
+    ).format(
+        t=target.table.sql,
+        assignments=assignments,
+        d=rows,
+        id=sql.Identifier(ROW_ID),
+        op=sql.Identifier(OP),
+        update=UPDATE,
+        replaced=REPLACED,
+        key=agree(target.key, "u", "o"),
+        same=agree(target.columns, "t", "o"),
+    )
+
+
+def insertion(target: Target, rows: sql.Composable) -> sql.Composed:
+    """The statement that inserts what the difference inserts."""
+    repeated = (
+        sql.SQL("") if target.keyed else sql.SQL(", pg_catalog.generate_series(1, d.{})").format(sql.Identifier(WEIGHT))
+    )
+    return sql.SQL("INSERT INTO {t} ({columns}) SELECT {values} FROM {d} d{repeated} WHERE d.{op} = {insert}").format(
+        t=target.table.sql,
+        columns=names((ROW_ID, *target.names)),
+        values=names((ROW_ID, *target.names), "d"),
+        d=rows,
+        repeated=repeated,
+        op=sql.Identifier(OP),
+        insert=INSERT,
+    )
+
+
+def handing_on(target: Target, buffer: str, visible: tuple[str, ...], rows: sql.Composable) -> sql.Composed:
+    """The statement that hands the visible columns of the difference, or of the first content, on to the readers.
+
+    Rows that differ only in hidden columns cancel out here, so that readers don't see them at all.
+    """
+    columns = tuple(column for column in target.columns if column.name in visible)
+    weighted: sql.Composable = sql.SQL("SELECT {}, {} FROM {}").format(
+        sql.Identifier(WEIGHT), names((ROW_ID, *visible)), rows
+    )
+    if len(columns) < len(target.columns):
+        weighted = net(weighted, columns)
+    return sql.SQL(
+        "INSERT INTO {buffer} (action, pk_hash{targets})"
+        " SELECT CASE WHEN w.{weight} > 0 THEN 'I' ELSE 'D' END, w.{id}{values}"
+        " FROM ({weighted}) w, pg_catalog.generate_series(1, abs(w.{weight}))"
+    ).format(
+        buffer=sql.Identifier(CHANGES, buffer),
+        targets=sql.SQL("").join(sql.SQL(", {}").format(sql.Identifier(buffer_column("new", c))) for c in visible),
+        weight=sql.Identifier(WEIGHT),
+        id=sql.Identifier(ROW_ID),
+        values=sql.SQL("").join(sql.SQL(", {}").format(sql.Identifier("w", c)) for c in visible),
+        weighted=weighted,
     )
 
 

@@ -175,8 +175,9 @@ def _attempt(request: Request, trace: Trace) -> dict[str, RefreshResult] | Apart
             held = lock.hold(conn, request, trace)
             if held.unavailable is not None:
                 run, by = request.token.run, request.initiated_by
-                history.skip(conn, held.ids, request.unit, run, by, held.unavailable)
-                return _skipped(held.tables, held.unavailable, request, trace)
+                skipped = (*held.tables, *held.live)
+                history.skip(conn, [st.id for st in skipped], request.unit, run, by, held.unavailable)
+                return _skipped(skipped, held.unavailable, request, trace)
         with trace.phase("schema"):
             locked, moment = lock.define(conn, held, request)
             first = lock.to_go_first(conn, locked, request)
@@ -202,7 +203,7 @@ def _attempt(request: Request, trace: Trace) -> dict[str, RefreshResult] | Apart
             lease.give_back(conn, held.ids, request.token)
             return _moved(conn, computed, request, trace)
         _clean_up(conn, computed.values())
-        return written
+        return {**written, **_skipped(held.live, Skip.LIVE, request, trace)}
 
 
 def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, trace: Trace) -> dict[str, Computed]:

@@ -583,9 +583,7 @@ def _held_against(
         rows, differ = differing(tuple(row.values()) for row in sums)
         if differ:
             found = _joined(found, _least(conn, comparison, run.ranges, differ), comparison)
-    types = {column.name: column.type for column in run.st.storage}
-    key = [(name, types[name]) for name in run.st.identity]
-    ids = wrong_row_ids(conn, run.st.qualified, key, run.ranges, numbers, _MOST_ROWS)
+    ids = wrong_row_ids(conn, run.st, run.ranges, numbers, _MOST_ROWS)
     # A wrong value in a row's identity makes its row id wrong, too, so the larger count is taken and not the sum.
     return rows, Found(max(found.differences, ids.differences), found.undecided, (*found.rows, *ids.rows))
 

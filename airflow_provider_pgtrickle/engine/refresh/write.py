@@ -25,8 +25,7 @@ from airflow_provider_pgtrickle.engine.catalog import alerts
 from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 from airflow_provider_pgtrickle.engine.declare import identity_index, lookup_index, replica_identity, row_id_index
 from airflow_provider_pgtrickle.engine.declare.storage import rebuild
-from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, ROW_ID, buffer_column, buffer_name
-from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
+from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, ROW_ID, buffer_name
 from airflow_provider_pgtrickle.engine.errors import InvariantViolated, TableAltered, TransientFault
 from airflow_provider_pgtrickle.engine.refresh import history, lease, stage
 from airflow_provider_pgtrickle.engine.refresh.compute import Computed
@@ -34,21 +33,19 @@ from airflow_provider_pgtrickle.engine.refresh.decision import Action
 from airflow_provider_pgtrickle.engine.refresh.executor import Staged
 from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
-from airflow_provider_pgtrickle.engine.refresh.sameness import agree, look_alike
+from airflow_provider_pgtrickle.engine.refresh.sameness import agree
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier, Snapshot
 from airflow_provider_pgtrickle.engine.refresh.stage import (
     DELETE,
     DUPLICATE,
     INSERT,
     OP,
-    REPLACED,
     UPDATE,
     Difference,
     Target,
     analyze,
     consolidate,
     names,
-    net,
 )
 from airflow_provider_pgtrickle.engine.settings import Settings
 
@@ -163,7 +160,7 @@ def _applied(conn: Connection, member: Computed, staged: Staged, target: Target)
         lookup_index.ensure(conn, target.table, member.query.lookups)
     buffer = buffer_name(member.stored.key)
     if applied != Applied() and _exists(conn, buffer):
-        _write_buffer(conn, target, buffer, member.visible(), rows)
+        conn.execute(stage.handing_on(target, buffer, member.visible(), rows))
     stage.drop_shared(conn, member.st.id)
     return applied
 
@@ -175,7 +172,7 @@ def _stage(conn: Connection, member: Computed, staged: Staged, target: Target) -
         return stage.temporary(conn, target, member.st.id, staged.arrow, staged.late)
     table = sql.Identifier(*staged.stage_table)
     analyze(conn, table, staged.rows)
-    stage.finish(conn, table, staged.late)
+    stage.finish(conn, table, staged.late, target)
     return table
 
 
@@ -319,22 +316,22 @@ def _apply(conn: Connection, target: Target, difference: Difference) -> Applied:
     """Write a difference. Deletions and replacements come first, so that no old row is in the way of a new one."""
     _no_identity_comes_twice(target, difference)
     count = difference.counts.get
-    deleted = _delete(conn, target, difference) if count(DELETE) else 0
+    deleted = conn.execute(stage.deletion(target, difference.table)).rowcount if count(DELETE) else 0
     _every_row_was_there(target, "deleted", count(DELETE, 0), deleted)
-    updated = _update(conn, target, difference) if count(UPDATE) else 0
+    updated = conn.execute(stage.replacement(target, difference.table)).rowcount if count(UPDATE) else 0
     _every_row_was_there(target, "replaced", count(UPDATE, 0), updated)
     if target.keyed:
         _no_identity_is_there_already(conn, target, difference)
-    inserted = _insert(conn, target, difference) if count(INSERT) else 0
+    inserted = conn.execute(stage.insertion(target, difference.table)).rowcount if count(INSERT) else 0
     return Applied(inserted, updated, deleted)
 
 
-def _populate(conn: Connection, target: Target, stage: sql.Identifier, rows: int) -> Applied:
+def _populate(conn: Connection, target: Target, rows: sql.Identifier, number: int) -> Applied:
     """Fill an empty table, whose rows needn't be compared with anything."""
     columns = names((ROW_ID, *target.names))
-    with row_id_index.built_afterwards(conn, target.table) if rows >= _MANY else nullcontext():
+    with row_id_index.built_afterwards(conn, target.table) if number >= _MANY else nullcontext():
         inserted = conn.execute(
-            sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {}").format(target.table.sql, columns, columns, stage)
+            sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {}").format(target.table.sql, columns, columns, rows)
         ).rowcount
     _no_identity_stands_twice(conn, target)
     replica_identity.settle(conn, target.table, first=True)
@@ -346,102 +343,6 @@ def _is_empty(conn: Connection, target: Target) -> bool:
     """Whether the stream table holds no row at all."""
     row = conn.execute(sql.SQL("SELECT NOT EXISTS (SELECT FROM {})").format(target.table.sql)).fetchone()
     return row is not None and bool(row[0])
-
-
-def _write_buffer(conn: Connection, target: Target, buffer: str, visible: tuple[str, ...], rows: sql.Identifier) -> int:
-    """Hand on the visible columns of the difference (or of the first content) to the table's readers.
-
-    Rows that differ only in hidden columns cancel out here, so that readers don't see them at all.
-    """
-    columns = tuple(column for column in target.columns if column.name in visible)
-    weighted: sql.Composable = sql.SQL("SELECT {}, {} FROM {}").format(
-        sql.Identifier(WEIGHT), names((ROW_ID, *visible)), rows
-    )
-    if len(columns) < len(target.columns):
-        weighted = net(weighted, columns)
-    return conn.execute(
-        sql.SQL(
-            "INSERT INTO {buffer} (action, pk_hash{targets})"
-            " SELECT CASE WHEN w.{weight} > 0 THEN 'I' ELSE 'D' END, w.{id}{values}"
-            " FROM ({weighted}) w, pg_catalog.generate_series(1, abs(w.{weight}))"
-        ).format(
-            buffer=sql.Identifier(CHANGES, buffer),
-            targets=sql.SQL("").join(sql.SQL(", {}").format(sql.Identifier(buffer_column("new", c))) for c in visible),
-            weight=sql.Identifier(WEIGHT),
-            id=sql.Identifier(ROW_ID),
-            values=sql.SQL("").join(sql.SQL(", {}").format(sql.Identifier("w", c)) for c in visible),
-            weighted=weighted,
-        )
-    ).rowcount
-
-
-def _delete(conn: Connection, target: Target, difference: Difference) -> int:
-    if target.keyed:
-        statement = sql.SQL("DELETE FROM {t} t USING {d} d WHERE d.{op} = {delete} AND t.{id} = d.{id} AND {same}")
-    else:
-        # Exactly n of the equal rows are deleted, first those that look the same as the row to delete.
-        statement = sql.SQL(
-            "DELETE FROM {t} t USING ("
-            " SELECT s.tableoid AS place, s.ctid AS spot, d.wanted,"
-            " row_number() OVER (PARTITION BY d.twins ORDER BY {alike} DESC) AS n"
-            " FROM (SELECT *, -sum({w}) OVER same AS wanted, dense_rank() OVER (ORDER BY {all}) AS twins,"
-            " row_number() OVER same AS nth FROM {d} d WHERE {op} = {delete} WINDOW same AS (PARTITION BY {all})) d"
-            " JOIN {t} s ON s.{id} = d.{id} AND {stored} WHERE d.nth = 1) gone"
-            " WHERE gone.n <= gone.wanted AND t.ctid = gone.spot AND t.tableoid = gone.place"
-        )
-    return conn.execute(
-        statement.format(
-            t=target.table.sql,
-            d=difference.table,
-            op=sql.Identifier(OP),
-            delete=DELETE,
-            id=sql.Identifier(ROW_ID),
-            w=sql.Identifier(WEIGHT),
-            same=agree(target.columns, "t", "d"),
-            stored=agree(target.columns, "s", "d"),
-            alike=look_alike(target.columns, "s", "d"),
-            all=sql.SQL(", ").join([sql.Identifier("d", ROW_ID), *(c.partition("d") for c in target.columns)]),
-        )
-    ).rowcount
-
-
-def _update(conn: Connection, target: Target, difference: Difference) -> int:
-    assignments = sql.SQL(", ").join(
-        sql.SQL("{} = {}").format(sql.Identifier(c.name), sql.Identifier("u", c.name)) for c in target.columns
-    )
-    return conn.execute(
-        sql.SQL(
-            "UPDATE {t} t SET {assignments} FROM {d} o JOIN {d} u ON u.{id} = o.{id} AND u.{op} = {update} AND {key}"
-            " WHERE o.{op} = {replaced} AND t.{id} = o.{id} AND {same}"
-        ).format(
-            t=target.table.sql,
-            assignments=assignments,
-            d=difference.table,
-            id=sql.Identifier(ROW_ID),
-            op=sql.Identifier(OP),
-            update=UPDATE,
-            replaced=REPLACED,
-            key=agree(target.key, "u", "o"),
-            same=agree(target.columns, "t", "o"),
-        )
-    ).rowcount
-
-
-def _insert(conn: Connection, target: Target, difference: Difference) -> int:
-    repeated = (
-        sql.SQL("") if target.keyed else sql.SQL(", pg_catalog.generate_series(1, d.{})").format(sql.Identifier(WEIGHT))
-    )
-    return conn.execute(
-        sql.SQL("INSERT INTO {t} ({columns}) SELECT {values} FROM {d} d{repeated} WHERE d.{op} = {insert}").format(
-            t=target.table.sql,
-            columns=names((ROW_ID, *target.names)),
-            values=names((ROW_ID, *target.names), "d"),
-            d=difference.table,
-            repeated=repeated,
-            op=sql.Identifier(OP),
-            insert=INSERT,
-        )
-    ).rowcount
 
 
 # -- what each refresh keeps, or fails --------------------------------------------------------------

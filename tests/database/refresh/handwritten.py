@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from airflow_provider_pgtrickle.engine.dvm import View
-from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.refresh.observe import within
 
@@ -30,7 +30,7 @@ class HandWritten(View):
 def changes(source: Source, bound: SourceBinding, columns: tuple[str, ...]) -> str:
     """`__pgt_w` and the columns of what happened to a source."""
     parts = []
-    if bound.window is not None:
+    if isinstance(bound.window, Window):
         buffer = '"{}"."{}"'.format(*bound.window.buffer)
         where = within(bound.window).as_string(None)
         new = ", ".join(f'"new_{c}" AS "{c}"' for c in columns)

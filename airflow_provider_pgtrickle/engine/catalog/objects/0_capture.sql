@@ -10,9 +10,10 @@ BEGIN ATOMIC
         SELECT $1
         UNION
         SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid
-    ), captured(columns, function) AS (
+    ), captured(columns, functions) AS (
         SELECT (SELECT c.columns FROM pgtrickle.pgt_change_tracking c WHERE c.source_relid = $1),
-               pg_catalog.to_regprocedure(pg_catalog.format('pgtrickle_changes.capture_%s()', $1))
+               ARRAY[pg_catalog.to_regprocedure(pg_catalog.format('pgtrickle_changes.capture_%s()', $1)),
+                     pg_catalog.to_regprocedure(pg_catalog.format('pgtrickle_changes.begin_%s()', $1))]
     ), part(line) AS (
         SELECT pg_catalog.format('relation %s %s', c.oid, c.relpersistence)
         FROM tree t JOIN pg_catalog.pg_class c ON c.oid = t.oid
@@ -21,10 +22,10 @@ BEGIN ATOMIC
         FROM tree t JOIN pg_catalog.pg_inherits i ON i.inhrelid = t.oid
         UNION ALL
         SELECT pg_catalog.format('trigger %s %s %s', g.tgrelid, g.oid, g.xmin)
-        FROM tree t JOIN pg_catalog.pg_trigger g ON g.tgrelid = t.oid JOIN captured k ON k.function = g.tgfoid
+        FROM tree t JOIN pg_catalog.pg_trigger g ON g.tgrelid = t.oid JOIN captured k ON g.tgfoid = ANY (k.functions)
         UNION ALL
         SELECT pg_catalog.format('function %s %s', p.oid, p.xmin)
-        FROM captured k JOIN pg_catalog.pg_proc p ON p.oid = k.function
+        FROM captured k JOIN pg_catalog.pg_proc p ON p.oid = k.functions[1]
         UNION ALL
         -- A table that became another one's child, was written through it and left it again has nothing else to show.
         SELECT pg_catalog.format('column %s %s %s %s %s', a.attrelid, a.attnum, a.xmin, d.oid, d.xmin)

@@ -167,10 +167,11 @@ SELECT
     coalesce(t.effective_schedule, e.every) AS effective_schedule,
     t.is_populated,
     -- A time to come is of a clock that was ahead: how old the content is isn't known.
-    CASE WHEN t.data_timestamp IS NOT NULL THEN greatest(now() - t.data_timestamp, interval '0') END AS staleness,
-    coalesce(now() - t.data_timestamp > coalesce(t.effective_schedule, e.every), NOT t.is_populated)
-        OR coalesce(t.data_timestamp > clock_timestamp(), false) AS stale,
-    t.data_timestamp,
+    CASE WHEN t.is_live THEN interval '0'
+         WHEN t.data_timestamp IS NOT NULL THEN greatest(now() - t.data_timestamp, interval '0') END AS staleness,
+    NOT t.is_live AND (coalesce(now() - t.data_timestamp > coalesce(t.effective_schedule, e.every), NOT t.is_populated)
+        OR coalesce(t.data_timestamp > clock_timestamp(), false)) AS stale,
+    CASE WHEN t.is_live THEN now() ELSE t.data_timestamp END AS data_timestamp,
     t.last_refresh_at,
     t.last_refresh_at AS last_refreshed_at,
     t.needs_reinit,
@@ -203,6 +204,7 @@ SELECT
     t.created_at,
     t.updated_at,
     t.verify_every,
+    t.is_live,
     v.status AS verified,
     v.ended_at AS verified_at
 FROM pgtrickle.pgt_stream_tables t
@@ -292,7 +294,7 @@ $$;
 CREATE OR REPLACE FUNCTION pgtrickle.get_staleness(name text) RETURNS double precision
 LANGUAGE sql STABLE
 BEGIN ATOMIC
-    SELECT CASE WHEN data_timestamp IS NOT NULL
+    SELECT CASE WHEN is_live THEN 0 WHEN data_timestamp IS NOT NULL
                 THEN greatest(extract(epoch FROM now() - data_timestamp)::double precision, 0) END
     FROM pgtrickle.pgt_stream_tables WHERE pgt_id = pgtrickle.pgt_resolve(name);
 END;

@@ -77,7 +77,8 @@ RETURNS TABLE (
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT format('%s.%s', t.pgt_schema, t.pgt_name), format('%s.%s', r.source_schema, r.source_name), r.source_relid,
-           min(r.cdc_mode), max(pgtrickle.pgt_pending_rows(b.buffer, reader.frontier, b.source_key)),
+           min(r.cdc_mode), max(CASE WHEN reader.is_live THEN 0
+                                 ELSE pgtrickle.pgt_pending_rows(b.buffer, reader.frontier, b.source_key) END),
            max(pg_total_relation_size(to_regclass(format('pgtrickle_changes.%I', b.buffer))))
     FROM pgtrickle.pgt_reads r
     JOIN pgtrickle.pgt_stream_tables t USING (pgt_id)
