@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ from airflow_provider_pgtrickle.engine.errors import (
     UnknownStreamTable,
     UsageError,
 )
+from airflow_provider_pgtrickle.engine.immediate import live
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh import history
 from airflow_provider_pgtrickle.engine.refresh import verify as verification
@@ -109,6 +111,9 @@ class PgTrickle:
         checked = Options.checked(self.settings, options | {"schedule": schedule, "refresh_mode": refresh_mode})
         with self._transaction() as conn:
             created = create(conn, self.settings, self._name(conn, name), query, checked)
+            if checked.refresh_mode == live.MODE:
+                live.refuse(conn, created.stream_table)
+            live.settle(conn)
         if initialize:
             self._populate(created.stream_table)
         _announce(created.notices)
@@ -157,9 +162,19 @@ class PgTrickle:
         """Drop it, with triggers and buffers that nobody else needs; the names of what was dropped."""
         with self._transaction() as conn:
             qualified = self._name(conn, name)
-            if if_exists and records.find(conn, qualified) is None:
+            there = records.find(conn, qualified)
+            if if_exists and there is None:
                 return ()
-            return drop(conn, self.settings, qualified, cascade=cascade)
+            if there is not None and (cascade or not dependencies.readers(conn, there)):
+                live.withdraw(conn, there)
+            dropped = drop(conn, self.settings, qualified, cascade=cascade)
+            live.settle(conn)
+            return dropped
+
+    def withdraw(self, *names: str) -> None:
+        """Let their sources' writers no longer maintain IMMEDIATE tables, until they are refreshed."""
+        with self._transaction() as conn:
+            live.withdraw(conn, *(records.get(conn, self._name(conn, name)) for name in names))
 
     def gate(self, name: str, reason: str | None = None) -> None:
         """Hold its refreshes back until `ungate`."""
@@ -175,11 +190,14 @@ class PgTrickle:
         """Refresh it after the stream tables that it reads, each unit on a snapshot of its own."""
         with self._before_refresh() as conn:
             qualified = self._name(conn, name)
-            by_name = {str(table.qualified): table.qualified for table in records.get_all(conn)}
-            if str(qualified) not in by_name:
-                records.get(conn, qualified)
+            tables = {str(table.qualified): table for table in records.get_all(conn)}
+            wanted_table = records.get(conn, qualified)
             graph = dependencies.graph(conn)
-        wanted = {str(qualified), *graph.upstream(str(qualified))}
+        if wanted_table.is_live:
+            return self._reconcile(wanted_table, force_full=force_full)
+        by_name = {name: table.qualified for name, table in tables.items()}
+        upstream = [name for name in graph.upstream(str(qualified)) if not tables[name].is_live]
+        wanted = {str(qualified), *upstream}
         for unit in graph.units():
             members = [by_name[member] for member in unit if member in wanted]
             if str(qualified) in unit:
@@ -197,8 +215,12 @@ class PgTrickle:
             order = {member: position for position, member in enumerate(dependencies.graph(conn).order())}
             for target in qualified.values():
                 records.get(conn, target)
-        members = sorted(set(qualified.values()), key=lambda member: order[str(member)])
-        results = self._refresh(members, force_full=force_full)
+            alive = [st for st in (records.get(conn, target) for target in qualified.values()) if st.is_live]
+        results = {str(st.qualified): self._reconcile(st, force_full=force_full) for st in alive}
+        members = {target for target in qualified.values() if str(target) not in results}
+        if members:
+            upstream_first = sorted(members, key=lambda member: order[str(member)])
+            results |= self._refresh(upstream_first, force_full=force_full)
         return {name: results[str(target)] for name, target in qualified.items()}
 
     def verify(
@@ -283,19 +305,46 @@ class PgTrickle:
 
     def _alter(self, name: QualifiedName, changes: dict[str, Any]) -> StreamTable:
         with self._transaction() as conn:
+            there = records.get(conn, name)
+            if {"query", "refresh_mode", "status", "accept"} & set(changes):
+                live.withdraw(conn, there)
             altered = alter(conn, self.settings, name, changes)
+            live.settle(conn)
         notices = altered.notices
         if altered.needs_refresh:
             with self._undone_on_failure(lambda conn: revert(conn, altered)):
                 result = self._refresh([name], force_full=True, initiated_by="alter")[str(name)]
             if result.action == "SKIP":
                 notices += (f"{name} keeps its old content until its next refresh ({result.fallback_reason})",)
+        elif there.is_live:
+            self._refresh([name], initiated_by="alter")
+        live.enliven(self.database, self.settings)
         _announce(notices)
         return self._record(name)
+
+    def _reconcile(self, st: StreamTable, *, force_full: bool) -> RefreshResult:
+        """Compare a table that writers maintain with its query, and compute it anew if they differ."""
+        started = time.perf_counter()
+        request = verification.Request(self.database, self._usable_executor, self.settings, refresh=False)
+        verified = verification.verify(request, [st.qualified]).tables[0]
+        if force_full or verified.differences or verified.status == "SKIPPED":
+            with self._transaction() as conn:
+                live.withdraw(conn, st)
+            result = self._refresh([st.qualified], force_full=True)[str(st.qualified)]
+            live.enliven(self.database, self.settings)
+            return replace(result, action=live.MODE, fallback_reason=verified.reason or result.fallback_reason)
+        return RefreshResult(
+            name=str(st.qualified),
+            action=live.MODE,
+            duration_ms=round((time.perf_counter() - started) * 1000, 3),
+            data_timestamp=verified.data_timestamp,
+            rows_read=verified.rows_compared,
+        )
 
     def _populate(self, table: StreamTable) -> None:
         with self._undone_on_failure(lambda conn: drop(conn, self.settings, table.qualified)):
             result = self._refresh([table.qualified], force_full=True, initiated_by="create")[str(table.qualified)]
+            live.enliven(self.database, self.settings)
         self._require_filled(table, result)
 
     def _require_filled(self, table: StreamTable, result: RefreshResult) -> None:

@@ -61,6 +61,7 @@ class StreamTablePlanOperator(BaseOperator):
         with as_airflow(), hook_of(self.postgres_conn_id).get_client() as client:
             client.install()
             states = self._declared(client)
+            states = self._withdraw_suspect(client, states)
             self._compare_with_postgres(states)
             self._tell_of_stale(client, states)
             verdict = _judged(self.units, states, self.schedules, context, client.settings)
@@ -97,6 +98,14 @@ class StreamTablePlanOperator(BaseOperator):
                 _spelled(table), table.query, **{**table.options, "initialize": False}
             )
         return self._read(client, names) if changed else states
+
+    def _withdraw_suspect(self, client: PgTrickle, states: dict[str, TableState]) -> dict[str, TableState]:
+        """Tables whose writers may have missed something are computed anew, and then maintained by writers again."""
+        suspect = [name for name, state in states.items() if state.is_live and (state.is_suspect or state.needs_reinit)]
+        for name in suspect:
+            self.log.warning("%s may have missed changes of its sources, and is computed anew", name)
+        client.withdraw(*suspect)
+        return self._read(client, list(states)) if suspect else states
 
     def _refresh_idle(self, client: PgTrickle, verdict: Verdict, context: Context) -> Verdict:
         """Move the data timestamps of units without changes, which takes milliseconds and no Spark."""
@@ -191,4 +200,5 @@ def _spelled(table: StreamTable) -> str:
 
 
 def _kind(reason: str) -> str:
-    return reason if reason in (readiness.NOT_DUE, readiness.NO_CHANGE, readiness.HALTED) else "held"
+    known = (readiness.NOT_DUE, readiness.NO_CHANGE, readiness.HALTED, readiness.LIVE)
+    return reason if reason in known else "held"

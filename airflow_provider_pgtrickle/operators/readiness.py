@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 NOT_DUE = "not due"
 NO_CHANGE = "no change"
 HALTED = "halted"
+LIVE = "maintained by its sources' writers"
 
 # Sources without change capture (materialized views, foreign tables) may always have changed.
 _STATES = """
@@ -26,7 +27,8 @@ SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedu
        st.differential_max_change_ratio, st.verify_every, st.status, st.is_populated, st.needs_reinit, st.is_gated,
        st.gated_reason, st.last_error, st.data_timestamp, coalesce(b.pending, 0)::bigint AS pending_rows,
        clock_timestamp() AS asked_at, coalesce(d.uncaptured, false) AS uncaptured, st.steady,
-       coalesce(d.stream_tables, '{}') AS stream_tables, x.pgt_id IS NOT NULL AS is_distrusted, st.fingerprint
+       coalesce(d.stream_tables, '{}') AS stream_tables, x.pgt_id IS NOT NULL AS is_distrusted, st.fingerprint,
+       st.is_live
   FROM pgtrickle.pgt_stream_tables st
   LEFT JOIN (SELECT stream_table, sum(pending_rows) AS pending
                FROM pgtrickle.change_buffer_sizes() GROUP BY stream_table) b
@@ -71,6 +73,8 @@ class TableState:
     pending_rows: int
     uncaptured: bool
     steady: bool
+    is_live: bool
+    """Its sources' writers maintain it now."""
     is_suspect: bool
     """Its capture or something behind its query was changed, which no buffer shows."""
     stream_tables: tuple[str, ...]
@@ -98,7 +102,8 @@ class TableState:
     @property
     def has_work(self) -> bool:
         is_known = not self.uncaptured and self.steady and not self.is_suspect
-        return self.pending_rows > 0 or not is_known or not self.is_populated or self.needs_reinit
+        is_waiting = self.options["refresh_mode"] == "IMMEDIATE" and not self.is_live
+        return self.pending_rows > 0 or not is_known or not self.is_populated or self.needs_reinit or is_waiting
 
     def is_due(self, schedule: Effective) -> bool:
         """A warm table takes twice its time; a cold one is refreshed on demand only, once it has content."""
@@ -138,6 +143,7 @@ def read(conn: psycopg.Connection[Any], names: Iterable[str] | None = None) -> d
             pending_rows=row["pending_rows"],
             uncaptured=row["uncaptured"],
             steady=row["steady"],
+            is_live=row["is_live"],
             is_suspect=row["is_distrusted"] or (row["fingerprint"] is not None and row["fingerprint"] not in same),
             stream_tables=tuple(sorted(row["stream_tables"])),
             asked_at=row["asked_at"],
@@ -202,6 +208,8 @@ def judge(
                 run.append(unit.task_id)
             else:
                 skip[unit.task_id] = HALTED
+        elif all(state.is_live for state in members):
+            skip[unit.task_id] = LIVE
         elif not (all(due) if unit.policy == "slowest" else any(due)):
             skip[unit.task_id] = NOT_DUE
         elif not any(state.has_work for state in members) and not set(unit.upstream) & set(run):

@@ -19,6 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     # Refreshing a changed definition declares it anew.
     ("engine.declare",),
     ("engine.refresh",),
+    ("engine.immediate",),
     ("engine.spark",),
     ("errors", "health", "client"),
     ("cli", "embedded"),

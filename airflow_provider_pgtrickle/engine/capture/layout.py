@@ -60,6 +60,10 @@ class Layout:
     pairing: tuple[str, ...]
     """The key, if old and new rows of one statement can be paired by it: `=` compares it, it isn't deferrable.
     """
+    is_live: bool
+    """A stream table is maintained from it in the writer's transaction."""
+    is_counted: bool
+    """The beginnings and ends of its statements are counted, because changes of several sources meet."""
     row_wise: bool
     """Statements may reach the rows through a relation that isn't a member, and then fire no statement trigger here."""
 
@@ -70,6 +74,10 @@ class Layout:
     @property
     def function(self) -> QualifiedName:
         return QualifiedName(CHANGES, f"capture_{self.relid}")
+
+    @property
+    def begin_function(self) -> QualifiedName:
+        return QualifiedName(CHANGES, f"begin_{self.relid}")
 
     @property
     def trigger(self) -> str:
@@ -155,8 +163,19 @@ def layout(conn: Connection, source: Source, columns: Iterable[str]) -> Layout:
         columns=captured,
         key=fresh.primary_key,
         pairing=fresh.primary_key if pairs and pairs[0] else (),
+        is_live=_is_there(conn, f"immediate_{fresh.relid}"),
+        is_counted=_is_there(conn, f"begin_{fresh.relid}"),
         row_wise=any(outside for *_, outside, _, _ in members),
     )
+
+
+def _is_there(conn: Connection, function: str) -> bool:
+    """Whether there is a function by which writers of the table maintain IMMEDIATE stream tables."""
+    row = conn.execute(
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_proc WHERE proname = %s AND pronamespace = to_regnamespace(%s))",
+        [function, CHANGES],
+    ).fetchone()
+    return row is not None and bool(row[0])
 
 
 def captured_columns(conn: Connection, relid: int, names: Iterable[str]) -> tuple[CapturedColumn, ...]:

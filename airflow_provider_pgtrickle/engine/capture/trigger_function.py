@@ -22,6 +22,7 @@ from collections.abc import Iterable
 from psycopg import sql
 
 from airflow_provider_pgtrickle.engine.capture.layout import Layout
+from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES
 
 _FUNCTION = """
 CREATE OR REPLACE FUNCTION {function}() RETURNS trigger
@@ -37,9 +38,9 @@ _BODY = """
 DECLARE
     xid CONSTANT xid8 := pg_current_xact_id();
     lsn CONSTANT pg_lsn := pg_current_wal_insert_lsn();
-    is_known boolean;
+    is_known boolean;{made}
 BEGIN
-    IF pg_relation_filenode({buffer_oid}) IS NULL THEN
+    {begin}IF pg_relation_filenode({buffer_oid}) IS NULL THEN
         RETURN NULL;
     ELSIF TG_OP = 'TRUNCATE' THEN
         is_known := false;
@@ -48,14 +49,32 @@ BEGIN
         is_known := {columns_known};
     END IF;
     IF NOT is_known THEN
-        INSERT INTO {buffer} (xid, lsn, action) VALUES (capture.xid, capture.lsn, 'T');
+        {unknown};
     ELSIF TG_LEVEL = 'ROW' THEN
         {of_row}
     ELSE
         {of_statement}
     END IF;
-    RETURN NULL;
+    {end}RETURN NULL;
 END
+"""
+
+_UNKNOWN = """
+            INSERT INTO {buffer} (xid, lsn, action) VALUES (capture.xid, capture.lsn, 'T')
+"""
+
+# Where writers maintain stream tables, they hand on what they have captured.
+_MADE = """
+    made {buffer}[];"""
+_BEGIN = """IF TG_NAME = {end} THEN
+        PERFORM {immediate}(NULL, true);
+        RETURN NULL;
+    END IF;
+    """
+_END = """PERFORM {immediate}(capture.made, TG_LEVEL = 'STATEMENT');
+    """
+_KEPT = """
+            WITH made AS ({insert} RETURNING {row} AS r) SELECT array_agg(made.r) INTO capture.made FROM made
 """
 
 _COLUMNS_KNOWN = """(
@@ -144,10 +163,16 @@ def create_function(layout: Layout, buffer: int) -> sql.Composed:
         else sql.SQL("(NULL::name, NULL::oid)"),
         count=sql.Literal(len(layout.columns)),
     )
+    immediate = sql.Identifier(CHANGES, f"immediate_{layout.relid}")
+    end = sql.Literal(f"{layout.trigger}_end")
+    nothing = sql.SQL("")
     body = sql.SQL(_BODY).format(
+        made=sql.SQL(_MADE).format(buffer=layout.buffer.sql) if layout.is_live else nothing,
+        begin=sql.SQL(_BEGIN).format(immediate=immediate, end=end) if layout.is_counted else nothing,
+        end=sql.SQL(_END).format(immediate=immediate) if layout.is_live else nothing,
+        unknown=_kept(layout, sql.SQL(_UNKNOWN).format(buffer=layout.buffer.sql)),
         members_known=_members_known(layout, columns_known),
         columns_known=columns_known,
-        buffer=layout.buffer.sql,
         buffer_oid=sql.Literal(buffer),
         of_row=_events(layout, sql.SQL("(SELECT OLD.*)"), sql.SQL("(SELECT NEW.*)"), checked=False),
         of_statement=_events(layout, sql.SQL("old_rows"), sql.SQL("new_rows"), checked=True),
@@ -210,8 +235,15 @@ def _rows(layout: Layout, rows: sql.SQL, alias: str) -> sql.Composed:
     return sql.SQL("(SELECT {} FROM {} AS r) AS {}").format(_list(columns), rows, sql.SQL(alias))
 
 
+def _kept(layout: Layout, insert: sql.Composed) -> sql.Composed:
+    """An INSERT into the buffer that also keeps its rows for the stream tables that the writer maintains."""
+    if not layout.is_live:
+        return insert
+    return sql.SQL(_KEPT).format(insert=insert, row=sql.Identifier(layout.buffer.name))
+
+
 def _one_sided(layout: Layout, action: str, side: str, alias: str, rows: sql.Composed) -> sql.Composed:
-    return sql.SQL(
+    insert = sql.SQL(
         _ONE_SIDED if layout.columns else _ONE_SIDED.replace(", {targets}", "").replace(", {values}", "")
     ).format(
         buffer=layout.buffer.sql,
@@ -220,19 +252,21 @@ def _one_sided(layout: Layout, action: str, side: str, alias: str, rows: sql.Com
         values=_values(layout, alias),
         rows=rows,
     )
+    return _kept(layout, insert)
 
 
 def _by_key(layout: Layout, old: sql.Composed, new: sql.Composed) -> sql.Composed:
     condition = sql.SQL(" AND ").join(
         sql.SQL("o.{0} = n.{0}").format(sql.Identifier(column)) for column in layout.pairing
     )
-    return sql.SQL(_BY_KEY).format(
+    insert = sql.SQL(_BY_KEY).format(
         probe=sql.Identifier(layout.pairing[0]), condition=condition, **_both(layout, old, new)
     )
+    return _kept(layout, insert)
 
 
 def _by_image(layout: Layout, old: sql.Composed, new: sql.Composed) -> sql.Composed:
-    return sql.SQL(_BY_IMAGE).format(**_both(layout, old, new))
+    return _kept(layout, sql.SQL(_BY_IMAGE).format(**_both(layout, old, new)))
 
 
 def _both(layout: Layout, old: sql.Composed, new: sql.Composed) -> dict[str, sql.Composable]:

@@ -44,9 +44,10 @@ def attach(conn: Connection, layout: Layout, *, anew: bool) -> None:
     for (relid, trigger), (member, event, firing) in wanted.items():
         if (relid, trigger) in there and not anew:
             continue
+        called = layout.begin_function if trigger.endswith("_begin") else layout.function
         conn.execute(
             sql.SQL("CREATE OR REPLACE TRIGGER {} {} EXECUTE FUNCTION {}()").format(
-                sql.Identifier(trigger), sql.SQL(event).format(table=member.name.sql), layout.function.sql
+                sql.Identifier(trigger), sql.SQL(event).format(table=member.name.sql), called.sql
             )
         )
         # Replacing a trigger leaves it disabled if somebody had disabled it.
@@ -85,6 +86,11 @@ def _wanted(layout: Layout) -> dict[tuple[int, str], tuple[Member, str, str]]:
         def want(suffix: str, event: str, firing: str, member: Member = member) -> None:
             wanted[member.relid, f"{layout.trigger}_{suffix}"] = (member, event, firing)
 
+        if layout.is_counted:
+            # Both ends of each statement are counted. Where replication or a replica session writes, rows are captured
+            # one by one, so that the end has a trigger of its own.
+            want("begin", "BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table} FOR EACH STATEMENT", "A")
+            want("end", "AFTER INSERT OR UPDATE OR DELETE ON {table} FOR EACH STATEMENT", "R")
         want("truncate", "AFTER TRUNCATE ON {table} FOR EACH STATEMENT", "A")
         if not layout.row_wise:
             for suffix, event in _STATEMENT_EVENTS.items():
@@ -104,7 +110,7 @@ def _present(conn: Connection, relid: int) -> list[tuple[int, str, str, str, str
         FROM pg_catalog.pg_trigger t
         JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid
         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-        WHERE t.tgfoid = to_regprocedure(%s)
+        WHERE t.tgfoid IN (to_regprocedure(%s), to_regprocedure(%s))
         """,
-        [f"{CHANGES}.capture_{relid}()"],
+        [f"{CHANGES}.capture_{relid}()", f"{CHANGES}.begin_{relid}()"],
     ).fetchall()

@@ -77,6 +77,10 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
             notices += _rebuild_notice(conn, before, definition)
         elif mode != before.refresh_mode:
             notices = define(conn, before.defining_query, mode, accepted=before.foreign_code).notices
+        if mode == "IMMEDIATE" and not before.server_row_ids:
+            update["server_row_ids"] = True
+        if mode == "IMMEDIATE":
+            update["schedule"] = None
         if update.get("append_only") and not before.append_only:
             notices += (APPEND_ONLY,)
         if status is not None:
@@ -85,7 +89,8 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
             records.update(conn, before.id, **update)
         dependencies.settle_schedules(conn, settings)
         after = records.get(conn, name)
-        due = query is not None and before.is_populated and after.status == "ACTIVE"
+        is_new = query is not None or after.server_row_ids != before.server_row_ids
+        due = is_new and before.is_populated and after.status == "ACTIVE"
         return Altered(after, notices, before, read_before, due)
 
 

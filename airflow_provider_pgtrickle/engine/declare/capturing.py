@@ -49,5 +49,11 @@ def stop(conn: psycopg.Connection, pgt_id: int, released: Iterable[Dependency]) 
     for dependency in released:
         if dependency.source_pgt_id is None:
             untrack(conn, dependency.source_relid, pgt_id)
-        elif dependency.source_pgt_id not in still_read:
+        elif dependency.source_pgt_id not in still_read and not _is_live(conn, dependency.source_pgt_id):
             drop_st_buffer(conn, dependency.source_pgt_id)
+
+
+def _is_live(conn: psycopg.Connection, pgt_id: int) -> bool:
+    """Whether writers maintain the table; the functions that hand its changes on are settled by `immediate`."""
+    found = records.by_ids(conn, [pgt_id]).get(pgt_id)
+    return found is not None and found.is_live

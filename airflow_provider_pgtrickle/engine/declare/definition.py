@@ -215,7 +215,7 @@ def _judged(refresh_mode: str, view: dvm.View) -> tuple[str | None, tuple[str, .
     refusal = view.refusal
     if refusal is None:
         return None, ()
-    if refresh_mode == "DIFFERENTIAL":
+    if refresh_mode in ("DIFFERENTIAL", "IMMEDIATE"):
         raise NotDifferentiable(
             refusal.message,
             reason=refusal.reason,

@@ -63,7 +63,13 @@ def check(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
     for name in given:
         if name not in names:
             raise UsageError(f"There is no option named {name!r}", remedy=f"Known: {', '.join(names)}.")
-    return {name: CHECKS[name](value, settings) for name, value in given.items()}
+    checked = {name: CHECKS[name](value, settings) for name, value in given.items()}
+    if checked.get("refresh_mode") == "IMMEDIATE" and checked.get("schedule") is not None:
+        raise UsageError(
+            "A stream table in refresh mode IMMEDIATE takes no schedule: its sources' writers maintain it",
+            remedy="Leave the schedule out, or use refresh_mode AUTO.",
+        )
+    return checked
 
 
 def _schedule(value: Any, settings: Settings) -> str | None:
@@ -77,13 +83,7 @@ def _schedule(value: Any, settings: Settings) -> str | None:
 
 
 def _refresh_mode(value: Any, settings: Settings) -> str:
-    mode = _one_of("refresh_mode", MODES, str.upper)(value, settings)
-    if mode == "IMMEDIATE":
-        raise UsageError(
-            "Refresh mode IMMEDIATE is not available: refreshes compute outside the writer's transaction",
-            remedy="Use AUTO with a short schedule, and refresh_stream_table() where a reader must see its own writes.",
-        )
-    return mode
+    return _one_of("refresh_mode", MODES, str.upper)(value, settings)
 
 
 def _cdc_mode(value: Any, settings: Settings) -> str:
@@ -99,7 +99,7 @@ def _cdc_mode(value: Any, settings: Settings) -> str:
 def _one_of(name: str, allowed: tuple[str, ...], fold: Callable[[str], str]) -> Callable[[Any, Settings], str]:
     def checked(value: Any, settings: Settings) -> str:
         if not isinstance(value, str) or fold(value.strip()) not in allowed:
-            known = [choice for choice in allowed if choice not in ("IMMEDIATE", "wal")]
+            known = [choice for choice in allowed if choice != "wal"]
             raise UsageError(f"{name} can't be {value!r}", remedy=f"Use one of {', '.join(known)}.")
         return fold(value.strip())
 

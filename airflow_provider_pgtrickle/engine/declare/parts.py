@@ -46,7 +46,7 @@ class Owner:
 
 def in_parts(conn: psycopg.Connection, settings: Settings, owner: Owner, whole: Definition) -> Definition:
     """The definition over parts, which are created if missing; `whole` itself if the query has no parts."""
-    if not settings.keep_parts or owner.refresh_mode == "FULL" or whole.refusal is not None:
+    if not settings.keep_parts or owner.refresh_mode in ("FULL", "IMMEDIATE") or whole.refusal is not None:
         return whole
     current = whole
     while True:

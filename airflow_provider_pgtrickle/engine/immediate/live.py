@@ -1,0 +1,231 @@
+"""An IMMEDIATE table becomes live when its sources' writers begin to maintain it, and stops when they no longer do.
+
+Writers are kept out only for one small difference: the table is filled and refreshed as any other one, then its sources
+are locked, a last refresh brings it up to that moment, and the functions are in place before the locks are given back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from graphlib import TopologicalSorter
+
+from psycopg import Connection, sql
+
+from airflow_provider_pgtrickle.engine.capture.layout import layout
+from airflow_provider_pgtrickle.engine.capture.st_buffer import drop_st_buffer
+from airflow_provider_pgtrickle.engine.capture.tracking import track
+from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.locks import lock_declarations
+from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
+from airflow_provider_pgtrickle.engine.catalog.relations import read_sources
+from airflow_provider_pgtrickle.engine.dvm import View
+from airflow_provider_pgtrickle.engine.dvm.schema import Source
+from airflow_provider_pgtrickle.engine.errors import NotDifferentiable, TransientFault, UsageError
+from airflow_provider_pgtrickle.engine.immediate import maintain, propagate
+from airflow_provider_pgtrickle.engine.immediate.maintain import Maintained
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.refresh.query import analysed
+from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
+from airflow_provider_pgtrickle.engine.settings import Settings
+
+MODE = "IMMEDIATE"
+
+
+def enliven(database: Database, settings: Settings) -> list[QualifiedName]:
+    """Let writers maintain the populated IMMEDIATE tables that they don't maintain yet; their names."""
+    with database.transaction() as conn:
+        found = waiting(conn)
+    for name in found:
+        go_live(database, settings, name)
+    return found
+
+
+def go_live(database: Database, settings: Settings, name: QualifiedName) -> None:
+    """Let writers maintain a populated table from now on.
+
+    The last refresh runs in PostgreSQL whatever its size, because writers wait for it.
+    """
+    with database.transaction(stream_table=str(name)) as conn:
+        lock_declarations(conn)
+        st = records.get(conn, name)
+        if st.is_live:
+            return
+        refuse(conn, st)
+        _keep_writers_out(conn, st)
+        last = refresh_unit(
+            database, [name], executor=lambda: PostgresExecutor(database), settings=settings, initiated_by="live"
+        )[str(name)]
+        if last.action == "SKIP":
+            raise TransientFault(
+                f"It can't be brought up to date now ({last.fallback_reason})",
+                stream_table=str(name),
+                remedy="Refresh it once more; then its sources' writers maintain it.",
+            )
+        install(conn, st)
+
+
+def install(conn: Connection, st: StreamTable) -> None:
+    """Put in place what maintains a table that is up to date, while nobody writes its sources."""
+    records.update(conn, st.id, is_live=True, schedule=None)
+    conn.execute("INSERT INTO pgtrickle.pgt_immediate (pgt_id) VALUES (%s) ON CONFLICT DO NOTHING", (st.id,))
+    _arrange(conn)
+
+
+def withdraw(conn: Connection, *tables: StreamTable) -> None:
+    """Let their sources' writers no longer maintain these tables, nor what reads them.
+
+    The next refresh computes them anew. The queries are not looked at, because a source may no longer fit them.
+    """
+    leaving = _with_live_readers(conn, [st.id for st in tables])
+    if not leaving:
+        return
+    read = [d for d in records.dependencies(conn) if d.pgt_id in leaving and d.source_pgt_id is None]
+    sources = read_sources(conn, sorted({d.source_relid for d in read}))
+    _lock(conn, sources.values())
+    for pgt_id in leaving:
+        records.update(conn, pgt_id, is_live=False, frontier=None)
+    conn.execute("DELETE FROM pgtrickle.pgt_immediate WHERE pgt_id = ANY(%s)", (leaving,))
+    left = {key for of in _arrange(conn) for key in of.keys}
+    unread = [source for source in sources.values() if source.key not in left]
+    propagate.erase(conn, [source.key for source in unread])
+    for source in unread:
+        of_source = [d for d in read if d.source_relid == source.relid]
+        track(conn, source, {name for d in of_source for name in d.columns_used or ()}, of_source[0].pgt_id)
+    for pgt_id in leaving:
+        maintain.erase(conn, pgt_id)
+    still_read = {dependency.source_pgt_id for dependency in records.dependencies(conn)}
+    for pgt_id in leaving:
+        if pgt_id not in still_read:
+            drop_st_buffer(conn, pgt_id)
+
+
+def refuse(conn: Connection, st: StreamTable) -> None:
+    """Raise if writers can't maintain the table."""
+    name, view = str(st.qualified), analysed(conn, st)
+    if view.refusal is not None and view.topk is None:
+        raise NotDifferentiable(
+            f"IMMEDIATE needs a difference: {view.refusal.message}",
+            stream_table=name,
+            remedy="Use refresh_mode AUTO or FULL.",
+        )
+    if not st.steady:
+        raise UsageError(
+            "IMMEDIATE needs a query whose answer depends on its sources alone, and not on the clock or on chance",
+            stream_table=name,
+            remedy="Use refresh_mode AUTO or FULL.",
+        )
+    for source in view.sources.values():
+        _refuse_source(conn, name, source)
+
+
+def _refuse_source(conn: Connection, name: str, source: Source) -> None:
+    read = f"{source.schema}.{source.name}"
+    if source.pgt_id is not None:
+        upstream = records.by_ids(conn, [source.pgt_id])[source.pgt_id]
+        if not upstream.is_live:
+            raise UsageError(
+                f"It reads {read}, a stream table that its own refreshes write",
+                stream_table=name,
+                remedy="Make that one IMMEDIATE first, or read its sources.",
+            )
+    elif not source.captured:
+        raise UsageError(
+            f"It reads {read} ({source.kind}), whose writers fire no triggers",
+            stream_table=name,
+            remedy="Use refresh_mode AUTO or FULL.",
+        )
+    elif layout(conn, source, ()).row_wise:
+        raise UsageError(
+            f"It reads {read}, which statements also reach through a table that contains it",
+            stream_table=name,
+            remedy="Read that table, or use refresh_mode AUTO.",
+        )
+
+
+def _arrange(conn: Connection) -> list[Maintained]:
+    """Write the functions of all live tables and of their sources, as they are bound together now."""
+    tables = _live(conn)
+    for of in tables:
+        maintain.create(conn, of)
+    for component in propagate.components(tables):
+        propagate.create(conn, component)
+    for of in tables:
+        for source in _tables(of.view):
+            track(conn, source, of.view.used.get(source.key, ()), of.st.id)
+    return tables
+
+
+def _live(conn: Connection) -> list[Maintained]:
+    """All live tables, upstream first."""
+    live = {st.id: st for st in records.get_all(conn) if st.is_live}
+    read = records.dependencies(conn)
+    reads: dict[int, set[int]] = {pgt_id: set() for pgt_id in sorted(live)}
+    for dependency in read:
+        if dependency.pgt_id in live and dependency.source_pgt_id in live:
+            reads[dependency.pgt_id].add(dependency.source_pgt_id)
+    handed = {dependency.source_pgt_id for dependency in read}
+    return [
+        Maintained.of(conn, live[pgt_id], analysed(conn, live[pgt_id]), is_read=pgt_id in handed)
+        for pgt_id in TopologicalSorter(reads).static_order()
+    ]
+
+
+def _tables(view: View) -> list[Source]:
+    """The tables among the sources, in the order in which everybody locks them."""
+    return sorted((s for s in view.sources.values() if s.pgt_id is None), key=lambda source: source.relid)
+
+
+def _keep_writers_out(conn: Connection, st: StreamTable) -> None:
+    """Lock the tables whose writers maintain it, or what it reads."""
+    view = analysed(conn, st)
+    for upstream in records.by_ids(conn, [s.pgt_id for s in view.sources.values() if s.pgt_id is not None]).values():
+        _keep_writers_out(conn, upstream)
+    _lock(conn, _tables(view))
+
+
+def _lock(conn: Connection, sources: Iterable[Source]) -> None:
+    for source in sorted(sources, key=lambda source: source.relid):
+        conn.execute(
+            sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(sql.Identifier(source.schema, source.name))
+        )
+
+
+def _with_live_readers(conn: Connection, ids: Iterable[int]) -> list[int]:
+    """Those of these tables that are live, and the live tables that read them directly or through others."""
+    read = records.dependencies(conn)
+    found = set(ids)
+    while more := {d.pgt_id for d in read if d.source_pgt_id in found} - found:
+        found |= more
+    return sorted(st.id for st in records.by_ids(conn, found).values() if st.is_live)
+
+
+def settle(conn: Connection) -> None:
+    """Let each live table hand its changes on if other stream tables read it by now, and only then.
+
+    Writers are kept out meanwhile: each has handed its changes on when a new reader is first filled, or will do so.
+    """
+    tables = _live(conn)
+    odd = [of for of in tables if of.is_read != maintain.hands_on(conn, of)]
+    for of in odd:
+        _keep_writers_out(conn, of.st)
+    if odd:
+        _arrange(conn)
+    for of in odd:
+        if not of.is_read:
+            drop_st_buffer(conn, of.st.id)
+
+
+def waiting(conn: Connection) -> list[QualifiedName]:
+    """Populated IMMEDIATE tables that are not live, upstream first."""
+    due = {
+        st.id: st
+        for st in records.get_all(conn)
+        if st.refresh_mode == MODE and st.is_populated and st.status == "ACTIVE" and not st.is_live
+    }
+    reads: dict[int, set[int]] = {pgt_id: set() for pgt_id in sorted(due)}
+    for dependency in records.dependencies(conn):
+        if dependency.pgt_id in due and dependency.source_pgt_id in due:
+            reads[dependency.pgt_id].add(dependency.source_pgt_id)
+    return [due[pgt_id].qualified for pgt_id in TopologicalSorter(reads).static_order()]

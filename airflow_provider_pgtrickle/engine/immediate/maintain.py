@@ -1,0 +1,325 @@
+"""The function that brings one stream table up to date with changes that its sources hold already.
+
+    d      = consolidated Δ(query)        the algebra's difference over the rows at hand
+    stored = stored − d⁻ + d⁺             the deletions, replacements and insertions of a refresh, in that order
+
+One variant of Δ is written for each source that changes alone, and one for several at once. After a TRUNCATE, or where
+capture met something that it doesn't know, d is the whole content less the stored rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from psycopg import Connection, sql
+
+from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
+from airflow_provider_pgtrickle.engine.dvm import Binding, SourceBinding, View
+from airflow_provider_pgtrickle.engine.dvm.binding import InHand
+from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, ROW_ID, buffer_name
+from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
+from airflow_provider_pgtrickle.engine.dvm.identity import server_row_id_sql
+from airflow_provider_pgtrickle.engine.dvm.node import descendants
+from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
+from airflow_provider_pgtrickle.engine.refresh import stage
+from airflow_provider_pgtrickle.engine.refresh.sameness import describe
+from airflow_provider_pgtrickle.engine.refresh.stage import DELETE, DUPLICATE, INSERT, OP, UPDATE, Target
+
+# Above so many changed rows a statement is planned anew, knowing their number. Below, its plan is kept.
+_MANY = 500
+
+_FUNCTION = """
+CREATE OR REPLACE FUNCTION {function}({parameters}) RETURNS {handed_on}[]
+LANGUAGE plpgsql AS {body}
+"""
+
+_BODY = """
+#variable_conflict use_column
+<<here>>
+DECLARE
+    d {difference}[];
+    deletions bigint;
+    replacements bigint;
+    insertions bigint;
+    twins bigint;
+    touched bigint;
+    handed_on {handed_on}[];
+BEGIN
+    {compute}
+    IF here.d IS NULL THEN
+        RETURN NULL;
+    END IF;
+    IF here.twins > 0 THEN
+        RAISE EXCEPTION 'the difference of stream table % holds the same identity more than once', {name}
+            USING ERRCODE = 'data_exception', HINT = {remedy};
+    END IF;
+    IF here.deletions > 0 THEN
+        {delete}
+        GET DIAGNOSTICS touched = ROW_COUNT;
+        IF here.touched <> here.deletions THEN
+            RAISE EXCEPTION 'the difference of stream table % would have deleted % rows, but % such are stored',
+                {name}, here.deletions, here.touched USING ERRCODE = 'data_exception', HINT = {remedy};
+        END IF;
+    END IF;
+    IF here.replacements > 0 THEN
+        {replace}
+        GET DIAGNOSTICS touched = ROW_COUNT;
+        IF here.touched <> here.replacements THEN
+            RAISE EXCEPTION 'the difference of stream table % would have replaced % rows, but % such are stored',
+                {name}, here.replacements, here.touched USING ERRCODE = 'data_exception', HINT = {remedy};
+        END IF;
+    END IF;
+    IF here.insertions > 0 THEN
+        {insert}
+    END IF;
+    {hand_on}
+    RETURN here.handed_on;
+END
+"""
+
+_COMPUTE = """SELECT array_agg(ROW(x.*)::{difference}),
+               sum(abs(x.{weight})) FILTER (WHERE x.{op} = {delete_}),
+               sum(abs(x.{weight})) FILTER (WHERE x.{op} = {update_}),
+               sum(abs(x.{weight})) FILTER (WHERE x.{op} = {insert_}),
+               sum(abs(x.{weight})) FILTER (WHERE x.{op} = {twins_})
+          {into}
+          FROM ({consolidated}) AS x"""
+
+_EITHER = """IF {number} > {many} THEN
+            EXECUTE {text} {into} USING {values};
+        ELSE
+            {static}
+        END IF;"""
+
+_INTO = "INTO here.d, here.deletions, here.replacements, here.insertions, here.twins"
+
+_REMEDY = "Refresh it with force_full; if its rows were not changed by hand, please report this."
+
+
+@dataclass(frozen=True)
+class Maintained:
+    """A stream table that writers maintain."""
+
+    st: StreamTable
+    view: View
+    target: Target
+    is_read: bool
+    """Other stream tables read it, and its changes are handed on to them."""
+
+    @classmethod
+    def of(cls, conn: Connection, st: StreamTable, view: View, *, is_read: bool) -> Maintained:
+        columns = describe(conn, st.qualified.sql, [column.name for column in st.storage])
+        return cls(st, view, Target(st.qualified, columns, tuple(st.identity), st.keyed), is_read)
+
+    @property
+    def is_row_wise(self) -> bool:
+        """Whether each stored row follows from one row of one source, which its writer has locked."""
+        if not self.view.keyed or self.view.topk is not None or len(self.keys) > 1 or self.view.tree is None:
+            return False
+        nodes = list(descendants(self.view.tree))
+        return all(node.row_wise or isinstance(node, Scan) for node in nodes)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of its sources, in the order of the function's parameters."""
+        return tuple(sorted(self.view.sources))
+
+    @property
+    def function(self) -> sql.Identifier:
+        return sql.Identifier(CHANGES, f"maintain_{self.st.id}")
+
+    @property
+    def difference(self) -> sql.Identifier:
+        """The type of a row of its difference."""
+        return sql.Identifier(CHANGES, f"difference_{self.st.id}")
+
+    @property
+    def handed_on(self) -> sql.Identifier:
+        """The type of a row that its readers get."""
+        return change_type(self.st.key) if self.is_read else self.difference
+
+
+def change_type(key: str) -> sql.Identifier:
+    """The type of a captured row of a source: the row of its change buffer."""
+    return sql.Identifier(CHANGES, buffer_name(key))
+
+
+def parameter(key: str) -> str:
+    return f"__pgt_c_{key}"
+
+
+def create(conn: Connection, of: Maintained) -> None:
+    """Create the function and the type of its difference."""
+    erase(conn, of.st.id)
+    columns = [(WEIGHT, "bigint"), (ROW_ID, "bigint"), *((c.name, c.type) for c in of.st.storage), (OP, "text")]
+    typed = sql.SQL(", ").join(
+        # The type is PostgreSQL's own `format_type` text.
+        sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(type_))
+        for name, type_ in columns
+    )
+    conn.execute(sql.SQL("CREATE TYPE {} AS ({})").format(of.difference, typed))
+    parameters = sql.SQL(", ").join(
+        sql.SQL("{} {}[]").format(sql.Identifier(parameter(key)), change_type(key)) for key in of.keys
+    )
+    hand_on: sql.Composable = sql.SQL("")
+    if of.is_read:
+        visible = tuple(column.name for column in of.st.visible)
+        hand_on = sql.SQL(
+            "WITH made AS ({} RETURNING {} AS row) SELECT array_agg(made.row) INTO here.handed_on FROM made;"
+        ).format(
+            stage.handing_on(of.target, buffer_name(of.st.key), visible, sql.SQL("unnest(here.d) AS x")),
+            sql.Identifier(buffer_name(of.st.key)),
+        )
+    body = sql.SQL(_BODY).format(
+        difference=of.difference,
+        handed_on=of.handed_on,
+        compute=_compute(of),
+        delete=_writing(of, "deletions", stage.deletion),
+        replace=_writing(of, "replacements", stage.replacement),
+        insert=_writing(of, "insertions", stage.insertion),
+        hand_on=hand_on,
+        name=sql.Literal(str(of.st.qualified)),
+        remedy=sql.Literal(_REMEDY),
+    )
+    conn.execute(
+        sql.SQL(_FUNCTION).format(
+            function=of.function, parameters=parameters, handed_on=of.handed_on, body=sql.Literal(body.as_string(None))
+        )
+    )
+
+
+def hands_on(conn: Connection, of: Maintained) -> bool:
+    """Whether the function that is there hands the changes on."""
+    row = conn.execute(
+        "SELECT prorettype = pg_catalog.to_regtype(%s) FROM pg_catalog.pg_proc WHERE proname = %s"
+        " AND pronamespace = pg_catalog.to_regnamespace(%s)",
+        (f"{change_type(of.st.key).as_string(conn)}[]", f"maintain_{of.st.id}", CHANGES),
+    ).fetchone()
+    return bool(row and row[0])
+
+
+def erase(conn: Connection, pgt_id: int) -> None:
+    """Drop the function and the type, where they are there."""
+    row = conn.execute(
+        "SELECT oid::regprocedure::text FROM pg_catalog.pg_proc WHERE proname = %s"
+        " AND pronamespace = pg_catalog.to_regnamespace(%s)",
+        (f"maintain_{pgt_id}", CHANGES),
+    ).fetchone()
+    if row is not None:
+        conn.execute(sql.SQL("DROP FUNCTION {}").format(sql.SQL(row[0])))
+    conn.execute(sql.SQL("DROP TYPE IF EXISTS {}").format(sql.Identifier(CHANGES, f"difference_{pgt_id}")))
+
+
+def _compute(of: Maintained) -> sql.Composed:
+    """The statements that fill `d`: of the whole content, of one changed source, or of several."""
+    tables = [key for key in of.keys if of.view.sources[key].pgt_id is None]
+    truncated = sql.SQL(" OR ").join(
+        sql.SQL("EXISTS (SELECT FROM unnest({}) AS c WHERE c.action = 'T')").format(sql.Identifier(parameter(key)))
+        for key in tables
+    )
+    whole = sql.SQL("SELECT 1::bigint AS {}, f.* FROM ({}) AS f").format(
+        sql.Identifier(WEIGHT), sql.SQL(of.view.full(Binding()))
+    )
+    if of.view.topk is not None:
+        return _filled(of, whole, whole=True)
+    branches: list[tuple[sql.Composable, sql.Composable]] = []
+    if tables:
+        branches.append((truncated, _filled(of, whole, whole=True)))
+    if len(of.keys) > 1:
+        for key in of.keys:
+            alone = sql.SQL(" AND ").join(
+                sql.SQL("{} IS NULL").format(sql.Identifier(parameter(other))) for other in of.keys if other != key
+            )
+            branches.append((alone, _by_number(of, [key])))
+    last = _by_number(of, of.keys)
+    if not branches:
+        return sql.Composed([last])
+    text: list[sql.Composable] = []
+    for number, (condition, statements) in enumerate(branches):
+        text.append(
+            sql.SQL("{} {} THEN\n        {}\n    ").format(sql.SQL("ELSIF" if number else "IF"), condition, statements)
+        )
+    return sql.SQL("").join([*text, sql.SQL("ELSE\n        {}\n    END IF;").format(last)])
+
+
+def _by_number(of: Maintained, changed: Sequence[str]) -> sql.Composed:
+    """The difference of some sources: by a plan that is kept or, of many rows, by one that is made for them."""
+    static = _difference(of, changed, lambda key: f'"{parameter(key)}"')
+    if static is None:
+        return sql.SQL("NULL;").format()
+    large = _difference(of, changed, lambda key: f"${of.keys.index(key) + 1}")
+    assert large is not None
+    number = sql.SQL(" + ").join(
+        sql.SQL("coalesce(cardinality({}), 0)").format(sql.Identifier(parameter(key))) for key in changed
+    )
+    text = _computing(of, large, whole=False, into="").as_string(None)
+    return sql.SQL(_EITHER).format(
+        number=number,
+        many=_MANY,
+        text=sql.Literal(text),
+        into=sql.SQL(_INTO),
+        values=sql.SQL(", ").join(sql.Identifier(parameter(key)) for key in of.keys),
+        static=_filled(of, static, whole=False),
+    )
+
+
+def _writing(of: Maintained, number: str, statement: Callable[[Target, sql.Composable], sql.Composed]) -> sql.Composed:
+    """A statement of a refresh: by a plan that is kept or, of many rows, by one that is made for them."""
+    text = statement(of.target, sql.SQL("unnest($1)")).as_string(None)
+    return sql.SQL(_EITHER).format(
+        number=sql.Identifier("here", number),
+        many=_MANY,
+        text=sql.Literal(text),
+        into=sql.SQL(""),
+        values=sql.SQL("here.d"),
+        static=sql.Composed([statement(of.target, sql.SQL("unnest(here.d)")), sql.SQL(";")]),
+    )
+
+
+def _difference(of: Maintained, changed: Iterable[str], name: Callable[[str], str]) -> sql.SQL | None:
+    bound = {key: SourceBinding(True, InHand(f"unnest({name(key)})")) for key in changed}
+    text = of.view.delta(Binding(bound, (of.st.schema, of.st.name)))
+    return None if text is None else sql.SQL(text)
+
+
+def _filled(of: Maintained, rows: sql.Composable, *, whole: bool) -> sql.Composed:
+    return sql.Composed([_computing(of, rows, whole=whole, into=_INTO), sql.SQL(";")])
+
+
+def _computing(of: Maintained, rows: sql.Composable, *, whole: bool, into: str) -> sql.Composed:
+    """The SELECT of the consolidated difference as one array. Values get the types of the storage first."""
+    storage = of.st.storage
+    typed = sql.SQL("").join(
+        # The type is PostgreSQL's own `format_type` text.
+        sql.SQL(", {}::{} AS {}").format(sql.Identifier("q", c.name), sql.SQL(c.type), sql.Identifier(c.name))
+        for c in storage
+    )
+    identified = sql.SQL(
+        "SELECT r.{w}, {id} AS {row_id}, {columns} FROM (SELECT q.{w}{typed} FROM ({rows}) AS q) AS r"
+    ).format(
+        w=sql.Identifier(WEIGHT),
+        id=sql.SQL(server_row_id_sql(of.st.identity_columns, "r")),
+        row_id=sql.Identifier(ROW_ID),
+        columns=stage.names(of.target.names, "r"),
+        typed=typed,
+        rows=rows,
+    )
+    if whole:
+        identified += sql.SQL(" UNION ALL SELECT -1, {} FROM {}").format(
+            stage.names((ROW_ID, *of.target.names)), of.target.table.sql
+        )
+    consolidated = sql.SQL("SELECT c.*, {} AS {} FROM ({}) c").format(
+        stage.operation(of.target), sql.Identifier(OP), stage.net(identified, of.target.columns)
+    )
+    return sql.SQL(_COMPUTE).format(
+        difference=of.difference,
+        weight=sql.Identifier(WEIGHT),
+        op=sql.Identifier(OP),
+        delete_=sql.Literal(DELETE),
+        update_=sql.Literal(UPDATE),
+        insert_=sql.Literal(INSERT),
+        twins_=sql.Literal(DUPLICATE),
+        into=sql.SQL(into),
+        consolidated=consolidated,
+    )

@@ -1,0 +1,252 @@
+"""The function that a source's capturing trigger calls, and that brings everything behind the source up to date.
+
+A statement may fire several triggers: ON CONFLICT, MERGE, WITH, cascades. What stream tables read must then be either
+all old or all new, so beginnings and ends are counted in `pgt_immediate_events`, and the outermost end maintains:
+
+    begin   count + 1. The first takes the rows of `pgt_immediate`, so that one transaction after the other maintains
+    end     count − 1. Above 0 the changes wait in the change buffer; at 0 those of all sources are maintained
+    row     written by replication: nothing has begun, and the row is maintained by itself
+
+The rows of `pgt_immediate` are taken before the statement's work. So each query of the end sees all that another writer
+has committed, and nobody else has changed a source since. A writer whose snapshot is older fails there with a
+serialization error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from psycopg import Connection, sql
+
+from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_name
+from airflow_provider_pgtrickle.engine.immediate.maintain import Maintained, change_type, parameter
+
+# The capturing function has set the search_path and how values are written. A cached plan for few rows is made once.
+_FUNCTION = """
+CREATE OR REPLACE FUNCTION {function}(made {own}[], is_end boolean) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET row_security = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET from_collapse_limit = 16 SET join_collapse_limit = 16
+SET bytea_output = 'hex' SET xmloption = 'content' SET array_nulls = on SET standard_conforming_strings = on
+SET extra_float_digits = 1 SET DateStyle = 'ISO, MDY' SET TimeZone = 'UTC' SET IntervalStyle = 'postgres'
+AS {body}
+"""
+
+_BODY = """
+#variable_conflict use_column
+<<here>>
+DECLARE
+    own CONSTANT xid8 := pg_current_xact_id();
+    depth integer;
+    is_deferred boolean;
+    before bigint;
+    refreshing CONSTANT text := coalesce(current_setting('pgtrickle.refreshing', true), '');
+    {variables}
+BEGIN
+    {own_change} := made;
+    {end}    PERFORM set_config('pgtrickle.refreshing', 'on', true);
+    {maintain}
+    PERFORM set_config('pgtrickle.refreshing', here.refreshing, true);
+END
+"""
+
+_END = """
+    SELECT e.depth, e.is_deferred INTO here.depth, here.is_deferred
+      FROM pgtrickle.pgt_immediate_events AS e WHERE e.xid = here.own ORDER BY e.event_id DESC LIMIT 1;
+    depth := coalesce(here.depth, 0);
+    is_deferred := here.depth > 0 AND here.is_deferred;
+    IF is_end THEN
+        depth := greatest(here.depth - 1, 0);
+    END IF;
+    IF here.depth > 0 THEN
+        INSERT INTO pgtrickle.pgt_immediate_events (xid, depth, is_deferred, source, first_change)
+        SELECT here.own, here.depth, here.is_deferred OR made IS NOT NULL, {key}, min(m.change_id)
+          FROM unnest(made) AS m;
+        RETURN;
+    END IF;
+    IF here.is_deferred THEN
+        SELECT coalesce(max(e.event_id), 0) INTO here.before
+          FROM pgtrickle.pgt_immediate_events AS e WHERE e.xid = here.own AND e.depth = 0;
+        {load}
+    END IF;
+    IF is_end THEN
+        INSERT INTO pgtrickle.pgt_immediate_events (xid, depth, is_deferred) VALUES (here.own, 0, false);
+    END IF;
+"""
+
+_BEGIN_FUNCTION = """
+CREATE OR REPLACE FUNCTION {function}() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS {body}
+"""
+
+_BEGIN = """
+#variable_conflict use_column
+<<here>>
+DECLARE
+    own CONSTANT xid8 := pg_current_xact_id();
+    depth integer;
+    is_deferred boolean;
+BEGIN
+    SELECT e.depth, e.is_deferred INTO here.depth, here.is_deferred
+      FROM pgtrickle.pgt_immediate_events AS e WHERE e.xid = here.own ORDER BY e.event_id DESC LIMIT 1;
+    depth := coalesce(here.depth, 0);
+    is_deferred := here.depth > 0 AND here.is_deferred;
+    IF here.depth = 0 THEN
+        {take_turn}
+        IF here.own::text::bigint % {seldom} = 0
+           AND current_setting('transaction_isolation') = 'read committed' THEN
+            DELETE FROM pgtrickle.pgt_immediate_events AS e WHERE ctid = ANY (ARRAY(
+                SELECT o.ctid FROM pgtrickle.pgt_immediate_events AS o
+                 WHERE o.xid < pg_snapshot_xmin(pg_current_snapshot()) FOR UPDATE SKIP LOCKED));
+        END IF;
+    END IF;
+    INSERT INTO pgtrickle.pgt_immediate_events (xid, depth, is_deferred)
+    VALUES (here.own, here.depth + 1, here.is_deferred);
+    RETURN NULL;
+END
+"""
+
+# One transaction in so many deletes the events of those that have ended. At a higher isolation level it could fail.
+_SELDOM = 64
+
+_TAKE_TURN = """UPDATE pgtrickle.pgt_immediate AS i SET xid = here.own
+             WHERE i.pgt_id = {id} AND i.xid IS DISTINCT FROM here.own;"""
+
+# A change buffer's numbers grow within a transaction.
+_LOAD = """SELECT coalesce(array_agg(b ORDER BY b.change_id), {change}) INTO {change}
+          FROM {buffer} AS b
+         WHERE b.xid = here.own AND b.change_id >= (
+             SELECT min(e.first_change) FROM pgtrickle.pgt_immediate_events AS e
+              WHERE e.xid = here.own AND e.event_id > here.before AND e.source = {key});"""
+
+_MAINTAIN = """IF {changed} THEN
+        {assign}{function}({arguments});
+    END IF;"""
+
+
+@dataclass(frozen=True)
+class Component:
+    """Live stream tables that are bound together by sources, each after those that it reads."""
+
+    tables: tuple[Maintained, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of all that they read, and that is written by others than their maintenance."""
+        own = {of.st.key for of in self.tables}
+        return tuple(sorted({key for of in self.tables for key in of.keys} - own))
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether changes of several sources or rows meet in one of the tables."""
+        return not all(of.is_row_wise for of in self.tables)
+
+    def behind(self, key: str) -> tuple[Maintained, ...]:
+        """The tables that a change of this source reaches."""
+        reached, found = {key}, []
+        for of in self.tables:
+            if reached & set(of.keys):
+                reached.add(of.st.key)
+                found.append(of)
+        return tuple(found)
+
+
+def components(tables: Sequence[Maintained]) -> list[Component]:
+    """The components of live tables, which stand upstream first."""
+    root = {of.st.key: of.st.key for of in tables}
+    for of in tables:
+        for key in of.keys:
+            root.setdefault(key, key)
+
+    def find(key: str) -> str:
+        while root[key] != key:
+            key = root[key]
+        return key
+
+    for of in tables:
+        for key in of.keys:
+            root[find(key)] = find(of.st.key)
+    grouped: dict[str, list[Maintained]] = {}
+    for of in tables:
+        grouped.setdefault(find(of.st.key), []).append(of)
+    return [Component(tuple(group)) for group in grouped.values()]
+
+
+def function(key: str) -> sql.Identifier:
+    return sql.Identifier(CHANGES, f"immediate_{key}")
+
+
+def begin_function(key: str) -> sql.Identifier:
+    return sql.Identifier(CHANGES, f"begin_{key}")
+
+
+def create(conn: Connection, component: Component) -> None:
+    """Create or replace the functions of all sources of a component."""
+    # What was counted once goes on being counted: a statement may be between its beginning and its end.
+    is_counted = component.is_counted or any(map(partial(_counts, conn), component.keys))
+    for key in component.keys:
+        conn.execute(_propagating(component, key, is_counted=is_counted))
+        if is_counted:
+            conn.execute(_beginning(component, key))
+
+
+def erase(conn: Connection, keys: Iterable[str]) -> None:
+    """Drop the functions of sources that no live table reads."""
+    for key in keys:
+        conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(begin_function(key)))
+        conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {}({}[], boolean)").format(function(key), change_type(key)))
+
+
+def _counts(conn: Connection, key: str) -> bool:
+    row = conn.execute(
+        "SELECT pg_catalog.to_regprocedure(%s) IS NOT NULL", (f"{begin_function(key).as_string(conn)}()",)
+    ).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _propagating(component: Component, key: str, *, is_counted: bool) -> sql.Composed:
+    changes = {k: sql.Identifier(parameter(k)) for k in component.keys}
+    changes |= {of.st.key: sql.Identifier(parameter(of.st.key)) for of in component.tables}
+    end = sql.SQL(_END).format(
+        key=sql.Literal(key),
+        load=sql.SQL("\n        ").join(
+            sql.SQL(_LOAD).format(change=changes[k], buffer=sql.Identifier(CHANGES, buffer_name(k)), key=sql.Literal(k))
+            for k in component.keys
+        ),
+    )
+    body = sql.SQL(_BODY).format(
+        variables=_variables(component, changes),
+        own_change=changes[key],
+        end=end if is_counted else sql.SQL(""),
+        maintain=sql.SQL("\n    ").join(_maintaining(of, changes) for of in component.tables),
+    )
+    return sql.SQL(_FUNCTION).format(
+        function=function(key), own=change_type(key), body=sql.Literal(body.as_string(None))
+    )
+
+
+def _beginning(component: Component, key: str) -> sql.Composed:
+    turns = sorted(of.st.id for of in component.behind(key) if not of.is_row_wise)
+    body = sql.SQL(_BEGIN).format(
+        take_turn=sql.SQL("\n        ").join(sql.SQL(_TAKE_TURN).format(id=sql.Literal(pgt_id)) for pgt_id in turns),
+        seldom=_SELDOM,
+    )
+    return sql.SQL(_BEGIN_FUNCTION).format(function=begin_function(key), body=sql.Literal(body.as_string(None)))
+
+
+def _variables(component: Component, changes: Mapping[str, sql.Identifier]) -> sql.Composed:
+    typed = [(key, change_type(key)) for key in component.keys]
+    typed += [(of.st.key, of.handed_on) for of in component.tables]
+    return sql.SQL("\n    ").join(sql.SQL("{} {}[];").format(changes[key], kind) for key, kind in typed)
+
+
+def _maintaining(of: Maintained, changes: Mapping[str, sql.Identifier]) -> sql.Composed:
+    return sql.SQL(_MAINTAIN).format(
+        changed=sql.SQL(" OR ").join(sql.SQL("{} IS NOT NULL").format(changes[key]) for key in of.keys),
+        assign=sql.SQL("{} := ").format(changes[of.st.key]),
+        function=of.function,
+        arguments=sql.SQL(", ").join(changes[key] for key in of.keys),
+    )

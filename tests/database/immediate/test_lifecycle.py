@@ -1,0 +1,259 @@
+"""IMMEDIATE tables come, change their mode, are read by others, and go."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from airflow_provider_pgtrickle.engine.errors import NotDifferentiable, PgTrickleError, UsageError
+from tests.database.reported.conftest import Site
+
+TABLES = """
+    CREATE TABLE t (id int PRIMARY KEY, g int, v int);
+    CREATE TABLE u (g int PRIMARY KEY, name text);
+    INSERT INTO t SELECT i, i % 3, i FROM generate_series(1, 20) AS i;
+    INSERT INTO u SELECT i, 'n' || i FROM generate_series(0, 4) AS i
+"""
+SUMS = "SELECT g, count(*) AS n, sum(v) AS s FROM t GROUP BY g"
+JOINED = "SELECT t.id, t.v, u.name FROM t JOIN u ON u.g = t.g"
+CHANGES = (
+    "UPDATE t SET v = v + 1",
+    "INSERT INTO t VALUES (100, 1, 1), (101, 7, 1) ON CONFLICT (id) DO UPDATE SET v = 0",
+    "DELETE FROM t WHERE g = 2",
+    "UPDATE u SET name = 'x' WHERE g = 1",
+    "UPDATE t SET g = 2 WHERE g = 1",
+)
+
+
+@pytest.fixture(autouse=True)
+def _tables(site: Site) -> None:
+    site.run(TABLES)
+
+
+def objects(site: Site) -> list[str]:
+    """What is left of ours in the schema of the buffers."""
+    rows = site.rows(
+        "SELECT proname FROM pg_proc WHERE pronamespace = 'pgtrickle_changes'::regnamespace UNION ALL"
+        " SELECT relname FROM pg_class WHERE relnamespace = 'pgtrickle_changes'::regnamespace"
+    )
+    return sorted(name for (name,) in rows)
+
+
+def follows(site: Site, name: str, query: str) -> None:
+    for change in CHANGES:
+        site.run(change)
+        assert site.differs(name, query) == [], change
+
+
+def test_a_writer_reads_its_own_writes(site: Site) -> None:
+    site.declare("sums", SUMS, refresh_mode="IMMEDIATE")
+    with site.conn.transaction(force_rollback=True):
+        site.run("INSERT INTO t VALUES (100, 9, 5)")
+        assert site.rows("SELECT n, s FROM sums WHERE g = 9") == [(1, 5)]
+        with site.conn.transaction(force_rollback=True):
+            site.run("UPDATE t SET v = 6 WHERE id = 100")
+            assert site.rows("SELECT n, s FROM sums WHERE g = 9") == [(1, 6)]
+        assert site.rows("SELECT n, s FROM sums WHERE g = 9") == [(1, 5)]
+    assert site.rows("SELECT n, s FROM sums WHERE g = 9") == []
+
+
+def test_nothing_is_left_of_a_dropped_table(site: Site) -> None:
+    site.declare("sums", SUMS, refresh_mode="IMMEDIATE")
+    site.declare("joined", JOINED, refresh_mode="IMMEDIATE")
+    site.client.drop_stream_table("sums")
+    follows(site, "joined", JOINED)
+    site.client.drop_stream_table("joined")
+    assert objects(site) == []
+    site.run("DELETE FROM t")
+
+
+@pytest.mark.parametrize("mode", ["AUTO", "DIFFERENTIAL", "FULL"])
+def test_to_every_other_mode_and_back(site: Site, mode: str) -> None:
+    site.declare("joined", JOINED, refresh_mode=mode, schedule="1m")
+    site.run("UPDATE t SET v = v + 1")
+    assert site.client.alter_stream_table("joined", refresh_mode="IMMEDIATE").is_live
+    assert site.rows("SELECT schedule, staleness, stale FROM pgtrickle.stream_tables_info")[0][0] is None
+    follows(site, "joined", JOINED)
+    assert not site.client.alter_stream_table("joined", refresh_mode=mode, schedule="1m").is_live
+    site.run("INSERT INTO t VALUES (200, 2, 2)")
+    assert site.differs("joined", JOINED) != []
+    assert site.refresh("joined").action == ("FULL" if mode == "FULL" else "DIFFERENTIAL")
+    assert site.differs("joined", JOINED) == []
+    site.client.alter_stream_table("joined", refresh_mode="IMMEDIATE")
+    site.run("INSERT INTO t VALUES (201, 2, 2)")
+    assert site.differs("joined", JOINED) == []
+
+
+def test_a_new_query(site: Site) -> None:
+    site.declare("st", SUMS, refresh_mode="IMMEDIATE")
+    site.client.alter_stream_table("st", query=JOINED)
+    follows(site, "st", JOINED)
+
+
+def test_chains_are_current_within_the_transaction(site: Site) -> None:
+    total = "SELECT sum(n) AS n, max(s) AS s FROM sums"
+    both = "SELECT t.id, sums.n, total.s FROM t JOIN sums USING (g) CROSS JOIN total"
+    for name, query in (("sums", SUMS), ("total", total), ("both", both)):
+        site.declare(name, query, refresh_mode="IMMEDIATE")
+    for change in CHANGES:
+        site.run(change)
+        for name, query in (("sums", SUMS), ("total", total), ("both", both)):
+            assert site.differs(name, query) == [], (change, name)
+    # Who goes takes nobody else's maintenance along.
+    site.client.drop_stream_table("both")
+    site.run("UPDATE t SET v = v - 5")
+    assert site.differs("total", total) == []
+
+
+def test_a_scheduled_table_over_it_and_over_its_source(site: Site) -> None:
+    site.declare("sums", SUMS, refresh_mode="IMMEDIATE")
+    reader = "SELECT t.id, t.v, sums.s FROM t JOIN sums USING (g)"
+    site.declare("reader", reader, refresh_mode="DIFFERENTIAL")
+    for change in CHANGES:
+        site.run(change)
+        assert site.refresh("reader").action in ("DIFFERENTIAL", "NO_DATA")
+        assert site.differs("reader", reader) == [], change
+        assert site.differs("sums", SUMS) == [], change
+
+
+def test_refreshing_it_says_whether_anything_differed(site: Site) -> None:
+    site.declare("sums", SUMS, refresh_mode="IMMEDIATE")
+    site.run("UPDATE t SET v = 7")
+    result = site.refresh("sums")
+    assert (result.action, result.rows_inserted, result.rows_updated, result.rows_deleted) == ("IMMEDIATE", 0, 0, 0)
+    # Only somebody who passes the guard can make it differ.
+    with site.conn.transaction():
+        site.run("SET LOCAL pgtrickle.refreshing = 'on'", "UPDATE sums SET s = 0 WHERE g = 1")
+    assert site.refresh("sums").rows_updated == 1
+    assert site.differs("sums", SUMS) == []
+    follows(site, "sums", SUMS)
+
+
+def test_capture_that_was_off_is_noticed(site: Site) -> None:
+    site.declare("sums", SUMS, refresh_mode="IMMEDIATE")
+    site.run("ALTER TABLE t DISABLE TRIGGER USER", "DELETE FROM t WHERE g = 1", "ALTER TABLE t ENABLE TRIGGER USER")
+    assert site.differs("sums", SUMS) != []
+    assert site.rows("SELECT count(*) FROM pgtrickle.pgt_distrusted") == [(1,)]
+    assert site.refresh("sums").action == "IMMEDIATE"
+    assert site.differs("sums", SUMS) == []
+    follows(site, "sums", SUMS)
+
+
+def test_a_source_whose_columns_change(site: Site) -> None:
+    site.declare("sums", SUMS, refresh_mode="IMMEDIATE")
+    site.declare("joined", JOINED, refresh_mode="IMMEDIATE")
+    site.run("ALTER TABLE t ALTER v TYPE bigint", "UPDATE t SET v = v + 3 WHERE id = 1")
+    assert site.differs("sums", SUMS) == []
+    # Until it is refreshed, its own column is the old integer.
+    with pytest.raises(psycopg.errors.NumericValueOutOfRange):
+        site.run("UPDATE t SET v = v + 3000000000 WHERE id = 1")
+    for name, query in (("sums", SUMS), ("joined", JOINED)):
+        assert site.refresh(name).action == "IMMEDIATE"
+        follows(site, name, query)
+    site.run("UPDATE t SET v = v + 3000000000 WHERE id = 1")
+    site.run("ALTER TABLE t ADD COLUMN w int")
+    follows(site, "sums", SUMS)
+    site.run("ALTER TABLE t DROP COLUMN v")
+    with pytest.raises(psycopg.errors.UndefinedColumn):
+        site.run("DELETE FROM t WHERE id = 3")
+    # Until whoever may says what they shall be now, or drops them.
+    site.client.drop_stream_table("joined")
+    site.client.alter_stream_table("sums", query="SELECT g, count(*) AS n FROM t GROUP BY g")
+    site.run("DELETE FROM t WHERE id = 3")
+    assert site.differs("sums", "SELECT g, count(*) AS n FROM t GROUP BY g") == []
+
+
+def test_truncate_recomputes_in_the_transaction(site: Site) -> None:
+    site.declare("joined", JOINED, refresh_mode="IMMEDIATE")
+    site.run("BEGIN; TRUNCATE t; INSERT INTO t VALUES (1, 1, 1), (2, 2, 2); COMMIT")
+    assert site.differs("joined", JOINED) == []
+    assert len(site.rows("SELECT * FROM joined")) == 2
+
+
+def test_copy_and_partitions(site: Site) -> None:
+    site.run(
+        "CREATE TABLE p (id int, g int, v int) PARTITION BY LIST (g); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1);"
+        "CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2)"
+    )
+    query = "SELECT p.g, u.name, count(*) AS n FROM p JOIN u USING (g) GROUP BY p.g, u.name"
+    site.declare("st", query, refresh_mode="IMMEDIATE")
+    with site.conn.cursor() as cursor, cursor.copy("COPY p FROM STDIN") as copy:
+        copy.write("1\t1\t1\n2\t2\t2\n3\t1\t3\n")
+    assert site.differs("st", query) == []
+    for change in (
+        "INSERT INTO p1 VALUES (9, 1, 1)",
+        "UPDATE p SET g = 2 WHERE id = 1",
+        "DELETE FROM p2 WHERE id = 2",
+        "CREATE TABLE p3 PARTITION OF p FOR VALUES IN (3)",
+        "INSERT INTO p VALUES (5, 3, 3)",
+    ):
+        site.run(change)
+        assert site.differs("st", query) == [], change
+
+
+def test_topk_and_recursion(site: Site) -> None:
+    top = "SELECT id, v FROM t ORDER BY v DESC, id LIMIT 3"
+    site.run("CREATE TABLE edge (a int, b int, PRIMARY KEY (a, b)); INSERT INTO edge VALUES (1, 2), (2, 3), (4, 5)")
+    reach = (
+        "WITH RECURSIVE r (a, b) AS (SELECT a, b FROM edge UNION SELECT r.a, edge.b FROM r JOIN edge ON edge.a = r.b)"
+        " SELECT a, b FROM r"
+    )
+    site.declare("top", top, refresh_mode="IMMEDIATE")
+    site.declare("reach", reach, refresh_mode="IMMEDIATE")
+    for change in (*CHANGES, "INSERT INTO edge VALUES (3, 4), (5, 1)", "DELETE FROM edge WHERE a = 2"):
+        site.run(change)
+        assert site.differs("top", top) == [], change
+        assert site.differs("reach", reach) == [], change
+
+
+def test_a_writer_without_rights_on_the_stream_table(site: Site, admin: psycopg.Connection) -> None:
+    site.declare("sums", SUMS, refresh_mode="IMMEDIATE")
+    admin.execute("DROP ROLE IF EXISTS poor; CREATE ROLE poor; GRANT INSERT, UPDATE, DELETE, SELECT ON t TO poor")
+    with admin.transaction():
+        admin.execute("SET LOCAL ROLE poor")
+        admin.execute("SET LOCAL \"TimeZone\" = 'Asia/Tokyo'; SET LOCAL search_path = ''")
+        admin.execute("UPDATE public.t SET v = v + 1")
+    assert site.differs("sums", SUMS) == []
+    admin.execute("REVOKE ALL ON t FROM poor; DROP ROLE poor")
+
+
+def test_an_error_in_maintenance_fails_the_statement(site: Site) -> None:
+    query = "SELECT id, 100 / v AS share FROM t"
+    site.declare("shares", query, refresh_mode="IMMEDIATE")
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        site.run("UPDATE t SET v = 0 WHERE id = 1")
+    assert site.differs("shares", query) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT id, now() AS at FROM t", "now"),
+        ("SELECT id, random() AS r FROM t", "random"),
+        ("SELECT m.id FROM m", "m"),
+    ],
+)
+def test_what_writers_cannot_maintain_is_refused(site: Site, query: str, words: str) -> None:
+    site.run("CREATE MATERIALIZED VIEW m AS SELECT id FROM t")
+    with pytest.raises(PgTrickleError, match=words):
+        site.declare("st", query, refresh_mode="IMMEDIATE")
+    assert site.client.status() == []
+
+
+def test_it_takes_no_schedule(site: Site) -> None:
+    with pytest.raises(UsageError, match="takes no schedule"):
+        site.declare("st", SUMS, refresh_mode="IMMEDIATE", schedule="1m")
+
+
+def test_over_a_scheduled_table_is_refused(site: Site) -> None:
+    site.declare("sums", SUMS, schedule="1m")
+    with pytest.raises(UsageError, match="its own refreshes write"):
+        site.declare("st", "SELECT g FROM sums", refresh_mode="IMMEDIATE")
+    assert [row["name"] for row in site.client.status()] == ["public.sums"]
+
+
+def test_altering_to_it_is_refused_for_what_has_no_difference(site: Site) -> None:
+    site.declare("st", "SELECT id, now() AS at FROM t")
+    with pytest.raises((NotDifferentiable, UsageError)):
+        site.client.alter_stream_table("st", refresh_mode="IMMEDIATE")
+    assert site.rows("SELECT refresh_mode, is_live FROM pgtrickle.stream_tables_info") == [("AUTO", False)]
