@@ -243,6 +243,11 @@ def test_what_writers_cannot_maintain_is_refused(site: Site, query: str, words: 
 def test_it_takes_no_schedule(site: Site) -> None:
     with pytest.raises(UsageError, match="takes no schedule"):
         site.declare("st", SUMS, refresh_mode="IMMEDIATE", schedule="1m")
+    site.declare("st", SUMS, refresh_mode="IMMEDIATE")
+    with pytest.raises(UsageError, match="takes no schedule"):
+        site.client.alter_stream_table("st", schedule="1m")
+    site.run("UPDATE t SET v = v + 1")
+    assert site.differs("st", SUMS) == []
 
 
 def test_over_a_scheduled_table_is_refused(site: Site) -> None:
