@@ -19,7 +19,7 @@ from tests.airflow.live.shop import Case
 DAGS = Path(__file__).parent / "dags"
 CASES = (
     "chain", "worker", "driver", "scheduler", "cleared", "suspended", "twice", "late",
-    "no_postgres", "wrong_password", "no_spark", "spark_down", "watched", "whole",
+    "remote", "standalone", "no_postgres", "wrong_password", "no_spark", "spark_down", "watched", "whole",
 )  # fmt: skip
 
 
@@ -40,9 +40,17 @@ def live_dsn(postgres18: PostgresServer) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def airflow(live_dsn: str, spark_alone: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAirflow]:
+def connect_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the Spark Connect server writes."""
+    return tmp_path_factory.mktemp("connect")
+
+
+@pytest.fixture(scope="session")
+def airflow(
+    live_dsn: str, spark_alone: None, connect_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningAirflow]:
     """Up, its DAGs parsed and unpaused."""
-    with ConnectServer(tmp_path_factory.mktemp("connect"), Settings.load()) as connect:
+    with ConnectServer(connect_folder, Settings.load()) as connect:
         running = RunningAirflow(tmp_path_factory.mktemp("airflow"), DAGS, _connections(live_dsn, connect.url))
         try:
             running.start()

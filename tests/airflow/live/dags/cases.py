@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from typing import Any
 
@@ -48,6 +49,13 @@ with DAG("consumer", schedule=[followed.asset], catchup=False) as consumer:
 graph("worker")
 graph("driver", spark="live_submit")
 graph("scheduler")
+graph("remote")
+events = f"file://{os.environ.get('AIRFLOW_HOME', '/tmp')}/events"
+graph(
+    "standalone",
+    spark="live_standalone",
+    spark_args={"conf": {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events}},
+)
 graph("cleared")
 graph("suspended")
 graph("twice")
