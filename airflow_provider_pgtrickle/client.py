@@ -42,7 +42,7 @@ from airflow_provider_pgtrickle.engine.refresh import history
 from airflow_provider_pgtrickle.engine.refresh import verify as verification
 from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
-from airflow_provider_pgtrickle.engine.refresh.verify import Verification
+from airflow_provider_pgtrickle.engine.refresh.verify import Verification, Verified
 from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.health import Finding, examine
 
@@ -200,10 +200,11 @@ class PgTrickle:
         wanted = {str(qualified), *upstream}
         for unit in graph.units():
             members = [by_name[member] for member in unit if member in wanted]
-            if str(qualified) in unit:
-                return self._refresh(members, force_full=force_full)[str(qualified)]
             if members:
-                self._refresh(members)
+                results = self._refresh(members, force_full=force_full and str(qualified) in unit)
+                live.enliven(self.database, self.settings, ())
+            if str(qualified) in unit:
+                return results[str(qualified)]
         raise UnknownStreamTable(f"There is no stream table {name}")
 
     def refresh(self, names: Sequence[str], force_full: bool = False) -> dict[str, RefreshResult]:
@@ -221,6 +222,7 @@ class PgTrickle:
         if members:
             upstream_first = sorted(members, key=lambda member: order[str(member)])
             results |= self._refresh(upstream_first, force_full=force_full)
+            live.enliven(self.database, self.settings, ())
         return {name: results[str(target)] for name, target in qualified.items()}
 
     def verify(
@@ -245,7 +247,21 @@ class PgTrickle:
         request = verification.Request(
             self.database, self._usable_executor, self.settings, sample, refresh, repair, restart
         )
-        return verification.verify(request, names)
+        alive = {t.qualified: t for t in tables if t.is_live and t.qualified in names}
+        if not repair or not alive:
+            return verification.verify(request, names)
+        others = verification.verify(request, [other for other in names if other not in alive]).tables
+        return Verification((*others, *(self._repaired(request, st) for st in alive.values())))
+
+    def _repaired(self, request: verification.Request, st: StreamTable) -> Verified:
+        """Verify a table that writers maintain; if it differs, compute it anew and verify that."""
+        request = replace(request, repair=False)
+        (verified,) = verification.verify(request, [st.qualified]).tables
+        if not verified.differences:
+            return verified
+        self._reconcile(st, force_full=True)
+        (again,) = verification.verify(request, [st.qualified]).tables
+        return replace(again, repaired=True)
 
     def cleanup(self) -> dict[str, int]:
         """Remove consumed changes, orphaned staging tables and old history; the rows removed per buffer."""
@@ -309,6 +325,8 @@ class PgTrickle:
             if {"query", "refresh_mode", "status", "accept"} & set(changes):
                 live.withdraw(conn, there)
             altered = alter(conn, self.settings, name, changes)
+            if altered.stream_table.refresh_mode == live.MODE:
+                live.refuse(conn, altered.stream_table)
             live.settle(conn)
         notices = altered.notices
         if altered.needs_refresh:
@@ -318,7 +336,7 @@ class PgTrickle:
                 notices += (f"{name} keeps its old content until its next refresh ({result.fallback_reason})",)
         elif there.is_live:
             self._refresh([name], initiated_by="alter")
-        live.enliven(self.database, self.settings)
+        live.enliven(self.database, self.settings, [name])
         _announce(notices)
         return self._record(name)
 
@@ -331,7 +349,7 @@ class PgTrickle:
             with self._transaction() as conn:
                 live.withdraw(conn, st)
             result = self._refresh([st.qualified], force_full=True)[str(st.qualified)]
-            live.enliven(self.database, self.settings)
+            live.enliven(self.database, self.settings, [st.qualified])
             return replace(result, action=live.MODE, fallback_reason=verified.reason or result.fallback_reason)
         return RefreshResult(
             name=str(st.qualified),
@@ -344,7 +362,7 @@ class PgTrickle:
     def _populate(self, table: StreamTable) -> None:
         with self._undone_on_failure(lambda conn: drop(conn, self.settings, table.qualified)):
             result = self._refresh([table.qualified], force_full=True, initiated_by="create")[str(table.qualified)]
-            live.enliven(self.database, self.settings)
+            live.enliven(self.database, self.settings, [table.qualified])
         self._require_filled(table, result)
 
     def _require_filled(self, table: StreamTable, result: RefreshResult) -> None:

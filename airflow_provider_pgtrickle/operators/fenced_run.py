@@ -58,7 +58,7 @@ class FencedRun:
         self._backend.refresh(
             RefreshRequest(tuple(map(tuple, units)), self._turn, self._dsn, force_full, self._initiator, self._settings)
         )
-        self._let_writers_maintain()
+        self._let_writers_maintain([QualifiedName.parse(name) for unit in units for name in unit])
 
     def refresh_without_spark(self, tables: Sequence[QualifiedName]) -> bool:
         """Refresh a unit that needs no computation; False if it needs Spark."""
@@ -66,14 +66,14 @@ class FencedRun:
             self.database, tables, self.settings, run_token=self._turn, initiated_by=self._initiator
         )
         if done is not None:
-            self._let_writers_maintain()
+            self._let_writers_maintain(tables)
         return done is not None
 
-    def _let_writers_maintain(self) -> None:
+    def _let_writers_maintain(self, tables: Sequence[QualifiedName]) -> None:
         """IMMEDIATE tables that were filled are maintained by their sources' writers from now on."""
         from airflow_provider_pgtrickle.engine.immediate import live
 
-        for name in live.enliven(self.database, self.settings):
+        for name in live.enliven(self.database, self.settings, tables):
             _log.info("%s is maintained by its sources' writers from now on", name)
 
     def outcomes(self, tables: Sequence[str] | None = None) -> dict[str, Outcome]:

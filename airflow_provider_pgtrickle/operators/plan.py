@@ -67,6 +67,9 @@ class StreamTablePlanOperator(BaseOperator):
             verdict = _judged(self.units, states, self.schedules, context, client.settings)
             if self.skips:
                 verdict = self._refresh_idle(client, verdict, context)
+            if any(state.is_live for state in states.values()):
+                # No refresh of its reads what writers have captured and maintained.
+                client.cleanup()
             idle = [] if self._has_to_verify(client) else [self.verifies]
         for reason in verdict.halted.values():
             self.log.warning("%s", reason)

@@ -49,4 +49,5 @@ def ensure_st_buffer(conn: Connection, st: StreamTable) -> QualifiedName:
 
 
 def drop_st_buffer(conn: Connection, pgt_id: int) -> None:
-    conn.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(st_buffer_name(pgt_id).sql))
+    """Drop the buffer, and with it what a restored database has left of functions that take its rows."""
+    conn.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(st_buffer_name(pgt_id).sql))

@@ -39,6 +39,8 @@ def track(conn: Connection, source: Source, columns: Iterable[str], pgt_id: int)
                 # Under the lock nobody else changes what the digest covers.
                 was_whole = _is_whole(conn, plan.relid)
                 conn.execute(create_function(plan, build_buffer(conn, plan)))
+                # Who may call it could attach it to a table of his own, and write what never was into the buffer.
+                conn.execute(sql.SQL("REVOKE ALL ON FUNCTION {} FROM PUBLIC").format(plan.function.sql))
                 attach(conn, plan, anew=not was_whole)
                 mended = True
         conn.execute(
@@ -89,7 +91,7 @@ def untrack(conn: Connection, relid: int, pgt_id: int) -> None:
         if row is None or row[0] > 0:
             return
         detach(conn, relid)
-        conn.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(CHANGES, row[1])))
+        conn.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(sql.Identifier(CHANGES, row[1])))
         conn.execute("DELETE FROM pgtrickle.pgt_change_tracking WHERE source_relid = %s", [relid])
 
 

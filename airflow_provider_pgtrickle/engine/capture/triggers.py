@@ -75,7 +75,8 @@ def detach(conn: Connection, relid: int) -> None:
     if row is not None:
         # Lock the table first and then its members, in the order of writers, so that there is no deadlock with them.
         conn.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(sql.Identifier(*row)))
-    conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(function))
+    for dropped in (function, sql.Identifier(CHANGES, f"begin_{relid}")):
+        conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(dropped))
 
 
 def _wanted(layout: Layout) -> dict[tuple[int, str], tuple[Member, str, str]]:

@@ -6,7 +6,8 @@ are locked, a last refresh brings it up to that moment, and the functions are in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Collection, Iterable
 from graphlib import TopologicalSorter
 
 from psycopg import Connection, sql
@@ -21,7 +22,7 @@ from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.relations import read_sources
 from airflow_provider_pgtrickle.engine.dvm import View
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
-from airflow_provider_pgtrickle.engine.errors import NotDifferentiable, TransientFault, UsageError
+from airflow_provider_pgtrickle.engine.errors import NotDifferentiable, PgTrickleError, TransientFault, UsageError
 from airflow_provider_pgtrickle.engine.immediate import maintain, propagate
 from airflow_provider_pgtrickle.engine.immediate.maintain import Maintained
 from airflow_provider_pgtrickle.engine.names import QualifiedName
@@ -31,22 +32,36 @@ from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
 from airflow_provider_pgtrickle.engine.settings import Settings
 
 MODE = "IMMEDIATE"
+_log = logging.getLogger(__name__)
 
 
-def enliven(database: Database, settings: Settings) -> list[QualifiedName]:
-    """Let writers maintain the populated IMMEDIATE tables that they don't maintain yet; their names."""
+def enliven(database: Database, settings: Settings, wanted: Collection[QualifiedName]) -> list[QualifiedName]:
+    """Let writers maintain the populated IMMEDIATE tables that they don't maintain yet; the names of those.
+
+    One that can't be maintained yet is left as it is, unless it is among those `wanted`.
+    """
+    done = []
     with database.transaction() as conn:
         found = waiting(conn)
     for name in found:
-        go_live(database, settings, name)
-    return found
+        try:
+            go_live(database, settings, name)
+        except PgTrickleError as error:
+            if name in wanted:
+                raise
+            _log.warning("Writers don't maintain %s yet: %s", name, error)
+        else:
+            done.append(name)
+    return done
 
 
 def go_live(database: Database, settings: Settings, name: QualifiedName) -> None:
     """Let writers maintain a populated table from now on.
 
-    The last refresh runs in PostgreSQL whatever its size, because writers wait for it.
+    The last refresh runs in PostgreSQL whatever its size, because writers wait for it. One before it mends what has to
+    be mended, which couldn't be done while the sources are locked.
     """
+    _refresh(database, settings, name)
     with database.transaction(stream_table=str(name)) as conn:
         lock_declarations(conn)
         st = records.get(conn, name)
@@ -54,16 +69,32 @@ def go_live(database: Database, settings: Settings, name: QualifiedName) -> None
             return
         refuse(conn, st)
         _keep_writers_out(conn, st)
-        last = refresh_unit(
-            database, [name], executor=lambda: PostgresExecutor(database), settings=settings, initiated_by="live"
-        )[str(name)]
-        if last.action == "SKIP":
-            raise TransientFault(
-                f"It can't be brought up to date now ({last.fallback_reason})",
-                stream_table=str(name),
-                remedy="Refresh it once more; then its sources' writers maintain it.",
-            )
+        _require_live_upstream(conn, st)
+        _refresh(database, settings, name)
         install(conn, st)
+
+
+def _refresh(database: Database, settings: Settings, name: QualifiedName) -> None:
+    result = refresh_unit(
+        database, [name], executor=lambda: PostgresExecutor(database), settings=settings, initiated_by="live"
+    )[str(name)]
+    if result.action == "SKIP":
+        raise TransientFault(
+            f"It can't be brought up to date now ({result.fallback_reason})",
+            stream_table=str(name),
+            remedy="Refresh it once more; then its sources' writers maintain it.",
+        )
+
+
+def _require_live_upstream(conn: Connection, st: StreamTable) -> None:
+    read = [d.source_pgt_id for d in records.dependencies(conn, st.id) if d.source_pgt_id is not None]
+    for upstream in records.by_ids(conn, read).values():
+        if not upstream.is_live:
+            raise TransientFault(
+                f"Writers don't maintain {upstream.qualified} yet, which it reads",
+                stream_table=str(st.qualified),
+                remedy=f"Refresh {upstream.qualified} first.",
+            )
 
 
 def install(conn: Connection, st: StreamTable) -> None:
@@ -116,6 +147,13 @@ def refuse(conn: Connection, st: StreamTable) -> None:
             stream_table=name,
             remedy="Use refresh_mode AUTO or FULL.",
         )
+    if st.foreign_code:
+        raise UsageError(
+            "IMMEDIATE needs a query without functions and views of other roles, because whoever replaces one of them"
+            " would run code with your rights at the next write",
+            stream_table=name,
+            remedy="Own them, or use refresh_mode AUTO, whose refreshes notice the replacement.",
+        )
     for source in view.sources.values():
         _refuse_source(conn, name, source)
 
@@ -124,7 +162,7 @@ def _refuse_source(conn: Connection, name: str, source: Source) -> None:
     read = f"{source.schema}.{source.name}"
     if source.pgt_id is not None:
         upstream = records.by_ids(conn, [source.pgt_id])[source.pgt_id]
-        if not upstream.is_live:
+        if upstream.refresh_mode != MODE:
             raise UsageError(
                 f"It reads {read}, a stream table that its own refreshes write",
                 stream_table=name,
@@ -159,6 +197,7 @@ def _arrange(conn: Connection) -> list[Maintained]:
 
 def _live(conn: Connection) -> list[Maintained]:
     """All live tables, upstream first."""
+    _end_what_lost_its_buffers(conn)
     live = {st.id: st for st in records.get_all(conn) if st.is_live}
     read = records.dependencies(conn)
     reads: dict[int, set[int]] = {pgt_id: set() for pgt_id in sorted(live)}
@@ -215,6 +254,20 @@ def settle(conn: Connection) -> None:
     for of in odd:
         if not of.is_read:
             drop_st_buffer(conn, of.st.id)
+
+
+def _end_what_lost_its_buffers(conn: Connection) -> None:
+    """Tables whose sources have other oids since a restore, or no buffer any more, are not maintained by anybody."""
+    conn.execute(
+        "WITH RECURSIVE lost AS ("
+        " SELECT d.pgt_id FROM pgtrickle.pgt_dependencies d JOIN pgtrickle.pgt_stream_tables t USING (pgt_id)"
+        " WHERE t.is_live AND (NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = d.source_relid)"
+        " OR pg_catalog.to_regclass(pg_catalog.format('pgtrickle_changes.changes_%s',"
+        " coalesce('pgt_' || d.source_pgt_id, d.source_relid::text))) IS NULL)"
+        " UNION SELECT d.pgt_id FROM lost JOIN pgtrickle.pgt_dependencies d ON d.source_pgt_id = lost.pgt_id)"
+        " UPDATE pgtrickle.pgt_stream_tables SET is_live = false, frontier = NULL"
+        " WHERE pgt_id IN (SELECT pgt_id FROM lost) AND is_live"
+    )
 
 
 def waiting(conn: Connection) -> list[QualifiedName]:

@@ -15,13 +15,16 @@ from dataclasses import dataclass
 from psycopg import Connection, sql
 
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
+from airflow_provider_pgtrickle.engine.declare import identity_index
 from airflow_provider_pgtrickle.engine.dvm import Binding, SourceBinding, View
 from airflow_provider_pgtrickle.engine.dvm.binding import InHand
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, ROW_ID, buffer_name
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.identity import server_row_id_sql
-from airflow_provider_pgtrickle.engine.dvm.node import descendants
+from airflow_provider_pgtrickle.engine.dvm.node import Node, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
+from airflow_provider_pgtrickle.engine.dvm.sinks.merge_add import Addition
+from airflow_provider_pgtrickle.engine.dvm.sinks.parts import COUNT
 from airflow_provider_pgtrickle.engine.refresh import stage
 from airflow_provider_pgtrickle.engine.refresh.sameness import describe
 from airflow_provider_pgtrickle.engine.refresh.stage import DELETE, DUPLICATE, INSERT, OP, UPDATE, Target
@@ -44,6 +47,9 @@ DECLARE
     insertions bigint;
     twins bigint;
     touched bigint;
+    gone bigint[];
+    is_negative boolean;
+    is_lost boolean;
     handed_on {handed_on}[];
 BEGIN
     {compute}
@@ -94,6 +100,23 @@ _EITHER = """IF {number} > {many} THEN
 
 _INTO = "INTO here.d, here.deletions, here.replacements, here.insertions, here.twins"
 
+# The rows that a statement has upserted are its own: a later statement of the transaction deletes them.
+_ADD = """{upsert}
+        IF here.is_negative THEN
+            RAISE EXCEPTION 'the difference of stream table % takes rows from a group that has none', {name}
+                USING ERRCODE = 'data_exception', HINT = {remedy};
+        END IF;
+        IF here.gone IS NOT NULL THEN
+            DELETE FROM {table} AS s WHERE s.{row_id} = ANY (here.gone) AND s.{count} = 0;
+        END IF;
+        IF here.is_lost THEN
+            {whole}
+        END IF;"""
+
+_ADDED = """WITH added AS ({upsert})
+            SELECT array_agg(added.id) FILTER (WHERE added.left = 0), bool_or(added.left < 0), bool_or(added.anew)
+              {into} FROM added"""
+
 _REMEDY = "Refresh it with force_full; if its rows were not changed by hand, please report this."
 
 
@@ -106,19 +129,27 @@ class Maintained:
     target: Target
     is_read: bool
     """Other stream tables read it, and its changes are handed on to them."""
+    adds: bool
+    """Its changes are added to the stored groups, which are not read first."""
 
     @classmethod
     def of(cls, conn: Connection, st: StreamTable, view: View, *, is_read: bool) -> Maintained:
         columns = describe(conn, st.qualified.sql, [column.name for column in st.storage])
-        return cls(st, view, Target(st.qualified, columns, tuple(st.identity), st.keyed), is_read)
+        target = Target(st.qualified, columns, tuple(st.identity), st.keyed)
+        return cls(st, view, target, is_read, adds=not is_read and _can_add(conn, target, view))
 
     @property
-    def is_row_wise(self) -> bool:
-        """Whether each stored row follows from one row of one source, which its writer has locked."""
-        if not self.view.keyed or self.view.topk is not None or len(self.keys) > 1 or self.view.tree is None:
+    def is_apart(self) -> bool:
+        """Whether each change is maintained by itself, whatever others change at the same time.
+
+        A row that follows from one row of one source is locked with it by the writer, and sums of one source are added
+        under the locks of their groups.
+        """
+        if len(self.keys) > 1 or self.view.tree is None or self.view.topk is not None:
             return False
-        nodes = list(descendants(self.view.tree))
-        return all(node.row_wise or isinstance(node, Scan) for node in nodes)
+        if self.adds:
+            return True
+        return self.view.keyed and _is_row_wise(self.view.tree)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -187,6 +218,12 @@ def create(conn: Connection, of: Maintained) -> None:
             function=of.function, parameters=parameters, handed_on=of.handed_on, body=sql.Literal(body.as_string(None))
         )
     )
+    keep_to_owner(conn, of.function)
+
+
+def keep_to_owner(conn: Connection, function: sql.Identifier) -> None:
+    """Nobody else may call a function, nor attach it to a table of his own; triggers fire all the same."""
+    conn.execute(sql.SQL("REVOKE ALL ON FUNCTION {} FROM PUBLIC").format(function))
 
 
 def hands_on(conn: Connection, of: Maintained) -> bool:
@@ -226,13 +263,16 @@ def _compute(of: Maintained) -> sql.Composed:
     branches: list[tuple[sql.Composable, sql.Composable]] = []
     if tables:
         branches.append((truncated, _filled(of, whole, whole=True)))
-    if len(of.keys) > 1:
+    added = _adding(of)
+    if added is not None:
+        branches.append((sql.SQL("true"), added))
+    elif len(of.keys) > 1:
         for key in of.keys:
             alone = sql.SQL(" AND ").join(
                 sql.SQL("{} IS NULL").format(sql.Identifier(parameter(other))) for other in of.keys if other != key
             )
             branches.append((alone, _by_number(of, [key])))
-    last = _by_number(of, of.keys)
+    last = _by_number(of, of.keys) if added is None else sql.SQL("NULL;")
     if not branches:
         return sql.Composed([last])
     text: list[sql.Composable] = []
@@ -241,6 +281,116 @@ def _compute(of: Maintained) -> sql.Composed:
             sql.SQL("{} {} THEN\n        {}\n    ").format(sql.SQL("ELSIF" if number else "IF"), condition, statements)
         )
     return sql.SQL("").join([*text, sql.SQL("ELSE\n        {}\n    END IF;").format(last)])
+
+
+def _is_row_wise(tree: Node) -> bool:
+    return all(node.row_wise or isinstance(node, Scan) for node in descendants(tree))
+
+
+def _can_add(conn: Connection, target: Target, view: View) -> bool:
+    """Whether sums of one source's rows are added to groups that a unique index tells apart."""
+    if len(view.sources) != 1 or not all(column.exact for column in target.key):
+        return False
+    (key,) = view.sources
+    found = view.addition(Binding({key: SourceBinding(True, InHand("unnest(NULL)"))}))
+    if found is None or set(found[1].keys.values()) != set(target.identity):
+        return False
+    is_apart = _is_row_wise(found[1].rows)
+    return is_apart and identity_index.ensure(conn, target.table, target.identity, keyed=target.keyed)
+
+
+def _adding(of: Maintained) -> sql.Composed | None:
+    """The statements that add a change to the stored groups, and delete those of which nothing is left.
+
+    The groups are taken in order, so that two writers can't wait for each other within a statement. A group that
+    another writer deletes meanwhile is inserted anew, and one that he inserts is added to.
+    """
+    if not of.adds:
+        return None
+    (key,) = of.keys
+
+    def statement(name: str) -> sql.Composed:
+        found = of.view.addition(Binding({key: SourceBinding(True, InHand(f"unnest({name})"))}))
+        assert found is not None
+        return _upsert(of, *found)
+
+    whole = sql.SQL("SELECT 1::bigint AS {}, f.* FROM ({}) AS f").format(
+        sql.Identifier(WEIGHT), sql.SQL(of.view.full(Binding()))
+    )
+    return sql.SQL(_ADD).format(
+        upsert=sql.SQL(_EITHER).format(
+            number=sql.SQL("cardinality({})").format(sql.Identifier(parameter(key))),
+            many=_MANY,
+            text=sql.Literal(sql.SQL(_ADDED).format(upsert=statement("$1"), into=sql.SQL("")).as_string(None)),
+            into=sql.SQL("INTO here.gone, here.is_negative, here.is_lost"),
+            values=sql.Identifier(parameter(key)),
+            static=sql.Composed(
+                [
+                    sql.SQL(_ADDED).format(
+                        upsert=statement(f'"{parameter(key)}"'),
+                        into=sql.SQL("INTO here.gone, here.is_negative, here.is_lost"),
+                    ),
+                    sql.SQL(";"),
+                ]
+            ),
+        ),
+        name=sql.Literal(str(of.st.qualified)),
+        remedy=sql.Literal(_REMEDY),
+        table=of.target.table.sql,
+        row_id=sql.Identifier(ROW_ID),
+        count=sql.Identifier(COUNT),
+        whole=_filled(of, whole, whole=True),
+    )
+
+
+def _upsert(of: Maintained, added: str, addition: Addition) -> sql.Composed:
+    types = {column.name: column.type for column in of.st.storage}
+    names = (*addition.keys.values(), *addition.values, *addition.hidden)
+
+    def typed(relation: str, column: str, name: str) -> sql.Composed:
+        # The type is PostgreSQL's own `format_type` text.
+        return sql.SQL("{}::{} AS {}").format(
+            sql.Identifier(relation, column), sql.SQL(types[name]), sql.Identifier(name)
+        )
+
+    fresh = sql.SQL(", ").join(
+        [
+            *(typed("a", column, held) for column, held in addition.keys.items()),
+            *(typed("a", name, name) for name in addition.hidden),
+        ]
+    )
+    values = sql.SQL("").join(sql.SQL(", {}").format(sql.SQL(value)) for value in addition.values.values())
+    summed = sql.SQL(", ").join(
+        [
+            *(sql.SQL("s.{0} AS {0}").format(sql.Identifier(held)) for held in addition.keys.values()),
+            *(sql.SQL("s.{0} + excluded.{0} AS {0}").format(sql.Identifier(name)) for name in addition.hidden),
+        ]
+    )
+    hidden = stage.names(addition.hidden)
+    changed = sql.SQL(" OR ").join(sql.SQL("x.{} <> 0").format(sql.Identifier(name)) for name in addition.hidden)
+    return sql.SQL(
+        "INSERT INTO {table} AS s ({row_id}, {names}) SELECT {id}, {keys}{values}, {hidden}"
+        " FROM (SELECT {fresh} FROM ({added}) AS a) AS x WHERE {changed} ORDER BY {keys}"
+        " ON CONFLICT ({identity}) DO UPDATE SET ({set}) = (SELECT {set_values} FROM (SELECT {summed}) AS n)"
+        " RETURNING s.{row_id} AS id, s.{count} AS left, {anew} AS anew"
+    ).format(
+        table=of.target.table.sql,
+        row_id=sql.Identifier(ROW_ID),
+        names=stage.names(names),
+        id=sql.SQL(server_row_id_sql(of.st.identity_columns, "x")),
+        keys=stage.names(tuple(addition.keys.values())),
+        values=values,
+        hidden=hidden,
+        fresh=fresh,
+        added=sql.SQL(added),
+        changed=changed,
+        identity=stage.names(of.target.identity),
+        set=stage.names((*addition.values, *addition.hidden)),
+        set_values=sql.SQL(", ").join([*map(sql.SQL, addition.values.values()), hidden]),
+        summed=summed,
+        count=sql.Identifier(COUNT),
+        anew=sql.SQL(addition.anew or "false"),
+    )
 
 
 def _by_number(of: Maintained, changed: Sequence[str]) -> sql.Composed:

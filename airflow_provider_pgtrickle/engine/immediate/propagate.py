@@ -21,7 +21,7 @@ from functools import partial
 from psycopg import Connection, sql
 
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_name
-from airflow_provider_pgtrickle.engine.immediate.maintain import Maintained, change_type, parameter
+from airflow_provider_pgtrickle.engine.immediate.maintain import Maintained, change_type, keep_to_owner, parameter
 
 # The capturing function has set the search_path and how values are written. A cached plan for few rows is made once.
 _FUNCTION = """
@@ -141,8 +141,8 @@ class Component:
 
     @property
     def is_counted(self) -> bool:
-        """Whether changes of several sources or rows meet in one of the tables."""
-        return not all(of.is_row_wise for of in self.tables)
+        """Whether changes meet in one of the tables, and must be maintained together and one after the other."""
+        return not all(of.is_apart for of in self.tables)
 
     def behind(self, key: str) -> tuple[Maintained, ...]:
         """The tables that a change of this source reaches."""
@@ -189,8 +189,10 @@ def create(conn: Connection, component: Component) -> None:
     is_counted = component.is_counted or any(map(partial(_counts, conn), component.keys))
     for key in component.keys:
         conn.execute(_propagating(component, key, is_counted=is_counted))
+        keep_to_owner(conn, function(key))
         if is_counted:
             conn.execute(_beginning(component, key))
+            keep_to_owner(conn, begin_function(key))
 
 
 def erase(conn: Connection, keys: Iterable[str]) -> None:
@@ -229,7 +231,7 @@ def _propagating(component: Component, key: str, *, is_counted: bool) -> sql.Com
 
 
 def _beginning(component: Component, key: str) -> sql.Composed:
-    turns = sorted(of.st.id for of in component.behind(key) if not of.is_row_wise)
+    turns = sorted(of.st.id for of in component.behind(key) if not of.is_apart)
     body = sql.SQL(_BEGIN).format(
         take_turn=sql.SQL("\n        ").join(sql.SQL(_TAKE_TURN).format(id=sql.Literal(pgt_id)) for pgt_id in turns),
         seldom=_SELDOM,

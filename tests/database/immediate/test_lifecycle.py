@@ -257,6 +257,80 @@ def test_over_a_scheduled_table_is_refused(site: Site) -> None:
     assert [row["name"] for row in site.client.status()] == ["public.sums"]
 
 
+def test_altering_over_a_scheduled_table_changes_nothing(site: Site) -> None:
+    site.declare("sums", SUMS, schedule="1m")
+    site.declare("st", "SELECT g FROM sums")
+    with pytest.raises(UsageError, match="its own refreshes write"):
+        site.client.alter_stream_table("st", refresh_mode="IMMEDIATE")
+    assert site.rows("SELECT refresh_mode FROM pgtrickle.pgt_stream_tables WHERE pgt_name = 'st'") == [("AUTO",)]
+
+
+def test_a_chain_that_is_declared_before_it_is_filled(site: Site) -> None:
+    total = "SELECT sum(n) AS n, max(s) AS s FROM sums"
+    site.declare("sums", SUMS, refresh_mode="IMMEDIATE", initialize=False)
+    site.declare("total", total, refresh_mode="IMMEDIATE", initialize=False)
+    site.refresh("total")
+    assert site.rows("SELECT is_live FROM pgtrickle.pgt_stream_tables") == [(True,), (True,)]
+    follows(site, "total", total)
+
+
+def test_repairing_what_writers_maintain(site: Site) -> None:
+    site.declare("sums", SUMS, refresh_mode="IMMEDIATE")
+    with site.conn.transaction():
+        site.run("SET LOCAL pgtrickle.refreshing = 'on'", "UPDATE sums SET s = 0 WHERE g = 1")
+    assert site.client.verify("sums").differences == 2
+    (repaired,) = site.client.verify("sums", repair=True).tables
+    assert (repaired.differences, repaired.repaired) == (0, True)
+    follows(site, "sums", SUMS)
+
+
+def test_torn_capture_is_mended_before_writers_wait(site: Site) -> None:
+    site.declare("sums", SUMS, refresh_mode="IMMEDIATE")
+    site.client.withdraw("sums")
+    site.run("ALTER TABLE t DISABLE TRIGGER USER", "DELETE FROM t WHERE id = 1", "ALTER TABLE t ENABLE TRIGGER USER")
+    assert site.client.alter_stream_table("sums", refresh_mode="IMMEDIATE").is_live
+    follows(site, "sums", SUMS)
+
+
+def test_our_functions_are_nobody_elses(site: Site, admin: psycopg.Connection) -> None:
+    """A role that may use the schema could attach them to a table of its own, and feed a buffer."""
+    site.declare("joined", JOINED, refresh_mode="IMMEDIATE")
+    assert site.rows(
+        "SELECT count(*) FILTER (WHERE has_function_privilege('public', oid, 'EXECUTE')), count(*) > 5 FROM pg_proc"
+        " WHERE pronamespace = 'pgtrickle_changes'::regnamespace"
+    ) == [(0, True)]
+
+
+def test_code_of_others_is_refused(site: Site, admin: psycopg.Connection) -> None:
+    admin.execute("DROP ROLE IF EXISTS stranger; CREATE ROLE stranger; CREATE SCHEMA strange AUTHORIZATION stranger")
+    admin.execute("GRANT USAGE ON SCHEMA strange TO PUBLIC")
+    with admin.transaction():
+        admin.execute("SET LOCAL ROLE stranger")
+        admin.execute("CREATE FUNCTION strange.twice(v int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT v * 2'")
+    with pytest.raises(UsageError, match="of other roles"):
+        site.declare("st", "SELECT id, strange.twice(v) AS w FROM t", refresh_mode="IMMEDIATE")
+    admin.execute("DROP OWNED BY stranger; DROP ROLE stranger")
+
+
+def test_numbers_that_are_none_and_come_back(site: Site) -> None:
+    """A sum that was NaN or infinite can't be added to any more."""
+    site.run("CREATE TABLE m (id int PRIMARY KEY, g int, v numeric); INSERT INTO m VALUES (1, 1, 1.50), (2, 1, 2)")
+    query = "SELECT g, sum(v) AS s, avg(v) AS a, count(v) AS n FROM m GROUP BY g"
+    site.declare("st", query, refresh_mode="IMMEDIATE")
+    for change in (
+        "INSERT INTO m VALUES (3, 1, 'NaN'), (4, NULL, 7)",
+        "DELETE FROM m WHERE id = 3",
+        "UPDATE m SET v = 'Infinity' WHERE id = 1",
+        "UPDATE m SET v = NULL WHERE id = 1",
+        "DELETE FROM m WHERE g IS NULL",
+        "DELETE FROM m",
+        "INSERT INTO m SELECT i, i % 3, i / 7.0 FROM generate_series(1, 2000) AS i",
+        "UPDATE m SET g = g + 1",
+    ):
+        site.run(change)
+        assert site.differs("st", query) == [], change
+
+
 def test_altering_to_it_is_refused_for_what_has_no_difference(site: Site) -> None:
     site.declare("st", "SELECT id, now() AS at FROM t")
     with pytest.raises((NotDifferentiable, UsageError)):

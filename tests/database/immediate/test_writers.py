@@ -174,6 +174,17 @@ def test_a_groups_last_row_goes_while_another_is_added(site: Site, two: Sequence
     equal(site, SUMS)
 
 
+def test_writers_to_different_groups_do_not_wait(site: Site, two: Sequence[Writer]) -> None:
+    site.run(TABLES)
+    site.declare("sums", QUERIES["sums"], refresh_mode="IMMEDIATE")
+    site.declare("kept", QUERIES["kept"], refresh_mode="IMMEDIATE")
+    one, other = two
+    one.does("BEGIN", "UPDATE t SET v = v + 1 WHERE g = 1")
+    other.does("SET lock_timeout = '10s'", "BEGIN", "UPDATE t SET v = v + 1 WHERE g = 2", "COMMIT")
+    one.does("COMMIT")
+    equal(site, {name: QUERIES[name] for name in ("sums", "kept")})
+
+
 @pytest.mark.parametrize("level", LEVELS[1:])
 def test_a_writer_with_an_older_snapshot_fails_with_a_serialization_error(site: Site, level: str) -> None:
     site.run(TABLES)

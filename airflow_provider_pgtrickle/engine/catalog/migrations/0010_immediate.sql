@@ -39,3 +39,24 @@ COMMENT ON COLUMN pgtrickle.pgt_immediate_events.is_deferred IS
     'Changes of statements that ended within another one wait for the outermost one''s end.';
 COMMENT ON COLUMN pgtrickle.pgt_immediate_events.source IS 'The source whose changes begin to wait with this event.';
 COMMENT ON COLUMN pgtrickle.pgt_immediate_events.first_change IS 'The first of them in its change buffer.';
+
+-- Who may call a capturing function could attach it to a table of his own, and write what never was into the buffer.
+DO $$
+DECLARE
+    source oid;
+    was_whole boolean;
+BEGIN
+    IF to_regprocedure('pgtrickle.pgt_capture_digest(oid)') IS NULL THEN
+        RETURN;
+    END IF;
+    FOR source, was_whole IN
+        SELECT c.source_relid, c.digest = pgtrickle.pgt_capture_digest(c.source_relid)
+        FROM pgtrickle.pgt_change_tracking c
+        WHERE to_regprocedure(format('pgtrickle_changes.capture_%s()', c.source_relid)) IS NOT NULL
+    LOOP
+        EXECUTE format('REVOKE ALL ON FUNCTION pgtrickle_changes.capture_%s() FROM PUBLIC', source);
+        UPDATE pgtrickle.pgt_change_tracking SET digest = pgtrickle.pgt_capture_digest(source_relid)
+        WHERE source_relid = source AND was_whole;
+    END LOOP;
+END
+$$;

@@ -60,6 +60,23 @@ class Shape:
     """Each of the aggregate's columns → its value over the hidden columns."""
 
 
+@dataclass(frozen=True)
+class Addition:
+    """What a change adds to the stored rows, where it can be added without reading them."""
+
+    rows: Node
+    """The rows that are grouped."""
+    added: Node
+    """A row for each group: its key, and what its hidden columns gain."""
+    keys: dict[str, str]
+    """Each column of the key → the storage's column that holds it."""
+    hidden: tuple[str, ...]
+    values: dict[str, str]
+    """The other columns of the storage → their SQL over the key's and the hidden columns, once these are added up."""
+    anew: str | None
+    """SQL over the hidden columns: whether the sums are lost, so that the content must be computed anew."""
+
+
 class MergeAdd(Sink):
     """DISTINCT, and projections over a GROUP BY whose aggregates are count, sum, avg, min and max of exact values."""
 
@@ -153,6 +170,28 @@ class MergeAdd(Sink):
         rows = UnionAll.of(branches)
         new = self._stored_form(rows)
         return UnionAll.of((Weigh(new, 1), Weigh(before, -1)))
+
+    def addition(self, d: Differ) -> Addition | None:
+        """Return what a change adds; None where a group's stored row must be read for it, or there are no groups."""
+        change = d.delta(self._shape.child)
+        if change is None or not self._shape.group or not all(part.is_sum for part in self._shape.parts):
+            return None
+        where = {**self._keys, **{h: h for h in _hidden(self._shape)}}
+        held = {*self._keys.values(), *_hidden(self._shape)}
+        values = {
+            name: render(_unqualified(rename(value, where)))
+            for name, value in _flat(self.storage, self._state).items()
+            if name not in held
+        }
+        anew = [exp.Paren(this=p.anew.copy()) for p in self._shape.parts if p.anew is not None]
+        return Addition(
+            self._shape.child,
+            self._added(change),
+            self._keys,
+            tuple(_hidden(self._shape)),
+            values,
+            render(_unqualified(exp.or_(*anew, copy=False))) if anew else None,
+        )
 
     def _added(self, change: Node) -> Node:
         exposed = Expose(change, WEIGHT_COLUMN)

@@ -30,6 +30,8 @@ class Part:
     """(column, its value in a stored row, its value in an added row, the expression that combines both)."""
     anew: exp.Expr | None = None
     """A condition over the merged columns, which is true where the group must be computed anew."""
+    is_sum: bool = True
+    """Whether each column is merged by adding, whatever was added before."""
 
 
 def cast(expression: exp.Expr, type_name: str) -> exp.Expr:
@@ -196,5 +198,6 @@ def _extremum(
                 (deleted, null.copy(), column(deleted), function(this=column(deleted))),
             ),
             anew,
+            is_sum=False,
         )
     return column(parts[key].hidden[0])
