@@ -145,11 +145,12 @@ class Maintained:
         A row that follows from one row of one source is locked with it by the writer, and sums of one source are added
         under the locks of their groups.
         """
-        if len(self.keys) > 1 or self.view.tree is None or self.view.topk is not None:
+        if len(self.keys) > 1 or self.view.topk is not None:
             return False
         if self.adds:
-            return True
-        return self.view.keyed and _is_row_wise(self.view.tree)
+            found = _added(self.view, self.keys, lambda _: "NULL", ("", ""))
+            return found is not None and _is_row_wise(found[1].rows)
+        return self.view.keyed and self.view.tree is not None and _is_row_wise(self.view.tree)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -263,16 +264,13 @@ def _compute(of: Maintained) -> sql.Composed:
     branches: list[tuple[sql.Composable, sql.Composable]] = []
     if tables:
         branches.append((truncated, _filled(of, whole, whole=True)))
-    added = _adding(of)
-    if added is not None:
-        branches.append((sql.SQL("true"), added))
-    elif len(of.keys) > 1:
+    if len(of.keys) > 1:
         for key in of.keys:
             alone = sql.SQL(" AND ").join(
                 sql.SQL("{} IS NULL").format(sql.Identifier(parameter(other))) for other in of.keys if other != key
             )
             branches.append((alone, _by_number(of, [key])))
-    last = _by_number(of, of.keys) if added is None else sql.SQL("NULL;")
+    last = _by_number(of, of.keys)
     if not branches:
         return sql.Composed([last])
     text: list[sql.Composable] = []
@@ -287,52 +285,46 @@ def _is_row_wise(tree: Node) -> bool:
     return all(node.row_wise or isinstance(node, Scan) for node in descendants(tree))
 
 
+def _added(
+    view: View, changed: Iterable[str], name: Callable[[str], str], stored: tuple[str, str]
+) -> tuple[str, Addition] | None:
+    bound = {key: SourceBinding(True, InHand(f"unnest({name(key)})")) for key in changed}
+    return view.addition(Binding(bound, stored))
+
+
 def _can_add(conn: Connection, target: Target, view: View) -> bool:
-    """Whether sums of one source's rows are added to groups that a unique index tells apart."""
-    if len(view.sources) != 1 or not all(column.exact for column in target.key):
-        return False
-    (key,) = view.sources
-    found = view.addition(Binding({key: SourceBinding(True, InHand("unnest(NULL)"))}))
+    """Whether changes are added to groups that a unique index tells apart."""
+    found = _added(view, view.sources, lambda _: "NULL", ("", ""))
     if found is None or set(found[1].keys.values()) != set(target.identity):
         return False
-    is_apart = _is_row_wise(found[1].rows)
-    return is_apart and identity_index.ensure(conn, target.table, target.identity, keyed=target.keyed)
+    is_exact = all(column.exact for column in target.key)
+    return is_exact and identity_index.ensure(conn, target.table, target.identity, keyed=target.keyed)
 
 
-def _adding(of: Maintained) -> sql.Composed | None:
+def _adding(of: Maintained, changed: Sequence[str]) -> sql.Composed:
     """The statements that add a change to the stored groups, and delete those of which nothing is left.
 
     The groups are taken in order, so that two writers can't wait for each other within a statement. A group that
     another writer deletes meanwhile is inserted anew, and one that he inserts is added to.
     """
-    if not of.adds:
-        return None
-    (key,) = of.keys
 
-    def statement(name: str) -> sql.Composed:
-        found = of.view.addition(Binding({key: SourceBinding(True, InHand(f"unnest({name})"))}))
+    def statement(name: Callable[[str], str], into: str) -> sql.Composed:
+        found = _added(of.view, changed, name, (of.st.schema, of.st.name))
         assert found is not None
-        return _upsert(of, *found)
+        return sql.SQL(_ADDED).format(upsert=_upsert(of, *found), into=sql.SQL(into))
 
+    into = "INTO here.gone, here.is_negative, here.is_lost"
     whole = sql.SQL("SELECT 1::bigint AS {}, f.* FROM ({}) AS f").format(
         sql.Identifier(WEIGHT), sql.SQL(of.view.full(Binding()))
     )
     return sql.SQL(_ADD).format(
         upsert=sql.SQL(_EITHER).format(
-            number=sql.SQL("cardinality({})").format(sql.Identifier(parameter(key))),
+            number=_number(changed),
             many=_MANY,
-            text=sql.Literal(sql.SQL(_ADDED).format(upsert=statement("$1"), into=sql.SQL("")).as_string(None)),
-            into=sql.SQL("INTO here.gone, here.is_negative, here.is_lost"),
-            values=sql.Identifier(parameter(key)),
-            static=sql.Composed(
-                [
-                    sql.SQL(_ADDED).format(
-                        upsert=statement(f'"{parameter(key)}"'),
-                        into=sql.SQL("INTO here.gone, here.is_negative, here.is_lost"),
-                    ),
-                    sql.SQL(";"),
-                ]
-            ),
+            text=sql.Literal(statement(lambda key: f"${of.keys.index(key) + 1}", "").as_string(None)),
+            into=sql.SQL(into),
+            values=sql.SQL(", ").join(sql.Identifier(parameter(key)) for key in of.keys),
+            static=sql.Composed([statement(lambda key: f'"{parameter(key)}"', into), sql.SQL(";")]),
         ),
         name=sql.Literal(str(of.st.qualified)),
         remedy=sql.Literal(_REMEDY),
@@ -395,22 +387,28 @@ def _upsert(of: Maintained, added: str, addition: Addition) -> sql.Composed:
 
 def _by_number(of: Maintained, changed: Sequence[str]) -> sql.Composed:
     """The difference of some sources: by a plan that is kept or, of many rows, by one that is made for them."""
+    if of.adds:
+        return _adding(of, changed)
     static = _difference(of, changed, lambda key: f'"{parameter(key)}"')
     if static is None:
         return sql.SQL("NULL;").format()
     large = _difference(of, changed, lambda key: f"${of.keys.index(key) + 1}")
     assert large is not None
-    number = sql.SQL(" + ").join(
-        sql.SQL("coalesce(cardinality({}), 0)").format(sql.Identifier(parameter(key))) for key in changed
-    )
     text = _computing(of, large, whole=False, into="").as_string(None)
     return sql.SQL(_EITHER).format(
-        number=number,
+        number=_number(changed),
         many=_MANY,
         text=sql.Literal(text),
         into=sql.SQL(_INTO),
         values=sql.SQL(", ").join(sql.Identifier(parameter(key)) for key in of.keys),
         static=_filled(of, static, whole=False),
+    )
+
+
+def _number(changed: Sequence[str]) -> sql.Composed:
+    """SQL of the number of captured rows."""
+    return sql.SQL(" + ").join(
+        sql.SQL("coalesce(cardinality({}), 0)").format(sql.Identifier(parameter(key))) for key in changed
     )
 
 
