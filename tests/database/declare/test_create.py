@@ -135,7 +135,7 @@ def test_it_can_be_partitioned(
         ("t", "SELECT a\nFROM missing", {}, SyntaxFault, "line 2, column 6"),
         ("t", "SELECT id, id FROM orders", {}, PgTrickleError, "AS"),
         ("t", "SELECT id FROM orders", {"schedule": "1s"}, UsageError, "shorter than the minimum"),
-        ("t", "SELECT id FROM orders", {"refresh_mode": "IMMEDIATE"}, UsageError, "Use AUTO"),
+        ("t", "SELECT id FROM orders", {"refresh_mode": "IMMEDIATE", "schedule": "5m"}, UsageError, "no schedule"),
         ("t", "SELECT id FROM orders", {"cdc_mode": "wal"}, UsageError, "trigger"),
         ("t", "SELECT id FROM orders", {"partition_by": "nothing"}, UsageError, "no column of the query"),
         ("t", "SELECT id, random() AS r FROM orders", {"refresh_mode": "DIFFERENTIAL"}, NotDifferentiable, "AUTO"),

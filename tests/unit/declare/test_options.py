@@ -45,7 +45,7 @@ def test_an_option_is_stored_in_one_form(given: dict[str, Any], stored: dict[str
         ({"schedule": 300}, "A schedule must be text, not int"),
         ({"refresh_mode": "SOMETIMES"}, "refresh_mode can't be 'SOMETIMES'"),
         ({"refresh_mode": None}, "refresh_mode can't be None"),
-        ({"refresh_mode": "IMMEDIATE"}, "IMMEDIATE is not available"),
+        ({"refresh_mode": "IMMEDIATE", "schedule": "5m"}, "IMMEDIATE takes no schedule"),
         ({"cdc_mode": "wal"}, "'wal' is not available"),
         ({"append_only": "yes"}, "append_only can't be 'yes'"),
         ({"diamond_consistency": "some"}, "diamond_consistency can't be 'some'"),
