@@ -46,6 +46,22 @@ _TYPES = ("smallint", "integer", "bigint", "numeric(10,2)", "numeric", "boolean"
           "character(3)", "date", "time without time zone", "timestamp without time zone", "timestamp with time zone",
           "uuid", "double precision", "interval", "jsonb", "bytea", "integer[]")  # fmt: skip
 
+#: What IMMEDIATE refuses beyond DIFFERENTIAL: `engine/immediate/live.py`, in the order in which it asks.
+_REFUSED_FOR_WRITERS: tuple[Row, ...] = (
+    ("a query without a difference", "each writer would compute the whole content; [reasons](#reasons)"),
+    ("a query that depends on the clock, the session or chance", "its answer changes while nobody writes"),
+    (
+        "functions and views of other roles",
+        "whoever replaces one would run code with the declarer's rights at the next write",
+    ),
+    ("a scheduled stream table as a source", "its rows are written by refreshes; IMMEDIATE ones are taken"),
+    ("a materialized view or a foreign table as a source", "their writers fire no triggers"),
+    (
+        "a partition or an inheritance child by itself, whose parent isn't the source",
+        "statements reach its rows through the parent, and then fire no statement trigger here",
+    ),
+)
+
 
 def sections(dsn: str) -> Iterator[tuple[str, str, Table]]:
     """Title, introduction and table of each section."""
@@ -70,6 +86,13 @@ def sections(dsn: str) -> Iterator[tuple[str, str, Table]]:
         "A sink turns a query's change into the rows that are written (`airflow_provider_pgtrickle/engine/dvm/sinks`)."
         " The first one in this order that takes a query maintains it. query¹ is the query's answer now.",
         (("sink", "what is written", "takes"), list(_sinks())),
+    )
+    yield (
+        "IMMEDIATE",
+        "IMMEDIATE takes what DIFFERENTIAL takes: every query above, by the same operators and sinks, but without"
+        " parts. It is refused for what stands here. [Read your own writes](how-to/read-your-own-writes.md) says what"
+        " it costs.",
+        (("refused", "why"), list(_REFUSED_FOR_WRITERS)),
     )
     yield (
         "Rewrites",

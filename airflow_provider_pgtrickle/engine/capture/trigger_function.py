@@ -9,10 +9,10 @@ replication, which fires nothing else) it reads OLD and NEW; the statements it r
               No key: old EXCEPT ALL new as D, new EXCEPT ALL old as I, by the text of the row.
     TRUNCATE  T: what was there is unknown
 
-It never makes the user's statement fail. If the table has other columns by now, or partitions or children that the
-function doesn't know, it writes a T: every reader then runs FULL, and its refresh notices the new schema. Of a
-partition that is gone again by then, the T is the only trace. Without its buffer the function writes nothing; the
-readers find the buffer missing.
+By itself it never makes the user's statement fail; what maintains IMMEDIATE tables, which it calls, may. If the table
+has other columns by now, or partitions or children that the function doesn't know, it writes a T: every
+reader then runs FULL, and its refresh notices the new schema. Of a partition that is gone again by then, the T is the
+only trace. Without its buffer the function writes nothing; the readers find the buffer missing.
 """
 
 from __future__ import annotations
