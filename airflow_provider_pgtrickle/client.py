@@ -304,21 +304,26 @@ class PgTrickle:
     # Internals
 
     def _alter(self, name: QualifiedName, changes: dict[str, Any]) -> StreamTable:
+        anew = {"query", "refresh_mode", "status", "accept"}
         with self._transaction() as conn:
             there = records.get(conn, name)
-            if {"query", "refresh_mode", "status", "accept"} & set(changes):
+            if anew & set(changes):
                 live.withdraw(conn, there)
             altered = alter(conn, self.settings, name, changes)
+            now = altered.stream_table
+            if now.refresh_mode == live.MODE and {"query", "refresh_mode"} & set(changes):
+                live.refuse(conn, now)
             live.settle(conn)
+        # Writers maintain it no longer, or not yet.
+        is_left = not now.is_live and (there.is_live or (now.refresh_mode == live.MODE and bool(anew & set(changes))))
         notices = altered.notices
         if altered.needs_refresh:
             with self._undone_on_failure(lambda conn: revert(conn, altered)):
                 result = self._refresh([name], force_full=True, initiated_by="alter")[str(name)]
             if result.action == "SKIP":
                 notices += (f"{name} keeps its old content until its next refresh ({result.fallback_reason})",)
-        elif there.is_live:
+        elif is_left and now.is_populated and now.status == "ACTIVE":
             self._refresh([name], initiated_by="alter")
-        live.enliven(self.database, self.settings)
         _announce(notices)
         return self._record(name)
 
@@ -331,7 +336,8 @@ class PgTrickle:
             with self._transaction() as conn:
                 live.withdraw(conn, st)
             result = self._refresh([st.qualified], force_full=True)[str(st.qualified)]
-            live.enliven(self.database, self.settings)
+            if result.action == "SKIP":
+                return result
             return replace(result, action=live.MODE, fallback_reason=verified.reason or result.fallback_reason)
         return RefreshResult(
             name=str(st.qualified),
@@ -344,7 +350,6 @@ class PgTrickle:
     def _populate(self, table: StreamTable) -> None:
         with self._undone_on_failure(lambda conn: drop(conn, self.settings, table.qualified)):
             result = self._refresh([table.qualified], force_full=True, initiated_by="create")[str(table.qualified)]
-            live.enliven(self.database, self.settings)
         self._require_filled(table, result)
 
     def _require_filled(self, table: StreamTable, result: RefreshResult) -> None:
@@ -374,7 +379,7 @@ class PgTrickle:
         self, names: Sequence[QualifiedName], *, force_full: bool = False, initiated_by: str = "manual"
     ) -> dict[str, RefreshResult]:
         try:
-            return refresh_unit(
+            results = refresh_unit(
                 self.database,
                 names,
                 executor=self._usable_executor,
@@ -382,6 +387,8 @@ class PgTrickle:
                 force_full=force_full,
                 initiated_by=initiated_by,
             )
+            live.enliven(self.database, self.settings, [n for n, result in results.items() if result.action != "SKIP"])
+            return results
         except Exception:
             raise
         except BaseException:

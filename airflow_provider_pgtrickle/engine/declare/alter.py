@@ -23,7 +23,7 @@ from airflow_provider_pgtrickle.engine.catalog.records import Dependency, Stream
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
 from airflow_provider_pgtrickle.engine.declare import capturing, columns, dependencies, parts, table
 from airflow_provider_pgtrickle.engine.declare.definition import Definition, define
-from airflow_provider_pgtrickle.engine.declare.options import APPEND_ONLY, Options, check
+from airflow_provider_pgtrickle.engine.declare.options import APPEND_ONLY, Options, check, refuse_schedule
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.settings import Settings
@@ -78,8 +78,10 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         elif mode != before.refresh_mode:
             notices = define(conn, before.defining_query, mode, accepted=before.foreign_code).notices
         if mode == "IMMEDIATE" and not before.server_row_ids:
-            update["server_row_ids"] = True
+            # Whatever refreshes it next replaces the row ids, and who computed with the old ones can't commit.
+            update |= {"server_row_ids": True, "frontier": None, "lease_token": None}  # nosec B105: a column's name
         if mode == "IMMEDIATE":
+            refuse_schedule(mode, update.get("schedule"))
             update["schedule"] = None
         if update.get("append_only") and not before.append_only:
             notices += (APPEND_ONLY,)

@@ -64,12 +64,17 @@ def check(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in names:
             raise UsageError(f"There is no option named {name!r}", remedy=f"Known: {', '.join(names)}.")
     checked = {name: CHECKS[name](value, settings) for name, value in given.items()}
-    if checked.get("refresh_mode") == "IMMEDIATE" and checked.get("schedule") is not None:
+    refuse_schedule(checked.get("refresh_mode"), checked.get("schedule"))
+    return checked
+
+
+def refuse_schedule(refresh_mode: str | None, schedule: str | None) -> None:
+    """Refuse a schedule for a table that no schedule refreshes."""
+    if refresh_mode == "IMMEDIATE" and schedule is not None:
         raise UsageError(
             "A stream table in refresh mode IMMEDIATE takes no schedule: its sources' writers maintain it",
             remedy="Leave the schedule out, or use refresh_mode AUTO.",
         )
-    return checked
 
 
 def _schedule(value: Any, settings: Settings) -> str | None:

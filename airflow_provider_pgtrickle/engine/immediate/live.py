@@ -6,7 +6,7 @@ are locked, a last refresh brings it up to that moment, and the functions are in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from graphlib import TopologicalSorter
 
 from psycopg import Connection, sql
@@ -33,10 +33,10 @@ from airflow_provider_pgtrickle.engine.settings import Settings
 MODE = "IMMEDIATE"
 
 
-def enliven(database: Database, settings: Settings) -> list[QualifiedName]:
-    """Let writers maintain the populated IMMEDIATE tables that they don't maintain yet; their names."""
+def enliven(database: Database, settings: Settings, refreshed: Collection[str]) -> list[QualifiedName]:
+    """Let writers maintain those of the tables just refreshed that they should maintain, and don't yet; their names."""
     with database.transaction() as conn:
-        found = waiting(conn)
+        found = waiting(conn, refreshed)
     for name in found:
         go_live(database, settings, name)
     return found
@@ -124,7 +124,7 @@ def _refuse_source(conn: Connection, name: str, source: Source) -> None:
     read = f"{source.schema}.{source.name}"
     if source.pgt_id is not None:
         upstream = records.by_ids(conn, [source.pgt_id])[source.pgt_id]
-        if not upstream.is_live:
+        if upstream.refresh_mode != MODE:
             raise UsageError(
                 f"It reads {read}, a stream table that its own refreshes write",
                 stream_table=name,
@@ -217,15 +217,33 @@ def settle(conn: Connection) -> None:
             drop_st_buffer(conn, of.st.id)
 
 
-def waiting(conn: Connection) -> list[QualifiedName]:
-    """Populated IMMEDIATE tables that are not live, upstream first."""
-    due = {
-        st.id: st
-        for st in records.get_all(conn)
-        if st.refresh_mode == MODE and st.is_populated and st.status == "ACTIVE" and not st.is_live
+def waiting(conn: Connection, names: Collection[str]) -> list[QualifiedName]:
+    """Those of these IMMEDIATE tables that have content and are not live, upstream first.
+
+    What was withdrawn meanwhile is left to its next refresh, which keeps no writers out, and so is what reads a stream
+    table that isn't live.
+    """
+    ids = [
+        pgt_id
+        for (pgt_id,) in conn.execute(
+            "SELECT pgt_id FROM pgtrickle.pgt_stream_tables WHERE refresh_mode = %s AND NOT is_live"
+            " AND status = 'ACTIVE' AND NOT is_gated AND NOT needs_reinit AND is_populated AND frontier IS NOT NULL"
+            " AND pgt_schema || '.' || pgt_name = ANY(%s)",
+            (MODE, list(names)),
+        )
+    ]
+    if not ids:
+        return []
+    due = records.by_ids(conn, sorted(ids))
+    reads = {
+        pgt_id: {d.source_pgt_id for d in records.dependencies(conn, pgt_id) if d.source_pgt_id is not None}
+        for pgt_id in due
     }
-    reads: dict[int, set[int]] = {pgt_id: set() for pgt_id in sorted(due)}
-    for dependency in records.dependencies(conn):
-        if dependency.pgt_id in due and dependency.source_pgt_id in due:
-            reads[dependency.pgt_id].add(dependency.source_pgt_id)
-    return [due[pgt_id].qualified for pgt_id in TopologicalSorter(reads).static_order()]
+    upstream = {pgt_id for sources in reads.values() for pgt_id in sources}
+    alive = {pgt_id for pgt_id, st in records.by_ids(conn, upstream).items() if st.is_live}
+    order = []
+    for pgt_id in TopologicalSorter(reads).static_order():
+        if pgt_id in due and reads[pgt_id] <= alive:
+            alive.add(pgt_id)
+            order.append(due[pgt_id].qualified)
+    return order

@@ -5,6 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.errors import NotDifferentiable, PgTrickleError, UsageError
 from tests.database.reported.conftest import Site
 
@@ -243,6 +244,11 @@ def test_what_writers_cannot_maintain_is_refused(site: Site, query: str, words: 
 def test_it_takes_no_schedule(site: Site) -> None:
     with pytest.raises(UsageError, match="takes no schedule"):
         site.declare("st", SUMS, refresh_mode="IMMEDIATE", schedule="1m")
+    site.declare("st", SUMS, refresh_mode="IMMEDIATE")
+    with pytest.raises(UsageError, match="takes no schedule"):
+        site.client.alter_stream_table("st", schedule="1m")
+    site.client.alter_stream_table("st", schedule="calculated", tier="warm")
+    assert site.rows("SELECT is_live, tier FROM pgtrickle.stream_tables_info") == [(True, "warm")]
 
 
 def test_over_a_scheduled_table_is_refused(site: Site) -> None:
@@ -250,6 +256,10 @@ def test_over_a_scheduled_table_is_refused(site: Site) -> None:
     with pytest.raises(UsageError, match="its own refreshes write"):
         site.declare("st", "SELECT g FROM sums", refresh_mode="IMMEDIATE")
     assert [row["name"] for row in site.client.status()] == ["public.sums"]
+    site.declare("st", "SELECT g FROM sums")
+    with pytest.raises(UsageError, match="its own refreshes write"):
+        site.client.alter_stream_table("st", refresh_mode="IMMEDIATE")
+    assert {row["refresh_mode"] for row in site.client.status()} == {"AUTO"}
 
 
 def test_altering_to_it_is_refused_for_what_has_no_difference(site: Site) -> None:
@@ -257,3 +267,46 @@ def test_altering_to_it_is_refused_for_what_has_no_difference(site: Site) -> Non
     with pytest.raises((NotDifferentiable, UsageError)):
         site.client.alter_stream_table("st", refresh_mode="IMMEDIATE")
     assert site.rows("SELECT refresh_mode, is_live FROM pgtrickle.stream_tables_info") == [("AUTO", False)]
+
+
+def test_declared_without_content_it_is_live_once_it_is_refreshed(site: Site) -> None:
+    above = "SELECT n FROM sums"
+    site.declare("sums", SUMS, refresh_mode="IMMEDIATE", initialize=False)
+    site.declare("above", above, refresh_mode="IMMEDIATE", initialize=False)
+    # It can't be maintained before what it reads is.
+    site.client.refresh(["above", "sums"])
+    assert {row["is_live"] for row in site.client.status()} == {True}
+    site.run("INSERT INTO t VALUES (100, 9, 5)")
+    assert site.differs("above", above) == []
+    site.client.withdraw("sums")
+    site.client.create_or_replace_stream_table("sums", SUMS, refresh_mode="IMMEDIATE")
+    assert [site.refresh("above").action, site.refresh("above").action] == ["FULL", "IMMEDIATE"]
+    follows(site, "above", above)
+
+
+def test_one_that_is_held_back_disturbs_nobody(site: Site) -> None:
+    site.declare("sums", SUMS, refresh_mode="IMMEDIATE")
+    site.client.gate("sums", "loading")
+    site.client.withdraw("sums")
+    site.declare("joined", JOINED, refresh_mode="IMMEDIATE")
+    assert site.refresh("sums").action == "SKIP"
+    site.client.ungate("sums")
+    assert site.refresh("sums").action == "FULL"
+    assert {row["is_live"] for row in site.client.status()} == {True}
+
+
+@pytest.mark.parametrize("query", [SUMS, JOINED, "SELECT g FROM t"])
+def test_a_change_of_mode_that_was_interrupted(site: Site, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.declare("st", query, refresh_mode="DIFFERENTIAL")
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PgTrickle, "_refresh", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            site.client.alter_stream_table("st", refresh_mode="IMMEDIATE")
+    # Its rows have the ids of before, so that no difference can be applied to them.
+    site.run("UPDATE t SET v = v + 1, g = 1 WHERE id < 9")
+    assert site.refresh("st").action == "FULL"
+    follows(site, "st", query)
