@@ -33,7 +33,7 @@ class StreamTable:
     :param name: `name` or `schema.name`; without a schema it is in `public`
     :param query: one SELECT in PostgreSQL's SQL
     :param schedule: `5m`, a cron expression in UTC, `@daily`; None: calculated from the tables that read it
-    :param refresh_mode: AUTO, DIFFERENTIAL or FULL
+    :param refresh_mode: AUTO, DIFFERENTIAL, FULL or IMMEDIATE: maintained by its sources' writers, without a schedule
     :param append_only: stored, but without effect: a difference that only adds rows is one plain INSERT anyway
     :param diamond_consistency: `atomic`: a diamond that closes here is one unit; `none`: its tables stand alone
     :param diamond_schedule_policy: `fastest`: such a unit is due when one of its tables is; `slowest`: when all are
@@ -91,6 +91,11 @@ class StreamTable:
             self._options.diamond_consistency,
             self._options.diamond_schedule_policy,
         )
+
+    @property
+    def is_immediate(self) -> bool:
+        """Whether its sources' writers are to maintain it."""
+        return self._options.refresh_mode == "IMMEDIATE"
 
     @property
     def options(self) -> dict[str, Any]:

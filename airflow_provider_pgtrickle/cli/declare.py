@@ -13,7 +13,7 @@ from airflow_provider_pgtrickle.engine.errors import UsageError
 #: The options of a stream table that create and alter share. An absent option stays as it is.
 _OPTIONS: tuple[Argument, ...] = (
     argument("--schedule", help="5m, a cron expression (UTC), or 'calculated': as its readers need it"),
-    argument("--refresh-mode", type=str.upper, metavar="MODE", help="AUTO, DIFFERENTIAL or FULL"),
+    argument("--refresh-mode", type=str.upper, metavar="MODE", help="AUTO, DIFFERENTIAL, FULL or IMMEDIATE"),
     argument("--append-only", action=argparse.BooleanOptionalAction, default=None, help="the sources only see inserts"),
     argument("--diamond-consistency", metavar="none|atomic"),
     argument("--diamond-schedule-policy", metavar="fastest|slowest"),
