@@ -242,10 +242,18 @@ class PgTrickle:
         with self._transaction() as conn:
             tables = [t for t in records.get_all(conn) if not t.is_hidden]
             names = [records.get(conn, self._name(conn, name)).qualified] if name else [t.qualified for t in tables]
+        withdrawn: list[QualifiedName] = []
+
+        def withdraw(conn: psycopg.Connection, *wrong: StreamTable) -> None:
+            withdrawn.extend(live.withdraw(conn, *wrong))
+
         request = verification.Request(
-            self.database, self._usable_executor, self.settings, sample, refresh, repair, restart
+            self.database, self._usable_executor, self.settings, sample, refresh, repair, restart, withdraw
         )
-        return verification.verify(request, names)
+        found = verification.verify(request, names)
+        live.enliven(self.database, self.settings, [verified.name for verified in found.tables if verified.repaired])
+        self._refresh_readers(withdrawn)
+        return found
 
     def cleanup(self) -> dict[str, int]:
         """Remove consumed changes, orphaned staging tables and old history; the rows removed per buffer."""
@@ -307,8 +315,7 @@ class PgTrickle:
         anew = {"query", "refresh_mode", "status", "accept"}
         with self._transaction() as conn:
             there = records.get(conn, name)
-            if anew & set(changes):
-                live.withdraw(conn, there)
+            withdrawn = live.withdraw(conn, there) if anew & set(changes) else []
             altered = alter(conn, self.settings, name, changes)
             now = altered.stream_table
             if now.refresh_mode == live.MODE and {"query", "refresh_mode"} & set(changes):
@@ -324,8 +331,14 @@ class PgTrickle:
                 notices += (f"{name} keeps its old content until its next refresh ({result.fallback_reason})",)
         elif is_left and now.is_populated and now.status == "ACTIVE":
             self._refresh([name], initiated_by="alter")
+        record = self._record(name)
+        if record.is_live:
+            self._refresh_readers(withdrawn)
+        elif withdrawn:
+            listed = ", ".join(map(str, withdrawn))
+            notices += (f"{name} is not maintained by writers any more, and so what reads it isn't either: {listed}",)
         _announce(notices)
-        return self._record(name)
+        return record
 
     def _reconcile(self, st: StreamTable, *, force_full: bool) -> RefreshResult:
         """Compare a table that writers maintain with its query, and compute it anew if they differ."""
@@ -334,10 +347,11 @@ class PgTrickle:
         verified = verification.verify(request, [st.qualified]).tables[0]
         if force_full or verified.differences or verified.status == "SKIPPED":
             with self._transaction() as conn:
-                live.withdraw(conn, st)
+                withdrawn = live.withdraw(conn, st)
             result = self._refresh([st.qualified], force_full=True)[str(st.qualified)]
             if result.action == "SKIP":
                 return result
+            self._refresh_readers(withdrawn)
             return replace(result, action=live.MODE, fallback_reason=verified.reason or result.fallback_reason)
         return RefreshResult(
             name=str(st.qualified),
@@ -346,6 +360,11 @@ class PgTrickle:
             data_timestamp=verified.data_timestamp,
             rows_read=verified.rows_compared,
         )
+
+    def _refresh_readers(self, withdrawn: Sequence[QualifiedName]) -> None:
+        """Refresh what had to be withdrawn with a table that it reads, and that writers maintain again."""
+        if left := [name for name in withdrawn if not self._record(name).is_live]:
+            self._refresh(left)
 
     def _populate(self, table: StreamTable) -> None:
         with self._undone_on_failure(lambda conn: drop(conn, self.settings, table.qualified)):

@@ -73,14 +73,14 @@ def install(conn: Connection, st: StreamTable) -> None:
     _arrange(conn)
 
 
-def withdraw(conn: Connection, *tables: StreamTable) -> None:
-    """Let their sources' writers no longer maintain these tables, nor what reads them.
+def withdraw(conn: Connection, *tables: StreamTable) -> list[QualifiedName]:
+    """Let their sources' writers no longer maintain these tables, nor what reads them; the names of the latter.
 
     The next refresh computes them anew. The queries are not looked at, because a source may no longer fit them.
     """
     leaving = _with_live_readers(conn, [st.id for st in tables])
     if not leaving:
-        return
+        return []
     read = [d for d in records.dependencies(conn) if d.pgt_id in leaving and d.source_pgt_id is None]
     sources = read_sources(conn, sorted({d.source_relid for d in read}))
     _lock(conn, sources.values())
@@ -99,6 +99,8 @@ def withdraw(conn: Connection, *tables: StreamTable) -> None:
     for pgt_id in leaving:
         if pgt_id not in still_read:
             drop_st_buffer(conn, pgt_id)
+    readers = records.by_ids(conn, set(leaving) - {st.id for st in tables})
+    return [st.qualified for st in readers.values()]
 
 
 def refuse(conn: Connection, st: StreamTable) -> None:

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.engine.errors import NotDifferentiable, PgTrickleError, UsageError
+from airflow_provider_pgtrickle.engine.errors import NotDifferentiable, PgTrickleError, PgTrickleWarning, UsageError
 from tests.database.reported.conftest import Site
 
 TABLES = """
@@ -106,6 +106,32 @@ def test_chains_are_current_within_the_transaction(site: Site) -> None:
     assert site.differs("total", total) == []
 
 
+def test_who_reads_a_table_that_is_computed_anew_comes_back_with_it(site: Site) -> None:
+    above, top = "SELECT n, s FROM sums WHERE n > 1", "SELECT count(*) AS c, sum(s) AS s FROM above"
+    for name, query in (("sums", SUMS), ("above", above), ("top", top)):
+        site.declare(name, query, refresh_mode="IMMEDIATE")
+    everybody = [("above", True), ("sums", True), ("top", True)]
+    alive = "SELECT pgt_name, is_live FROM pgtrickle.stream_tables_info ORDER BY 1"
+
+    def repaired() -> None:
+        with site.conn.transaction():
+            site.run("SET LOCAL pgtrickle.refreshing = 'on'", "DELETE FROM sums WHERE g = 0")
+        assert {v.name: v.repaired for v in site.client.verify(repair=True).tables}["public.sums"]
+
+    for again in (
+        repaired,
+        lambda: site.refresh("sums", force_full=True),
+        lambda: site.client.alter_stream_table("sums", query=SUMS + " HAVING sum(v) <> 5"),
+    ):
+        again()
+        assert site.rows(alive) == everybody
+        site.run("UPDATE t SET v = v + 1 WHERE g = 1")
+        assert site.differs("top", top) == []
+    with pytest.warns(PgTrickleWarning, match=r"what reads it isn't either: public\.above, public\.top"):
+        site.client.alter_stream_table("sums", refresh_mode="AUTO")
+    assert {is_live for _, is_live in site.rows(alive)} == {False}
+
+
 def test_a_scheduled_table_over_it_and_over_its_source(site: Site) -> None:
     site.declare("sums", SUMS, refresh_mode="IMMEDIATE")
     reader = "SELECT t.id, t.v, sums.s FROM t JOIN sums USING (g)"
@@ -128,6 +154,22 @@ def test_refreshing_it_says_whether_anything_differed(site: Site) -> None:
     assert site.refresh("sums").rows_updated == 1
     assert site.differs("sums", SUMS) == []
     follows(site, "sums", SUMS)
+
+
+def test_verify_finds_what_differs_and_repairs_it(site: Site) -> None:
+    site.declare("sums", SUMS, refresh_mode="IMMEDIATE")
+    site.declare("total", "SELECT sum(n) AS n FROM sums", refresh_mode="DIFFERENTIAL")
+    site.run("UPDATE t SET v = v + 1 WHERE g = 0")
+    assert site.client.verify("sums").differences == 0
+    with site.conn.transaction():
+        site.run("SET LOCAL pgtrickle.refreshing = 'on'", "UPDATE sums SET n = 0 WHERE g = 1")
+    assert site.client.verify("sums").differences == 2
+    verified = site.client.verify("sums", repair=True)
+    assert [(v.differences, v.repaired) for v in verified.tables] == [(0, True)]
+    assert site.rows("SELECT is_live FROM pgtrickle.stream_tables_info ORDER BY pgt_name") == [(True,), (False,)]
+    follows(site, "sums", SUMS)
+    site.refresh("total")
+    assert site.differs("total", "SELECT sum(n) AS n FROM sums") == []
 
 
 def test_capture_that_was_off_is_noticed(site: Site) -> None:
