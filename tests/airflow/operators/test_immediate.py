@@ -275,3 +275,13 @@ def test_in_full_it_is_computed_anew_though_it_is_live(dag_of: Callable[..., Dag
     assert (done.value["public.totals"]["action"], done.value["public.totals"]["rows_updated"]) == ("FULL", 1)
     assert dag.live() == ["totals"]
     dag.run()
+
+
+@pytest.mark.parametrize("granularity", ["unit", "graph"])
+def test_a_name_that_needs_quotes(granularity: str, dag_of: Callable[..., Dag]) -> None:
+    dag = dag_of([StreamTable('"My totals"', TOTALS, refresh_mode="IMMEDIATE")], granularity=granularity)
+    for _ in range(2):
+        dag.run()
+        assert dag.live() == ["My totals"]
+        torn(dag.shop)
+    dag.run()
