@@ -42,7 +42,7 @@ from airflow_provider_pgtrickle.engine.refresh import history
 from airflow_provider_pgtrickle.engine.refresh import verify as verification
 from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
-from airflow_provider_pgtrickle.engine.refresh.verify import Verification, Verified
+from airflow_provider_pgtrickle.engine.refresh.verify import Verification
 from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.health import Finding, examine
 
@@ -202,7 +202,6 @@ class PgTrickle:
             members = [by_name[member] for member in unit if member in wanted]
             if members:
                 results = self._refresh(members, force_full=force_full and str(qualified) in unit)
-                live.enliven(self.database, self.settings, ())
             if str(qualified) in unit:
                 return results[str(qualified)]
         raise UnknownStreamTable(f"There is no stream table {name}")
@@ -222,7 +221,6 @@ class PgTrickle:
         if members:
             upstream_first = sorted(members, key=lambda member: order[str(member)])
             results |= self._refresh(upstream_first, force_full=force_full)
-            live.enliven(self.database, self.settings, ())
         return {name: results[str(target)] for name, target in qualified.items()}
 
     def verify(
@@ -244,24 +242,18 @@ class PgTrickle:
         with self._transaction() as conn:
             tables = [t for t in records.get_all(conn) if not t.is_hidden]
             names = [records.get(conn, self._name(conn, name)).qualified] if name else [t.qualified for t in tables]
-        request = verification.Request(
-            self.database, self._usable_executor, self.settings, sample, refresh, repair, restart
-        )
-        alive = {t.qualified: t for t in tables if t.is_live and t.qualified in names}
-        if not repair or not alive:
-            return verification.verify(request, names)
-        others = verification.verify(request, [other for other in names if other not in alive]).tables
-        return Verification((*others, *(self._repaired(request, st) for st in alive.values())))
+        withdrawn: list[QualifiedName] = []
 
-    def _repaired(self, request: verification.Request, st: StreamTable) -> Verified:
-        """Verify a table that writers maintain; if it differs, compute it anew and verify that."""
-        request = replace(request, repair=False)
-        (verified,) = verification.verify(request, [st.qualified]).tables
-        if not verified.differences:
-            return verified
-        self._reconcile(st, force_full=True)
-        (again,) = verification.verify(request, [st.qualified]).tables
-        return replace(again, repaired=True)
+        def withdraw(conn: psycopg.Connection, *wrong: StreamTable) -> None:
+            withdrawn.extend(live.withdraw(conn, *wrong))
+
+        request = verification.Request(
+            self.database, self._usable_executor, self.settings, sample, refresh, repair, restart, withdraw
+        )
+        found = verification.verify(request, names)
+        live.enliven(self.database, self.settings, [verified.name for verified in found.tables if verified.repaired])
+        self._refresh_readers(withdrawn)
+        return found
 
     def cleanup(self) -> dict[str, int]:
         """Remove consumed changes, orphaned staging tables and old history; the rows removed per buffer."""
@@ -320,25 +312,33 @@ class PgTrickle:
     # Internals
 
     def _alter(self, name: QualifiedName, changes: dict[str, Any]) -> StreamTable:
+        anew = {"query", "refresh_mode", "status", "accept"}
         with self._transaction() as conn:
             there = records.get(conn, name)
-            if {"query", "refresh_mode", "status", "accept"} & set(changes):
-                live.withdraw(conn, there)
+            withdrawn = live.withdraw(conn, there) if anew & set(changes) else []
             altered = alter(conn, self.settings, name, changes)
-            if altered.stream_table.refresh_mode == live.MODE:
-                live.refuse(conn, altered.stream_table)
+            now = altered.stream_table
+            if now.refresh_mode == live.MODE and {"query", "refresh_mode"} & set(changes):
+                live.refuse(conn, now)
             live.settle(conn)
+        # Writers maintain it no longer, or not yet.
+        is_left = not now.is_live and (there.is_live or (now.refresh_mode == live.MODE and bool(anew & set(changes))))
         notices = altered.notices
         if altered.needs_refresh:
             with self._undone_on_failure(lambda conn: revert(conn, altered)):
                 result = self._refresh([name], force_full=True, initiated_by="alter")[str(name)]
             if result.action == "SKIP":
                 notices += (f"{name} keeps its old content until its next refresh ({result.fallback_reason})",)
-        elif there.is_live:
+        elif is_left and now.is_populated and now.status == "ACTIVE":
             self._refresh([name], initiated_by="alter")
-        live.enliven(self.database, self.settings, [name])
+        record = self._record(name)
+        if record.is_live:
+            self._refresh_readers(withdrawn)
+        elif withdrawn:
+            listed = ", ".join(map(str, withdrawn))
+            notices += (f"{name} is not maintained by writers any more, and so what reads it isn't either: {listed}",)
         _announce(notices)
-        return self._record(name)
+        return record
 
     def _reconcile(self, st: StreamTable, *, force_full: bool) -> RefreshResult:
         """Compare a table that writers maintain with its query, and compute it anew if they differ."""
@@ -347,9 +347,11 @@ class PgTrickle:
         verified = verification.verify(request, [st.qualified]).tables[0]
         if force_full or verified.differences or verified.status == "SKIPPED":
             with self._transaction() as conn:
-                live.withdraw(conn, st)
+                withdrawn = live.withdraw(conn, st)
             result = self._refresh([st.qualified], force_full=True)[str(st.qualified)]
-            live.enliven(self.database, self.settings, [st.qualified])
+            if result.action == "SKIP":
+                return result
+            self._refresh_readers(withdrawn)
             return replace(result, action=live.MODE, fallback_reason=verified.reason or result.fallback_reason)
         return RefreshResult(
             name=str(st.qualified),
@@ -359,10 +361,15 @@ class PgTrickle:
             rows_read=verified.rows_compared,
         )
 
+    def _refresh_readers(self, withdrawn: Sequence[QualifiedName]) -> None:
+        """Refresh what had to be withdrawn with a table that it reads, each after all that it reads."""
+        for name in withdrawn:
+            if not self._record(name).is_live:
+                self.refresh_stream_table(name.quoted)
+
     def _populate(self, table: StreamTable) -> None:
         with self._undone_on_failure(lambda conn: drop(conn, self.settings, table.qualified)):
             result = self._refresh([table.qualified], force_full=True, initiated_by="create")[str(table.qualified)]
-            live.enliven(self.database, self.settings, [table.qualified])
         self._require_filled(table, result)
 
     def _require_filled(self, table: StreamTable, result: RefreshResult) -> None:
@@ -392,7 +399,7 @@ class PgTrickle:
         self, names: Sequence[QualifiedName], *, force_full: bool = False, initiated_by: str = "manual"
     ) -> dict[str, RefreshResult]:
         try:
-            return refresh_unit(
+            results = refresh_unit(
                 self.database,
                 names,
                 executor=self._usable_executor,
@@ -400,6 +407,8 @@ class PgTrickle:
                 force_full=force_full,
                 initiated_by=initiated_by,
             )
+            live.enliven(self.database, self.settings, [n for n, result in results.items() if result.action != "SKIP"])
+            return results
         except Exception:
             raise
         except BaseException:

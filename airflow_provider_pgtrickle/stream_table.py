@@ -93,6 +93,11 @@ class StreamTable:
         )
 
     @property
+    def is_immediate(self) -> bool:
+        """Whether its sources' writers are to maintain it."""
+        return self._options.refresh_mode == "IMMEDIATE"
+
+    @property
     def options(self) -> dict[str, Any]:
         """The options as `PgTrickle.create_or_replace_stream_table` takes them."""
         return asdict(self._options)

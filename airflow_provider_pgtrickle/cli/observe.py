@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
 from airflow_provider_pgtrickle.engine.errors import UsageError
 
-_STATUS = ("pgt_schema", "pgt_name", "status", "refresh_mode", "schedule", "data_timestamp", "staleness", "stale")
+_STATUS = (
+    "pgt_schema",
+    "pgt_name",
+    "status",
+    "refresh_mode",
+    "is_live",
+    "schedule",
+    "data_timestamp",
+    "staleness",
+    "stale",
+)
 _HISTORY = (
     "refresh_id",
     "start_time",

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.graph import Graph
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.schedule import Effective
@@ -30,6 +31,8 @@ def components(name: str, tables: Sequence[StreamTable], min_seconds: int) -> li
     whole = Graph.build(table.node for table in tables)
     schedules = whole.effective_schedules(min_seconds)
     by_name = {str(table.qualified): table for table in tables}
+    for table in tables:
+        _refuse_over_scheduled(table, [by_name[name] for name in whole.parents(str(table.qualified))])
     groups = whole.components()
     unit_of = {member: unit for unit in whole.units() for member in unit}
     result = []
@@ -48,6 +51,17 @@ def components(name: str, tables: Sequence[StreamTable], min_seconds: int) -> li
             )
         )
     return result
+
+
+def _refuse_over_scheduled(table: StreamTable, read: Sequence[StreamTable]) -> None:
+    """Refuse an IMMEDIATE table over one that its own refreshes write. PostgreSQL would, too, but later."""
+    for other in read:
+        if table.is_immediate and not other.is_immediate:
+            raise UsageError(
+                f"It reads {other.qualified}, a stream table that its own refreshes write",
+                stream_table=table.name,
+                remedy="Make that one IMMEDIATE, too, or read its sources.",
+            )
 
 
 def _units(graph: Graph, ordered: Sequence[tuple[str, ...]], by_name: Mapping[str, StreamTable]) -> tuple[Unit, ...]:

@@ -52,6 +52,8 @@ _START = datetime(2024, 1, 1, tzinfo=UTC)
 _VERIFY = "verify-contents"
 #: Periods in seconds that divide the day and that a cron expression can say.
 _DIVISORS = tuple(60 * m for m in (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440))
+#: How often a DAG looks whether writers still maintain its tables, if it has no others.
+_WATCH = Every(300)
 _DEFAULT_ARGS: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=30)}
 
 
@@ -59,7 +61,7 @@ def build(graph: Declared, component: Component) -> DAG:
     """The DAG. Everything in it is sorted, so that the same declarations serialize to the same bytes."""
     count = len(component.tables)
     options: dict[str, Any] = {
-        "schedule": _timetable(component.schedules.values()),
+        "schedule": _timetable(_clocks(component)),
         "start_date": _START,
         "doc_md": documentation.of_component(component),
         "description": f"Keeps {count} stream table{'s' if count > 1 else ''} up to date",
@@ -93,6 +95,12 @@ def build(graph: Declared, component: Component) -> DAG:
     if _verified(component):
         _verify(graph, component, dag, plan)
     return dag
+
+
+def _clocks(component: Component) -> list[Effective]:
+    """The schedules of its tables. One that writers maintain has none."""
+    clocks = [component.schedules[str(table.qualified)] for table in component.tables if not table.is_immediate]
+    return clocks or [_WATCH]
 
 
 def _timetable(schedules: Iterable[Effective]) -> BaseTimetable:

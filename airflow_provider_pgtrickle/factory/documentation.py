@@ -14,7 +14,7 @@ def of_component(component: Component) -> str:
     leaves = [name for name in component.schedules if not component.graph.downstream(name)]
     trees = "\n".join(_tree(component, leaf) for leaf in leaves)
     rows = "\n".join(
-        f"| `{_short(str(table.qualified))}` | {component.schedules[str(table.qualified)]} | {table.refresh_mode} "
+        f"| `{_short(str(table.qualified))}` | {_schedule(component, table)} | {table.refresh_mode} "
         f"| {_one_line(table.description)} |"
         for table in component.tables
     )
@@ -34,9 +34,13 @@ def _of_table(component: Component, table: StreamTable) -> str:
     head = f"### {_short(name)}\n\n"
     text = f"{table.description.strip()}\n\n" if table.description else ""
     return (
-        f"{head}{text}Schedule {component.schedules[name]}, mode {table.refresh_mode}.\n\n"
+        f"{head}{text}Schedule {_schedule(component, table)}, mode {table.refresh_mode}.\n\n"
         f"```\n{_tree(component, name)}\n```\n\n{_fenced(table.query)}\n"
     )
+
+
+def _schedule(component: Component, table: StreamTable) -> str:
+    return "none" if table.is_immediate else str(component.schedules[str(table.qualified)])
 
 
 def _fenced(sql: str) -> str:

@@ -55,10 +55,15 @@ class FencedRun:
     def refresh(self, units: Sequence[Sequence[str]], *, force_full: bool = False) -> None:
         """Refresh the units on Spark; upstream units come first."""
         assert self._backend is not None, "open() comes first"
-        self._backend.refresh(
-            RefreshRequest(tuple(map(tuple, units)), self._turn, self._dsn, force_full, self._initiator, self._settings)
+        request = RefreshRequest(
+            tuple(map(tuple, units)), self._turn, self._dsn, force_full, self._initiator, self._settings
         )
-        self._let_writers_maintain([QualifiedName.parse(name) for unit in units for name in unit])
+        try:
+            self._backend.refresh(request)
+        except PgTrickleError:
+            self._let_writers_maintain()
+            raise
+        self._let_writers_maintain()
 
     def refresh_without_spark(self, tables: Sequence[QualifiedName]) -> bool:
         """Refresh a unit that needs no computation; False if it needs Spark."""
@@ -66,15 +71,31 @@ class FencedRun:
             self.database, tables, self.settings, run_token=self._turn, initiated_by=self._initiator
         )
         if done is not None:
-            self._let_writers_maintain(tables)
+            self._let_writers_maintain()
         return done is not None
 
-    def _let_writers_maintain(self, tables: Sequence[QualifiedName]) -> None:
-        """IMMEDIATE tables that were filled are maintained by their sources' writers from now on."""
+    def _let_writers_maintain(self) -> None:
+        """IMMEDIATE tables that were refreshed are maintained by their sources' writers from now on.
+
+        If that can't be now, they are as fresh as any other table, and the next run tries again.
+        """
         from airflow_provider_pgtrickle.engine.immediate import live
 
-        for name in live.enliven(self.database, self.settings, tables):
-            _log.info("%s is maintained by its sources' writers from now on", name)
+        try:
+            done = [name for name, o in self.outcomes().items() if o.result.status == "COMPLETED"]
+            for table in live.enliven(self.database, self.settings, done):
+                _log.info("%s is maintained by its sources' writers from now on", table)
+        except PgTrickleError as error:
+            _log.warning("Not yet maintained by its sources' writers: %s", error)
+
+    def withdraw(self, tables: Sequence[QualifiedName]) -> None:
+        """Let writers no longer maintain IMMEDIATE tables that are to be computed anew."""
+        from airflow_provider_pgtrickle.engine.catalog import records
+        from airflow_provider_pgtrickle.engine.immediate import live
+
+        if tables:
+            with self.database.transaction() as conn:
+                live.withdraw(conn, *(records.get(conn, table) for table in tables))
 
     def outcomes(self, tables: Sequence[str] | None = None) -> dict[str, Outcome]:
         """What the history says of this run."""

@@ -104,11 +104,13 @@ class StreamTablePlanOperator(BaseOperator):
 
     def _withdraw_suspect(self, client: PgTrickle, states: dict[str, TableState]) -> dict[str, TableState]:
         """Tables whose writers may have missed something are computed anew, and then maintained by writers again."""
-        suspect = [name for name, state in states.items() if state.is_live and (state.is_suspect or state.needs_reinit)]
-        for name in suspect:
-            self.log.warning("%s may have missed changes of its sources, and is computed anew", name)
-        client.withdraw(*suspect)
-        return self._read(client, list(states)) if suspect else states
+        suspect = [table for table in self.tables if states[str(table.qualified)].has_to_be_withdrawn]
+        if not suspect:
+            return states
+        for table in suspect:
+            self.log.warning("%s may have missed changes of its sources, and is computed anew", table.qualified)
+        client.withdraw(*map(_spelled, suspect))
+        return self._read(client, list(states))
 
     def _refresh_idle(self, client: PgTrickle, verdict: Verdict, context: Context) -> Verdict:
         """Move the data timestamps of units without changes, which takes milliseconds and no Spark."""

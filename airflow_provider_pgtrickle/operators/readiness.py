@@ -100,14 +100,26 @@ class TableState:
         )
 
     @property
+    def is_waiting(self) -> bool:
+        """Its sources' writers should maintain it, and don't yet."""
+        return self.options["refresh_mode"] == "IMMEDIATE" and not self.is_live
+
+    @property
+    def has_to_be_withdrawn(self) -> bool:
+        """Its sources' writers maintain what may be wrong."""
+        return self.is_live and (self.is_suspect or self.needs_reinit)
+
+    @property
     def has_work(self) -> bool:
         is_known = not self.uncaptured and self.steady and not self.is_suspect
-        is_waiting = self.options["refresh_mode"] == "IMMEDIATE" and not self.is_live
-        return self.pending_rows > 0 or not is_known or not self.is_populated or self.needs_reinit or is_waiting
+        return self.pending_rows > 0 or not is_known or not self.is_populated or self.needs_reinit or self.is_waiting
 
     def is_due(self, schedule: Effective) -> bool:
-        """A warm table takes twice its time; a cold one is refreshed on demand only, once it has content."""
-        if not self.is_populated:
+        """A warm table takes twice its time; a cold one is refreshed on demand only, once it has content.
+
+        A table that waits for its writers is due at once: no schedule says how old it may become.
+        """
+        if not self.is_populated or self.is_waiting:
             return True
         tier = self.options["tier"]
         if tier == "cold":
@@ -199,7 +211,7 @@ def judge(
     broken: dict[str, str] = {}
     for unit in units:
         members = [states[name] for name in unit.names]
-        due = [not scheduled or state.is_due(schedules[state.name]) for state in members]
+        due = [not scheduled or state.is_due(schedules[state.name]) for state in members if not state.is_live]
         if why := held(members):
             skip[unit.task_id] = why
         elif why := halted(members):

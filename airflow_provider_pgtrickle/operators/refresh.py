@@ -69,14 +69,20 @@ class StreamTableRefreshOperator(BaseOperator):
     @property
     def stream_tables(self) -> list[str]:
         """The tables' full names, for the links."""
-        return [str(QualifiedName.parse(table)) for table in self.tables]
+        return [str(table) for table in self._parsed]
+
+    @property
+    def _parsed(self) -> list[QualifiedName]:
+        return [QualifiedName.parse(table) for table in self.tables]
 
     def execute(self, context: Context) -> dict[str, Any]:
         with as_airflow():
             run = self._run = FencedRun(hook_of(self.postgres_conn_id), context)
             has_work = self.force_full or self._has_work(run)
             run.end_earlier_rounds(context)
-            if has_work or not run.refresh_without_spark([QualifiedName.parse(table) for table in self.tables]):
+            if self.force_full:
+                run.withdraw(self._parsed)
+            if has_work or not run.refresh_without_spark(self._parsed):
                 self._refresh(run)
             self._outcomes = run.outcomes(self.stream_tables)
         return self._report(context)
@@ -93,6 +99,7 @@ class StreamTableRefreshOperator(BaseOperator):
             if run.settings.halted == "warn":
                 raise AirflowSkipException(halted)
             raise RefreshError(halted)
+        run.withdraw([table for table in self._parsed if states[str(table)].has_to_be_withdrawn])
         return any(state.has_work for state in states.values())
 
     def _states(self, run: FencedRun) -> dict[str, TableState]:

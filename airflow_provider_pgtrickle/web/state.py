@@ -22,8 +22,9 @@ _CONNECT = 5
 _TABLES = """
 SELECT st.pgt_schema || '.' || st.pgt_name AS name,
        pg_catalog.format('%I.%I', st.pgt_schema, st.pgt_name) AS quoted, st.status, st.refresh_mode, st.schedule,
-       st.is_populated, st.data_timestamp,
-       CASE WHEN st.data_timestamp IS NOT NULL
+       st.is_populated, CASE WHEN st.is_live THEN now() ELSE st.data_timestamp END AS data_timestamp,
+       CASE WHEN st.is_live THEN 0
+            WHEN st.data_timestamp IS NOT NULL
             THEN greatest(extract(epoch FROM now() - st.data_timestamp)::float8, 0) END AS staleness_seconds,
        st.last_refresh_at, st.consecutive_errors, st.last_error, st.is_gated, st.needs_reinit,
        h.action AS last_action, h.duration_ms AS last_duration_ms

@@ -157,6 +157,47 @@ def test_what_there_is_can_be_read_by_people(shell: Shell) -> None:
         assert out.strip()
 
 
+def test_what_writers_maintain_is_declared_shown_and_compared(shell: Shell, dsn: str) -> None:
+    code, out, _ = shell("create", "totals", "--query", TOTALS, "--refresh-mode", "immediate")
+    assert (code, out) == (0, "Stream table public.totals is there, populated, in mode IMMEDIATE.\n")
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("INSERT INTO orders VALUES (101, 77, 5000)")
+        assert conn.execute("SELECT total FROM totals WHERE customer_id = 77").fetchone() == (5000,)
+    code, out, _ = shell("status")
+    head, _, row = out.splitlines()
+    assert head.split()[3:5] == ["refresh_mode", "is_live"]
+    assert row.split()[3:5] == ["IMMEDIATE", "yes"]
+    (told,) = shell.json("status")
+    assert (told["schedule"], told["staleness"], told["stale"], told["is_live"]) == (None, 0, False, True)
+    (result,) = shell.json("refresh", "totals")
+    assert (result["action"], result["rows_inserted"], result["rows_deleted"]) == ("IMMEDIATE", 0, 0)
+    assert [row["status"] for row in shell.json("verify", "totals")] == ["EQUAL"]
+    assert {row["status"] for row in shell.json("history", "totals")} == {"COMPLETED"}
+    for argv in (["explain", "totals"], ["history", "totals"], ["sources", "totals"], ["buffers"], ["tree"]):
+        assert shell(*argv)[0] == 0
+    assert shell.json("refresh", "totals", "--full")[0]["action"] == "IMMEDIATE"
+    for mode, live in (("full", False), ("immediate", True), ("auto", False)):
+        assert shell("alter", "totals", "--refresh-mode", mode)[0] == 0
+        assert [row["is_live"] for row in shell.json("status")] == [live]
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["create", "t", "--query", TOTALS, "--refresh-mode", "immediate", "--schedule", "5m"], "takes no schedule"),
+        (["create", "t", "--query", TOTALS, "--refresh-mode", "immediate", "--cdc-mode", "wal"], "not available"),
+        (["alter", "totals", "--schedule", "5m"], "takes no schedule"),
+        (["alter", "totals", "--cdc-mode", "wal"], "not available"),
+    ],
+)
+def test_what_writers_maintain_takes_no_schedule(shell: Shell, argv: list[str], sentence: str) -> None:
+    assert shell("create", "totals", "--query", TOTALS, "--refresh-mode", "IMMEDIATE")[0] == 0
+    code, out, err = shell(*argv)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert sentence in err
+    assert [row["is_live"] for row in shell.json("status")] == [True]
+
+
 @pytest.mark.usefixtures("totals")
 def test_alter_gate_and_drop(shell: Shell) -> None:
     assert shell("alter", "totals", "--schedule", "calculated", "--status", "suspended")[0] == 0

@@ -83,3 +83,23 @@ def test_a_chain_restored_elsewhere_is_rebuilt_by_its_first_refresh_and_then_goe
         assert conn.execute("SELECT customer, total FROM big ORDER BY customer").fetchall() == wanted
         assert all(finding.ok for finding in pt.health() if finding.check in ("catalog", "capture", "stream tables"))
         assert pt.drop_stream_table("totals", cascade=True) == ("public.big", "public.totals")
+
+
+def test_a_diamond_restored_elsewhere(dsn15: str, elsewhere: str) -> None:
+    """Its members are refreshed as one unit, in which a reader's query doesn't find a table that has another oid now."""
+    both = "SELECT totals.customer, totals.total, ranks.place FROM totals JOIN ranks USING (customer)"
+    with psycopg.connect(dsn15, autocommit=True) as conn, _client(dsn15) as pt:
+        conn.execute("CREATE TABLE before (id int); CREATE TABLE orders (id int PRIMARY KEY, customer int, amount int)")
+        conn.execute("INSERT INTO orders SELECT i, i % 5, i FROM generate_series(1, 100) i")
+        pt.install()
+        for name, query in (("totals", TOTALS), ("ranks", RANKS), ("both_", both)):
+            pt.create_stream_table(name, query, differential_max_change_ratio=0.0)
+        conn.execute("DROP TABLE before")
+    _copied(dsn15, elsewhere)
+    with _client(elsewhere) as pt, psycopg.connect(elsewhere, autocommit=True) as conn:
+        pt.refresh_stream_table("both_")
+        conn.execute("DELETE FROM orders WHERE id = 8")
+        assert pt.refresh_stream_table("both_").action == "DIFFERENTIAL"
+        rows = "SELECT customer, total, place FROM both_ ORDER BY 1"
+        wanted = f"SELECT t.customer, t.total, r.place FROM ({TOTALS}) t JOIN ({RANKS}) r USING (customer) ORDER BY 1"
+        assert conn.execute(rows).fetchall() == conn.execute(wanted).fetchall()

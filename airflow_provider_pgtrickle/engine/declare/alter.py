@@ -77,9 +77,12 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
             notices += _rebuild_notice(conn, before, definition)
         elif mode != before.refresh_mode:
             notices = define(conn, before.defining_query, mode, accepted=before.foreign_code).notices
+        if mode == "IMMEDIATE" and not before.server_row_ids:
+            # Whatever refreshes it next replaces the row ids, and who computed with the old ones can't commit.
+            update |= {"server_row_ids": True, "frontier": None, "lease_token": None}  # nosec B105: a column's name
         if mode == "IMMEDIATE":
             refuse_schedule(mode, update.get("schedule"))
-            update |= {"schedule": None, "server_row_ids": True}
+            update["schedule"] = None
         if update.get("append_only") and not before.append_only:
             notices += (APPEND_ONLY,)
         if status is not None:

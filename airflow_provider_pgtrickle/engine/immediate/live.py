@@ -6,7 +6,6 @@ are locked, a last refresh brings it up to that moment, and the functions are in
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable
 from graphlib import TopologicalSorter
 
@@ -22,7 +21,7 @@ from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.relations import read_sources
 from airflow_provider_pgtrickle.engine.dvm import View
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
-from airflow_provider_pgtrickle.engine.errors import NotDifferentiable, PgTrickleError, TransientFault, UsageError
+from airflow_provider_pgtrickle.engine.errors import NotDifferentiable, TransientFault, UsageError
 from airflow_provider_pgtrickle.engine.immediate import maintain, propagate
 from airflow_provider_pgtrickle.engine.immediate.maintain import Maintained
 from airflow_provider_pgtrickle.engine.names import QualifiedName
@@ -32,36 +31,22 @@ from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
 from airflow_provider_pgtrickle.engine.settings import Settings
 
 MODE = "IMMEDIATE"
-_log = logging.getLogger(__name__)
 
 
-def enliven(database: Database, settings: Settings, wanted: Collection[QualifiedName]) -> list[QualifiedName]:
-    """Let writers maintain the populated IMMEDIATE tables that they don't maintain yet; the names of those.
-
-    One that can't be maintained yet is left as it is, unless it is among those `wanted`.
-    """
-    done = []
+def enliven(database: Database, settings: Settings, refreshed: Collection[str]) -> list[QualifiedName]:
+    """Let writers maintain those of the tables just refreshed that they should maintain, and don't yet; their names."""
     with database.transaction() as conn:
-        found = waiting(conn)
+        found = waiting(conn, refreshed)
     for name in found:
-        try:
-            go_live(database, settings, name)
-        except PgTrickleError as error:
-            if name in wanted:
-                raise
-            _log.warning("Writers don't maintain %s yet: %s", name, error)
-        else:
-            done.append(name)
-    return done
+        go_live(database, settings, name)
+    return found
 
 
 def go_live(database: Database, settings: Settings, name: QualifiedName) -> None:
     """Let writers maintain a populated table from now on.
 
-    The last refresh runs in PostgreSQL whatever its size, because writers wait for it. One before it mends what has to
-    be mended, which couldn't be done while the sources are locked.
+    The last refresh runs in PostgreSQL whatever its size, because writers wait for it.
     """
-    _refresh(database, settings, name)
     with database.transaction(stream_table=str(name)) as conn:
         lock_declarations(conn)
         st = records.get(conn, name)
@@ -69,32 +54,16 @@ def go_live(database: Database, settings: Settings, name: QualifiedName) -> None
             return
         refuse(conn, st)
         _keep_writers_out(conn, st)
-        _require_live_upstream(conn, st)
-        _refresh(database, settings, name)
-        install(conn, st)
-
-
-def _refresh(database: Database, settings: Settings, name: QualifiedName) -> None:
-    result = refresh_unit(
-        database, [name], executor=lambda: PostgresExecutor(database), settings=settings, initiated_by="live"
-    )[str(name)]
-    if result.action == "SKIP":
-        raise TransientFault(
-            f"It can't be brought up to date now ({result.fallback_reason})",
-            stream_table=str(name),
-            remedy="Refresh it once more; then its sources' writers maintain it.",
-        )
-
-
-def _require_live_upstream(conn: Connection, st: StreamTable) -> None:
-    read = [d.source_pgt_id for d in records.dependencies(conn, st.id) if d.source_pgt_id is not None]
-    for upstream in records.by_ids(conn, read).values():
-        if not upstream.is_live:
+        last = refresh_unit(
+            database, [name], executor=lambda: PostgresExecutor(database), settings=settings, initiated_by="live"
+        )[str(name)]
+        if last.action == "SKIP":
             raise TransientFault(
-                f"Writers don't maintain {upstream.qualified} yet, which it reads",
-                stream_table=str(st.qualified),
-                remedy=f"Refresh {upstream.qualified} first.",
+                f"It can't be brought up to date now ({last.fallback_reason})",
+                stream_table=str(name),
+                remedy="Refresh it once more; then its sources' writers maintain it.",
             )
+        install(conn, st)
 
 
 def install(conn: Connection, st: StreamTable) -> None:
@@ -104,14 +73,14 @@ def install(conn: Connection, st: StreamTable) -> None:
     _arrange(conn)
 
 
-def withdraw(conn: Connection, *tables: StreamTable) -> None:
-    """Let their sources' writers no longer maintain these tables, nor what reads them.
+def withdraw(conn: Connection, *tables: StreamTable) -> list[QualifiedName]:
+    """Let their sources' writers no longer maintain these tables, nor what reads them; the names of the latter.
 
     The next refresh computes them anew. The queries are not looked at, because a source may no longer fit them.
     """
     leaving = _with_live_readers(conn, [st.id for st in tables])
     if not leaving:
-        return
+        return []
     read = [d for d in records.dependencies(conn) if d.pgt_id in leaving and d.source_pgt_id is None]
     sources = read_sources(conn, sorted({d.source_relid for d in read}))
     _lock(conn, sources.values())
@@ -130,6 +99,8 @@ def withdraw(conn: Connection, *tables: StreamTable) -> None:
     for pgt_id in leaving:
         if pgt_id not in still_read:
             drop_st_buffer(conn, pgt_id)
+    readers = records.by_ids(conn, set(leaving) - {st.id for st in tables})
+    return [st.qualified for st in readers.values()]
 
 
 def refuse(conn: Connection, st: StreamTable) -> None:
@@ -257,11 +228,12 @@ def settle(conn: Connection) -> None:
 
 
 def _end_what_lost_its_buffers(conn: Connection) -> None:
-    """Tables whose sources have other oids since a restore, or no buffer any more, are not maintained by anybody."""
+    """Tables that have another oid since a restore, or whose sources have no buffer, are not maintained by anybody."""
     conn.execute(
         "WITH RECURSIVE lost AS ("
         " SELECT d.pgt_id FROM pgtrickle.pgt_dependencies d JOIN pgtrickle.pgt_stream_tables t USING (pgt_id)"
-        " WHERE t.is_live AND (NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = d.source_relid)"
+        " WHERE t.is_live AND (t.pgt_relid IS DISTINCT FROM"
+        " pg_catalog.to_regclass(pg_catalog.format('%I.%I', t.pgt_schema, t.pgt_name))::oid"
         " OR pg_catalog.to_regclass(pg_catalog.format('pgtrickle_changes.changes_%s',"
         " coalesce('pgt_' || d.source_pgt_id, d.source_relid::text))) IS NULL)"
         " UNION SELECT d.pgt_id FROM lost JOIN pgtrickle.pgt_dependencies d ON d.source_pgt_id = lost.pgt_id)"
@@ -270,15 +242,33 @@ def _end_what_lost_its_buffers(conn: Connection) -> None:
     )
 
 
-def waiting(conn: Connection) -> list[QualifiedName]:
-    """Populated IMMEDIATE tables that are not live, upstream first."""
-    due = {
-        st.id: st
-        for st in records.get_all(conn)
-        if st.refresh_mode == MODE and st.is_populated and st.status == "ACTIVE" and not st.is_live
+def waiting(conn: Connection, names: Collection[str]) -> list[QualifiedName]:
+    """Those of these IMMEDIATE tables that have content and are not live, upstream first.
+
+    What was withdrawn meanwhile is left to its next refresh, which keeps no writers out, and so is what reads a stream
+    table that isn't live.
+    """
+    ids = [
+        pgt_id
+        for (pgt_id,) in conn.execute(
+            "SELECT pgt_id FROM pgtrickle.pgt_stream_tables WHERE refresh_mode = %s AND NOT is_live"
+            " AND status = 'ACTIVE' AND NOT is_gated AND NOT needs_reinit AND is_populated AND frontier IS NOT NULL"
+            " AND pgt_schema || '.' || pgt_name = ANY(%s)",
+            (MODE, list(names)),
+        )
+    ]
+    if not ids:
+        return []
+    due = records.by_ids(conn, sorted(ids))
+    reads = {
+        pgt_id: {d.source_pgt_id for d in records.dependencies(conn, pgt_id) if d.source_pgt_id is not None}
+        for pgt_id in due
     }
-    reads: dict[int, set[int]] = {pgt_id: set() for pgt_id in sorted(due)}
-    for dependency in records.dependencies(conn):
-        if dependency.pgt_id in due and dependency.source_pgt_id in due:
-            reads[dependency.pgt_id].add(dependency.source_pgt_id)
-    return [due[pgt_id].qualified for pgt_id in TopologicalSorter(reads).static_order()]
+    upstream = {pgt_id for sources in reads.values() for pgt_id in sources}
+    alive = {pgt_id for pgt_id, st in records.by_ids(conn, upstream).items() if st.is_live}
+    order = []
+    for pgt_id in TopologicalSorter(reads).static_order():
+        if pgt_id in due and reads[pgt_id] <= alive:
+            alive.add(pgt_id)
+            order.append(due[pgt_id].qualified)
+    return order

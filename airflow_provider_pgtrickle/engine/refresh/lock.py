@@ -287,9 +287,18 @@ def _parts_without_content(conn: Connection, unit: Mapping[str, Locked], request
 
 
 def _reshaped_upstream(unit: Mapping[str, Locked]) -> tuple[QualifiedName, ...]:
-    """The tables up to the first one whose columns change: no reader sees its new columns before they are committed."""
+    """The tables up to the first one whose columns or oid change: readers see neither before they are committed.
+
+    Since a restore the catalog has another oid, by which a reader's query doesn't find the stream table.
+    """
     members = list(unit.values())
     for number, member in enumerate(members[:-1], start=1):
-        if member.reshaped and any(member.stored.key in later.query.sources for later in members[number:]):
+        is_changed = member.reshaped or member.st.relid != member.stored.relid
+        if is_changed and any(_reads(later, member) for later in members[number:]):
             return tuple(earlier.stored.qualified for earlier in members[:number])
     return ()
+
+
+def _reads(later: Locked, member: Locked) -> bool:
+    sources = later.query.sources
+    return member.stored.key in sources or any(source.relid == member.st.relid for source in sources.values())

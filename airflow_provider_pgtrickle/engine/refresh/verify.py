@@ -183,6 +183,8 @@ class Request:
     repair: bool = False
     restart: bool = False
     """Whether to begin anew if an earlier verification was stopped, instead of continuing it."""
+    withdraw: Callable[..., object] | None = None
+    """Ends the maintenance by writers of the tables that a repair computes anew."""
 
 
 def verify(request: Request, names: Sequence[QualifiedName]) -> Verification:
@@ -657,6 +659,8 @@ def _repair(request: Request, owner: StreamTable, wrong: Sequence[StreamTable]) 
     The rows that differ were never handed on to the readers, or wrongly, so a difference would mislead the readers.
     """
     with request.database.transaction() as conn:
+        if request.withdraw is not None:
+            request.withdraw(conn, *wrong)
         guard.let_through(conn)
         for st in wrong:
             if st.keyed:

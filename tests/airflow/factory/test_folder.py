@@ -23,6 +23,15 @@ def test_options_stand_in_the_comment_on_top(tmp_path: Path) -> None:
     assert (table.name, table.schedule, table.refresh_mode, table.query) == ("totals", "5m", "FULL", "SELECT 1 AS a")
 
 
+def test_writers_may_maintain_a_file_s_table(tmp_path: Path) -> None:
+    folder(tmp_path, t="-- refresh_mode: IMMEDIATE\nSELECT 1 AS a")
+    (table,) = stream_tables(tmp_path)
+    assert (table.refresh_mode, table.schedule, table.is_immediate) == ("IMMEDIATE", None, True)
+    folder(tmp_path, t="-- refresh_mode: IMMEDIATE\n-- schedule: 5m\nSELECT 1 AS a")
+    with pytest.raises(UsageError, match=r"t\.sql: A stream table in refresh mode IMMEDIATE takes no schedule"):
+        stream_tables(tmp_path)
+
+
 def test_line_comments_serve_as_well(tmp_path: Path) -> None:
     folder(tmp_path, t="-- ---\n-- name: sales.totals\n-- schedule: '@daily'\n-- ---\nSELECT 1 AS a")
     (table,) = stream_tables(tmp_path)

@@ -108,6 +108,29 @@ def test_at_granularity_graph_all_units_are_one_application(
     assert "--tables totals --tables big --tables ratio --tables shares" in seen[0]
 
 
+def test_spark_fills_what_writers_maintain_from_then_on(
+    shop: psycopg.Connection,
+    shop_connection: str,
+    local_spark_connection: str,
+    spark_alone: None,
+    execute: Callable[..., Any],
+) -> None:
+    made = [
+        StreamTable(TOTALS.name, TOTALS.query, refresh_mode="IMMEDIATE"),
+        StreamTable("bag", "SELECT t.total, o.status FROM totals t JOIN orders o USING (customer_id)"),
+    ]
+    (dag,) = StreamTableGraph("g", made, shop_connection, local_spark_connection).dags()
+    for number in range(2):
+        for task in ("plan", "totals", "bag"):
+            execute(dag.get_task(task), f"r{number}")
+        assert differences(shop, made[1], "total, status") == []
+        shop.execute("UPDATE orders SET amount = amount + 1 WHERE id % 7 = 1")
+        shop.execute("DELETE FROM orders WHERE id = %s", [5 + number])
+        assert differences(shop, made[0], "customer_id, total") == []
+    live = shop.execute("SELECT is_live FROM pgtrickle.stream_tables_info WHERE pgt_name = 'totals'").fetchone()
+    assert live == (True,)
+
+
 def test_no_credential_is_seen_in_arguments_or_logs(
     diamond: Callable[[], StreamTableRefreshOperator],
     dsn: str,

@@ -77,6 +77,13 @@ def test_who_may_not_see_connections_sees_no_stream_tables(stranger: TestClient)
         assert CONN_ID not in refused.text
 
 
+def test_a_table_that_writers_maintain_is_not_stale(admin: TestClient, catalog: Catalog) -> None:
+    catalog.declare("totals", refresh_mode="IMMEDIATE", is_live=True)
+    catalog.refresh("totals", at="yesterday")
+    (row,) = admin.get(TABLES).json()
+    assert (row["refresh_mode"], row["staleness_seconds"]) == ("IMMEDIATE", 0)
+
+
 def test_an_odd_name_is_found(admin: TestClient, catalog: Catalog) -> None:
     odd = "a/b #1?&=é."
     catalog.declare(odd)

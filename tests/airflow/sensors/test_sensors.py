@@ -46,6 +46,13 @@ def test_a_table_refreshed_long_ago_does_not(catalog: Catalog, how_fresh: dict[s
     assert not fresh(**how_fresh).poke({}).is_done
 
 
+def test_a_table_that_writers_maintain_is_always_fresh(catalog: Catalog) -> None:
+    catalog.declare("totals", refresh_mode="IMMEDIATE", is_live=True)
+    catalog.refresh("totals", at="yesterday")
+    assert fresh(max_staleness=0).poke({}).is_done
+    assert fresh(at_least="2026-01-02T03:04:05+00:00", max_staleness=None).poke({}).is_done
+
+
 def test_a_table_never_refreshed_does_not(catalog: Catalog) -> None:
     catalog.declare("totals")
     assert not fresh().poke({}).is_done

@@ -5,7 +5,8 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.engine.errors import NotDifferentiable, PgTrickleError, UsageError
+from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.engine.errors import NotDifferentiable, PgTrickleError, PgTrickleWarning, UsageError
 from tests.database.reported.conftest import Site
 
 TABLES = """
@@ -105,6 +106,32 @@ def test_chains_are_current_within_the_transaction(site: Site) -> None:
     assert site.differs("total", total) == []
 
 
+def test_who_reads_a_table_that_is_computed_anew_comes_back_with_it(site: Site) -> None:
+    above, top = "SELECT n, s FROM sums WHERE n > 1", "SELECT count(*) AS c, sum(s) AS s FROM above"
+    for name, query in (("sums", SUMS), ("above", above), ("top", top)):
+        site.declare(name, query, refresh_mode="IMMEDIATE")
+    everybody = [("above", True), ("sums", True), ("top", True)]
+    alive = "SELECT pgt_name, is_live FROM pgtrickle.stream_tables_info ORDER BY 1"
+
+    def repaired() -> None:
+        with site.conn.transaction():
+            site.run("SET LOCAL pgtrickle.refreshing = 'on'", "DELETE FROM sums WHERE g = 0")
+        assert {v.name: v.repaired for v in site.client.verify(repair=True).tables}["public.sums"]
+
+    for again in (
+        repaired,
+        lambda: site.refresh("sums", force_full=True),
+        lambda: site.client.alter_stream_table("sums", query=SUMS + " HAVING sum(v) <> 5"),
+    ):
+        again()
+        assert site.rows(alive) == everybody
+        site.run("UPDATE t SET v = v + 1 WHERE g = 1")
+        assert site.differs("top", top) == []
+    with pytest.warns(PgTrickleWarning, match=r"what reads it isn't either: public\.above, public\.top"):
+        site.client.alter_stream_table("sums", refresh_mode="AUTO")
+    assert {is_live for _, is_live in site.rows(alive)} == {False}
+
+
 def test_a_scheduled_table_over_it_and_over_its_source(site: Site) -> None:
     site.declare("sums", SUMS, refresh_mode="IMMEDIATE")
     reader = "SELECT t.id, t.v, sums.s FROM t JOIN sums USING (g)"
@@ -127,6 +154,22 @@ def test_refreshing_it_says_whether_anything_differed(site: Site) -> None:
     assert site.refresh("sums").rows_updated == 1
     assert site.differs("sums", SUMS) == []
     follows(site, "sums", SUMS)
+
+
+def test_verify_finds_what_differs_and_repairs_it(site: Site) -> None:
+    site.declare("sums", SUMS, refresh_mode="IMMEDIATE")
+    site.declare("total", "SELECT sum(n) AS n FROM sums", refresh_mode="DIFFERENTIAL")
+    site.run("UPDATE t SET v = v + 1 WHERE g = 0")
+    assert site.client.verify("sums").differences == 0
+    with site.conn.transaction():
+        site.run("SET LOCAL pgtrickle.refreshing = 'on'", "UPDATE sums SET n = 0 WHERE g = 1")
+    assert site.client.verify("sums").differences == 2
+    verified = site.client.verify("sums", repair=True)
+    assert [(v.differences, v.repaired) for v in verified.tables] == [(0, True)]
+    assert site.rows("SELECT is_live FROM pgtrickle.stream_tables_info ORDER BY pgt_name") == [(True,), (False,)]
+    follows(site, "sums", SUMS)
+    site.refresh("total")
+    assert site.differs("total", "SELECT sum(n) AS n FROM sums") == []
 
 
 def test_capture_that_was_off_is_noticed(site: Site) -> None:
@@ -248,6 +291,8 @@ def test_it_takes_no_schedule(site: Site) -> None:
         site.client.alter_stream_table("st", schedule="1m")
     site.run("UPDATE t SET v = v + 1")
     assert site.differs("st", SUMS) == []
+    site.client.alter_stream_table("st", schedule="calculated", tier="warm")
+    assert site.rows("SELECT is_live, tier FROM pgtrickle.stream_tables_info") == [(True, "warm")]
 
 
 def test_over_a_scheduled_table_is_refused(site: Site) -> None:
@@ -255,14 +300,10 @@ def test_over_a_scheduled_table_is_refused(site: Site) -> None:
     with pytest.raises(UsageError, match="its own refreshes write"):
         site.declare("st", "SELECT g FROM sums", refresh_mode="IMMEDIATE")
     assert [row["name"] for row in site.client.status()] == ["public.sums"]
-
-
-def test_altering_over_a_scheduled_table_changes_nothing(site: Site) -> None:
-    site.declare("sums", SUMS, schedule="1m")
     site.declare("st", "SELECT g FROM sums")
     with pytest.raises(UsageError, match="its own refreshes write"):
         site.client.alter_stream_table("st", refresh_mode="IMMEDIATE")
-    assert site.rows("SELECT refresh_mode FROM pgtrickle.pgt_stream_tables WHERE pgt_name = 'st'") == [("AUTO",)]
+    assert {row["refresh_mode"] for row in site.client.status()} == {"AUTO"}
 
 
 def test_a_chain_that_is_declared_before_it_is_filled(site: Site) -> None:
@@ -336,3 +377,46 @@ def test_altering_to_it_is_refused_for_what_has_no_difference(site: Site) -> Non
     with pytest.raises((NotDifferentiable, UsageError)):
         site.client.alter_stream_table("st", refresh_mode="IMMEDIATE")
     assert site.rows("SELECT refresh_mode, is_live FROM pgtrickle.stream_tables_info") == [("AUTO", False)]
+
+
+def test_declared_without_content_it_is_live_once_it_is_refreshed(site: Site) -> None:
+    above = "SELECT n FROM sums"
+    site.declare("sums", SUMS, refresh_mode="IMMEDIATE", initialize=False)
+    site.declare("above", above, refresh_mode="IMMEDIATE", initialize=False)
+    # It can't be maintained before what it reads is.
+    site.client.refresh(["above", "sums"])
+    assert {row["is_live"] for row in site.client.status()} == {True}
+    site.run("INSERT INTO t VALUES (100, 9, 5)")
+    assert site.differs("above", above) == []
+    site.client.withdraw("sums")
+    site.client.create_or_replace_stream_table("sums", SUMS, refresh_mode="IMMEDIATE")
+    assert [site.refresh("above").action, site.refresh("above").action] == ["FULL", "IMMEDIATE"]
+    follows(site, "above", above)
+
+
+def test_one_that_is_held_back_disturbs_nobody(site: Site) -> None:
+    site.declare("sums", SUMS, refresh_mode="IMMEDIATE")
+    site.client.gate("sums", "loading")
+    site.client.withdraw("sums")
+    site.declare("joined", JOINED, refresh_mode="IMMEDIATE")
+    assert site.refresh("sums").action == "SKIP"
+    site.client.ungate("sums")
+    assert site.refresh("sums").action == "FULL"
+    assert {row["is_live"] for row in site.client.status()} == {True}
+
+
+@pytest.mark.parametrize("query", [SUMS, JOINED, "SELECT g FROM t"])
+def test_a_change_of_mode_that_was_interrupted(site: Site, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.declare("st", query, refresh_mode="DIFFERENTIAL")
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PgTrickle, "_refresh", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            site.client.alter_stream_table("st", refresh_mode="IMMEDIATE")
+    # Its rows have the ids of before, so that no difference can be applied to them.
+    site.run("UPDATE t SET v = v + 1, g = 1 WHERE id < 9")
+    assert site.refresh("st").action == "FULL"
+    follows(site, "st", query)

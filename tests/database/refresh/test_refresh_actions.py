@@ -166,6 +166,14 @@ def test_full_mode_always_runs_what_depends_on_the_time(big: Workshop) -> None:
     assert big.refresh_one("big").action == "FULL"
 
 
+def test_before_it_is_live_an_immediate_table_is_refreshed_by_differences(big: Workshop) -> None:
+    big.refresh_one("big")
+    big.run("UPDATE pgtrickle.pgt_stream_tables SET refresh_mode = 'IMMEDIATE'")
+    assert big.refresh_one("big").action == "NO_DATA"
+    big.run("DELETE FROM orders WHERE id = 99")
+    assert big.refresh_one("big").action == "DIFFERENTIAL"
+
+
 def test_force_full_writes_only_what_differs(big: Workshop) -> None:
     big.refresh_one("big")
     before = big.rows("SELECT ctid, id FROM big ORDER BY id")
