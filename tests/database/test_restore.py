@@ -86,7 +86,7 @@ def test_a_chain_restored_elsewhere_is_rebuilt_by_its_first_refresh_and_then_goe
 
 
 def test_a_diamond_restored_elsewhere(dsn15: str, elsewhere: str) -> None:
-    """Its members are refreshed as one unit, in which a reader's query doesn't find a table that has another oid now."""
+    """Its members are one unit, in which a reader's query doesn't find a table that has another oid now."""
     both = "SELECT totals.customer, totals.total, ranks.place FROM totals JOIN ranks USING (customer)"
     with psycopg.connect(dsn15, autocommit=True) as conn, _client(dsn15) as pt:
         conn.execute("CREATE TABLE before (id int); CREATE TABLE orders (id int PRIMARY KEY, customer int, amount int)")

@@ -6,6 +6,7 @@ import psycopg
 
 from airflow_provider_pgtrickle.engine.capture.st_buffer import drop_st_buffer, ensure_st_buffer
 from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.database import scalar
 from airflow_provider_pgtrickle.engine.catalog.faults import about
 from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
@@ -21,6 +22,7 @@ def recapture(conn: psycopg.Connection, stream_table: StreamTable, settings: Set
     This runs before the snapshot, in a transaction of its own, so that each change is in the snapshot or in a buffer.
     """
     with about(stream_table.qualified):
+        _find_again(conn, stream_table)
         definition = _define(conn, stream_table, settings)
         dependencies.refuse_circle(conn, stream_table, definition.dependencies)
         capturing.start(conn, stream_table.id, definition.view)
@@ -30,6 +32,13 @@ def recapture(conn: psycopg.Connection, stream_table: StreamTable, settings: Set
         query = definition.query_columns() | _as_written(stream_table)
         records.update(conn, stream_table.id, **query)
         return records.get(conn, stream_table.qualified)
+
+
+def _find_again(conn: psycopg.Connection, stream_table: StreamTable) -> None:
+    """Note the table's oid, which is another one since a restore: by it readers know that it is a stream table."""
+    found = scalar(conn, "SELECT pg_catalog.to_regclass(%s)::oid::bigint", (stream_table.qualified.quoted,))
+    if found is not None and found != stream_table.relid:
+        records.update(conn, stream_table.id, relid=found)
 
 
 def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Settings) -> StreamTable:

@@ -24,6 +24,7 @@ from airflow_provider_pgtrickle.engine.refresh import history, lease
 from airflow_provider_pgtrickle.engine.refresh.decision import Fallback, Skip, gated
 from airflow_provider_pgtrickle.engine.refresh.executor import Executor
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
+from airflow_provider_pgtrickle.engine.refresh.query import forget
 from airflow_provider_pgtrickle.engine.refresh.sameness import describe
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier
 from airflow_provider_pgtrickle.engine.refresh.stage import Target
@@ -260,6 +261,7 @@ def _defined(conn: Connection, st: StreamTable, changed: Collection[int], reques
     with conn.transaction(force_rollback=True):
         planned = rebuild(conn, captured, request.settings)
         query = request.queries(conn, planned)
+        forget(conn, planned)
     return Locked(captured, planned, query, reason)
 
 
@@ -287,18 +289,9 @@ def _parts_without_content(conn: Connection, unit: Mapping[str, Locked], request
 
 
 def _reshaped_upstream(unit: Mapping[str, Locked]) -> tuple[QualifiedName, ...]:
-    """The tables up to the first one whose columns or oid change: readers see neither before they are committed.
-
-    Since a restore the catalog has another oid, by which a reader's query doesn't find the stream table.
-    """
+    """The tables up to the first one whose columns change: no reader sees its new columns before they are committed."""
     members = list(unit.values())
     for number, member in enumerate(members[:-1], start=1):
-        is_changed = member.reshaped or member.st.relid != member.stored.relid
-        if is_changed and any(_reads(later, member) for later in members[number:]):
+        if member.reshaped and any(member.stored.key in later.query.sources for later in members[number:]):
             return tuple(earlier.stored.qualified for earlier in members[:number])
     return ()
-
-
-def _reads(later: Locked, member: Locked) -> bool:
-    sources = later.query.sources
-    return member.stored.key in sources or any(source.relid == member.st.relid for source in sources.values())

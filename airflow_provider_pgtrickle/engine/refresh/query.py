@@ -17,11 +17,20 @@ def analysed(conn: Connection, st: StreamTable) -> dvm.View:
     Analysis costs more than a small refresh, so a process keeps its result until the canonical text or the sources'
     fingerprint changes. The frontier keys in it are oids, so the result is valid in one database only.
     """
-    place = (conn.info.host, conn.info.port, conn.info.dbname)
-    key = (*place, st.id, st.relid, st.maintained_query, st.fingerprint)
+    key = _key(conn, st)
     if key not in _analysed:
         probed = probe(conn, st.maintained_query, accepted=st.foreign_code)
         if len(_analysed) >= _KEPT:
             _analysed.pop(next(iter(_analysed)))
         _analysed[key] = dvm.analyze(probed.text, probed.schema)
     return _analysed[key]
+
+
+def forget(conn: Connection, st: StreamTable) -> None:
+    """Forget what was analysed in a transaction that is rolled back: a source may have been another one there."""
+    _analysed.pop(_key(conn, st), None)
+
+
+def _key(conn: Connection, st: StreamTable) -> tuple[object, ...]:
+    place = (conn.info.host, conn.info.port, conn.info.dbname)
+    return (*place, st.id, st.relid, st.maintained_query, st.fingerprint)
