@@ -7,59 +7,15 @@ import psycopg
 import pytest
 from hypothesis import event, given, note
 from hypothesis import strategies as st
-from psycopg import sql
 
-from airflow_provider_pgtrickle.engine.catalog import records
-from airflow_provider_pgtrickle.engine.declare.definition import define
-from airflow_provider_pgtrickle.engine.declare.existence import establish
-from airflow_provider_pgtrickle.engine.declare.options import Options
-from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError
-from airflow_provider_pgtrickle.engine.immediate import live
-from airflow_provider_pgtrickle.engine.names import QualifiedName
 from tests.oracle.arena import Case, case, tolerated
-from tests.oracle.declare import Misprinted, declare
-from tests.oracle.harness import Contradiction, Maintained
+from tests.oracle.declare import Misprinted
+from tests.oracle.harness import Contradiction
+from tests.oracle.live import Live
 from tests.property.test_properties import FEWER, SOAK, Example, entangled, examples
 
 _MOST_ROWS = 500
-
-
-class Live(Maintained):
-    """A stream table that the case's own statements maintain; the oracle compares, and does nothing else."""
-
-    @classmethod
-    def begin(cls, opened: Case, query: str, name: str = "st_0") -> Live:
-        conn, path = opened.conn, f'"{opened.schema}", pg_temp'
-        with conn.transaction():
-            definition = define(conn, query, live.MODE, path)
-            made = establish(
-                conn,
-                QualifiedName(opened.schema, name),
-                definition,
-                Options(refresh_mode=live.MODE),
-                server_row_ids=True,
-            )
-            live.refuse(conn, made)
-            live.install(conn, made)
-            cls._fill(conn, records.get(conn, made.qualified), tuple(sorted(definition.view.sources)))
-            conn.execute("SELECT set_config('search_path', %s, true)", (f'"{opened.schema}", public',))
-        storage = tuple((column.name, column.type) for column in made.storage)
-        declared = declare(conn, opened.schema, query)
-        return cls(opened, name, query, declared, definition.view, storage, 0, True)
-
-    @staticmethod
-    def _fill(conn: psycopg.Connection, made: records.StreamTable, keys: tuple[str, ...]) -> None:
-        """What is there is a TRUNCATE's answer: the whole content less nothing."""
-        truncated = sql.SQL('ARRAY[jsonb_populate_record(NULL::{}, \'{{"action": "T"}}\')]')
-        arguments = [truncated.format(sql.Identifier(CHANGES, f"changes_{key}")) for key in keys]
-        conn.execute("SELECT set_config('pgtrickle.refreshing', 'on', true)")
-        conn.execute(
-            sql.SQL("SELECT {}({})").format(
-                sql.Identifier(CHANGES, f"maintain_{made.id}"), sql.SQL(", ").join(arguments)
-            )
-        )
-        conn.execute("SELECT set_config('pgtrickle.refreshing', '', true)")
 
 
 def _too_many(opened: Case, query: str) -> bool:

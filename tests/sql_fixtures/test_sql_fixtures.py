@@ -13,13 +13,16 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
 import pytest
 import sqlglot
 
 from tests.answers import only
+from tests.oracle import arena
 from tests.oracle.arena import Case
 from tests.oracle.fixtures import NewCase
 from tests.oracle.harness import Maintained
+from tests.oracle.live import Live
 from tests.unit.dvm.algebra import laid_out
 
 FILES = sorted(Path(__file__).parent.glob("*.sql"))
@@ -85,6 +88,23 @@ def test_fixture(new_case: NewCase, path: Path) -> None:
     else:
         assert delta == fixture.delta
         assert fixture.sql is None or sql == fixture.sql
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_fixture_in_the_writers_transaction(installed: psycopg.Connection, path: Path) -> None:
+    """After every statement, and after a rollback to the savepoint before it, the content is the query's answer."""
+    fixture = Fixture.read(path)
+    with arena.case(installed, fixture.tables, by_product=True) as case:
+        st = Live.begin(case, fixture.query)
+        st.verify()
+        for statement in (statement for cycle in fixture.cycles for statement in cycle):
+            before = st.images()
+            with installed.transaction(force_rollback=True):
+                case.execute(statement)
+                st.verify()
+            assert st.images() == before
+            case.execute(statement)
+            st.verify()
 
 
 def test_there_are_fixtures() -> None:
