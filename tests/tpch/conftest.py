@@ -1,3 +1,3 @@
-from tests.oracle.fixtures import new_case, oracle_connection
+from tests.oracle.fixtures import installed, new_case, oracle_connection
 
-__all__ = ["new_case", "oracle_connection"]
+__all__ = ["installed", "new_case", "oracle_connection"]

@@ -11,6 +11,7 @@ from tests.benchmarks import tpch
 from tests.benchmarks.tpch.queries import NUMBERS
 from tests.oracle.arena import Case, case
 from tests.oracle.harness import Maintained
+from tests.oracle.live import Live
 
 SCALE = 0.01
 CYCLES = 5
@@ -33,6 +34,23 @@ def test_query_stays_differential_and_equal(loaded: Case, number: int) -> None:
             loaded.change()
             assert tpch.change(loaded.conn, cycle, fraction=0.005) > 100
             assert st.refresh() == "DIFFERENTIAL"
+
+
+@pytest.fixture(scope="module")
+def captured(installed: psycopg.Connection) -> Iterator[Case]:
+    """The same database, which the product captures."""
+    with case(installed, by_product=True) as opened:
+        tpch.load(opened.conn, SCALE)
+        yield opened
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: f"q{number:02}")
+def test_query_is_maintained_in_the_writers_transaction(captured: Case, number: int) -> None:
+    with captured.undone():
+        st = Live.begin(captured, tpch.query(number, SCALE))
+        for cycle in range(2):
+            assert tpch.change(captured.conn, cycle, fraction=0.0005) > 10
+            st.verify()
 
 
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda number: f"q{number:02}")
