@@ -112,7 +112,7 @@ class PgTrickle:
         with self._transaction() as conn:
             created = create(conn, self.settings, self._name(conn, name), query, checked)
             if checked.refresh_mode == live.MODE:
-                live.refuse(conn, created.stream_table)
+                live.refuse(conn, self.settings, created.stream_table)
             live.settle(conn)
         if initialize:
             self._populate(created.stream_table)
@@ -319,7 +319,7 @@ class PgTrickle:
             altered = alter(conn, self.settings, name, changes)
             now = altered.stream_table
             if now.refresh_mode == live.MODE and {"query", "refresh_mode"} & set(changes):
-                live.refuse(conn, now)
+                live.refuse(conn, self.settings, now)
             live.settle(conn)
         # Writers maintain it no longer, or not yet.
         is_left = not now.is_live and (there.is_live or (now.refresh_mode == live.MODE and bool(anew & set(changes))))

@@ -59,6 +59,11 @@ class Settings:
         "Whether an aggregate that another one, a window, DISTINCT or LIMIT gathers is kept by itself, in a hidden"
         " stream table.",
     )
+    immediate_topk_max_limit: int = _setting(
+        1_000,
+        "Rows up to which the window of an ORDER BY with LIMIT may reach in refresh mode IMMEDIATE, because each"
+        " statement computes it anew.",
+    )
     collect_max_rows: int = _setting(
         50_000, "Changed rows up to which a result comes to the driver; above it executors COPY it themselves."
     )

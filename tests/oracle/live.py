@@ -12,6 +12,7 @@ from airflow_provider_pgtrickle.engine.declare.options import Options
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES
 from airflow_provider_pgtrickle.engine.immediate import live
 from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.settings import Settings
 from tests.oracle.arena import Case
 from tests.oracle.declare import declare
 from tests.oracle.harness import Maintained
@@ -32,7 +33,7 @@ class Live(Maintained):
                 Options(refresh_mode=live.MODE),
                 server_row_ids=True,
             )
-            live.refuse(conn, made)
+            live.refuse(conn, Settings(), made)
             live.install(conn, made)
             cls._fill(conn, records.get(conn, made.qualified), tuple(sorted(definition.view.sources)))
             conn.execute("SELECT set_config('search_path', %s, true)", (f'"{opened.schema}", public',))

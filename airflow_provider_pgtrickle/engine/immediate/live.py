@@ -52,7 +52,7 @@ def go_live(database: Database, settings: Settings, name: QualifiedName) -> None
         st = records.get(conn, name)
         if st.is_live:
             return
-        refuse(conn, st)
+        refuse(conn, settings, st)
         _keep_writers_out(conn, st)
         last = refresh_unit(
             database, [name], executor=lambda: PostgresExecutor(database), settings=settings, initiated_by="live"
@@ -103,7 +103,7 @@ def withdraw(conn: Connection, *tables: StreamTable) -> list[QualifiedName]:
     return [st.qualified for st in readers.values()]
 
 
-def refuse(conn: Connection, st: StreamTable) -> None:
+def refuse(conn: Connection, settings: Settings, st: StreamTable) -> None:
     """Raise if writers can't maintain the table."""
     name, view = str(st.qualified), analysed(conn, st)
     if view.refusal is not None and view.topk is None:
@@ -111,6 +111,14 @@ def refuse(conn: Connection, st: StreamTable) -> None:
             f"IMMEDIATE needs a difference: {view.refusal.message}",
             stream_table=name,
             remedy="Use refresh_mode AUTO or FULL.",
+        )
+    most = settings.immediate_topk_max_limit
+    if view.topk is not None and (view.topk.limit is None or view.topk.limit + view.topk.offset > most):
+        raise UsageError(
+            "IMMEDIATE computes ORDER BY with LIMIT anew at each statement, and here it reaches further than"
+            f" immediate_topk_max_limit ({most}) rows",
+            stream_table=name,
+            remedy="Raise the setting, or use refresh_mode AUTO.",
         )
     if not st.steady:
         raise UsageError(

@@ -249,6 +249,12 @@ def test_topk_and_recursion(site: Site) -> None:
         assert site.differs("reach", reach) == [], change
 
 
+def test_a_window_that_is_too_long_is_refused(site: Site) -> None:
+    with pytest.raises(UsageError, match="immediate_topk_max_limit"):
+        site.declare("st", "SELECT id, v FROM t ORDER BY v, id LIMIT 900 OFFSET 200", refresh_mode="IMMEDIATE")
+    assert site.client.status() == []
+
+
 def test_a_writer_without_rights_on_the_stream_table(site: Site, admin: psycopg.Connection) -> None:
     site.declare("sums", SUMS, refresh_mode="IMMEDIATE")
     admin.execute("DROP ROLE IF EXISTS poor; CREATE ROLE poor; GRANT INSERT, UPDATE, DELETE, SELECT ON t TO poor")
