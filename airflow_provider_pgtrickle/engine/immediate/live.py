@@ -6,9 +6,11 @@ are locked, a last refresh brings it up to that moment, and the functions are in
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable
 from graphlib import TopologicalSorter
 
+import psycopg
 from psycopg import Connection, sql
 
 from airflow_provider_pgtrickle.engine.capture.layout import layout
@@ -26,6 +28,7 @@ from airflow_provider_pgtrickle.engine.immediate import maintain, propagate
 from airflow_provider_pgtrickle.engine.immediate.maintain import Maintained
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.engine.refresh.failure import back_off
 from airflow_provider_pgtrickle.engine.refresh.query import analysed
 from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
 from airflow_provider_pgtrickle.engine.settings import Settings
@@ -45,10 +48,26 @@ def enliven(database: Database, settings: Settings, refreshed: Collection[str]) 
 def go_live(database: Database, settings: Settings, name: QualifiedName) -> None:
     """Let writers maintain a populated table from now on.
 
-    The last refresh runs in PostgreSQL whatever its size, because writers wait for it.
+    Behind a long transaction of a writer all others would wait, too. So the lock is given up after a second, and tried
+    again.
     """
+    for number in range(1, max(settings.retry_attempts, 1) + 1):
+        try:
+            _go_live(database, settings, name)
+        except TransientFault as fault:
+            is_busy = isinstance(fault.__cause__, psycopg.errors.LockNotAvailable)
+            if not is_busy or number >= settings.retry_attempts:
+                raise
+            time.sleep(back_off(number, settings))
+        else:
+            return
+
+
+def _go_live(database: Database, settings: Settings, name: QualifiedName) -> None:
+    """The last refresh runs in PostgreSQL whatever its size, because writers wait for it."""
     with database.transaction(stream_table=str(name)) as conn:
         lock_declarations(conn)
+        conn.execute("SET LOCAL lock_timeout = '1s'")
         st = records.get(conn, name)
         if st.is_live:
             return

@@ -199,6 +199,23 @@ def test_a_writer_with_an_older_snapshot_fails_with_a_serialization_error(site: 
     equal(site, JOINED)
 
 
+def test_a_long_transaction_does_not_stop_other_writers(site: Site, two: Sequence[Writer]) -> None:
+    site.run(TABLES)
+    site.declare("scheduled", "SELECT id, g, v FROM t", schedule="1m")
+    long, _ = two
+    long.does("BEGIN", "UPDATE t SET v = v + 1 WHERE id = 1")
+    with ThreadPoolExecutor(1) as pool:
+        declared = pool.submit(site.declare, "sums", QUERIES["sums"], refresh_mode="IMMEDIATE")
+        until(lambda: bool(site.rows("SELECT FROM pg_locks WHERE NOT granted AND mode = 'ShareRowExclusiveLock'")))
+        with session(site) as other:
+            # It waits behind the lock that waits, until that one is given up.
+            other.execute("SET lock_timeout = '15s'")
+            other.execute("UPDATE t SET v = v + 1 WHERE id = 2")
+        long.does("COMMIT")
+        declared.result(60)
+    equal(site, SUMS)
+
+
 def test_a_writer_that_ends_badly_leaves_nothing(site: Site, two: Sequence[Writer]) -> None:
     site.run(TABLES)
     site.declare("sums", QUERIES["sums"], refresh_mode="IMMEDIATE")
