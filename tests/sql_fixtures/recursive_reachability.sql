@@ -96,7 +96,8 @@ WITH "__pgt_window_edge" AS NOT MATERIALIZED (
       ON (
         __pgt_q18."id" = __pgt_q3."id"
         OR (
-          __pgt_q18."id" IS NULL AND __pgt_q3."id" IS NULL
+          __pgt_q18."id" IS NOT DISTINCT FROM NULL
+          AND __pgt_q3."id" IS NOT DISTINCT FROM NULL
         )
       )
       AND CAST(ROW(__pgt_q18."id") AS TEXT) COLLATE "C" = __pgt_q3."__pgt_image"
@@ -142,7 +143,8 @@ WITH "__pgt_window_edge" AS NOT MATERIALIZED (
       ON (
         __pgt_q19."id" = __pgt_q10."id"
         OR (
-          __pgt_q19."id" IS NULL AND __pgt_q10."id" IS NULL
+          __pgt_q19."id" IS NOT DISTINCT FROM NULL
+          AND __pgt_q10."id" IS NOT DISTINCT FROM NULL
         )
       )
       AND CAST(ROW(__pgt_q19."id") AS TEXT) COLLATE "C" = __pgt_q10."__pgt_image"
@@ -346,7 +348,8 @@ FROM (
                 (
                   __pgt_q51."id" = __pgt_q47."id"
                   OR (
-                    __pgt_q51."id" IS NULL AND __pgt_q47."id" IS NULL
+                    __pgt_q51."id" IS NOT DISTINCT FROM NULL
+                    AND __pgt_q47."id" IS NOT DISTINCT FROM NULL
                   )
                 )
                 AND CAST(ROW(__pgt_q51."id") AS TEXT) COLLATE "C" = __pgt_q47."__pgt_image"
@@ -403,7 +406,8 @@ FROM (
             (
               __pgt_q60."id" = __pgt_q53."id"
               OR (
-                __pgt_q60."id" IS NULL AND __pgt_q53."id" IS NULL
+                __pgt_q60."id" IS NOT DISTINCT FROM NULL
+                AND __pgt_q53."id" IS NOT DISTINCT FROM NULL
               )
             )
             AND CAST(ROW(__pgt_q60."id") AS TEXT) COLLATE "C" = __pgt_q53."__pgt_image"
