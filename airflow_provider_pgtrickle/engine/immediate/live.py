@@ -38,7 +38,8 @@ MODE = "IMMEDIATE"
 
 def enliven(database: Database, settings: Settings, refreshed: Collection[str]) -> list[QualifiedName]:
     """Let writers maintain those of the tables just refreshed that they should maintain, and don't yet; their names."""
-    with database.transaction() as conn:
+    # In the session of the refresh, which is still open: mostly nothing is found, and a connection takes milliseconds.
+    with database.session() as conn:
         found = waiting(conn, refreshed)
     for name in found:
         go_live(database, settings, name)
