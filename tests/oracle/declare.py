@@ -46,12 +46,16 @@ FROM pg_proc WHERE proname = ANY (%s) GROUP BY proname"""
 
 
 class Misprinted(Exception):
-    """PostgreSQL prints a text that reads other columns than the query, so nothing can be said of the query by it."""
+    """PostgreSQL prints a text that reads other columns than the query, or that it can't read itself."""
 
 
 def _refuse_misprint(conn: psycopg.Connection, schema_name: str, relid: int, canonical: str) -> None:
     again = sql.Identifier(schema_name, "st_again")
-    conn.execute(sql.SQL("CREATE VIEW {} AS {}").format(again, sql.SQL(canonical)))
+    try:
+        with conn.transaction():
+            conn.execute(sql.SQL("CREATE VIEW {} AS {}").format(again, sql.SQL(canonical)))
+    except psycopg.ProgrammingError as error:
+        raise Misprinted(canonical) from error
     (other,) = only(conn.execute("SELECT %s::regclass::oid::int8", (again.as_string(conn),)))
     if compared_and_read(conn, relid) != compared_and_read(conn, other):
         raise Misprinted(canonical)

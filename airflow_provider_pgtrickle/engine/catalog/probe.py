@@ -159,8 +159,14 @@ def _refuse_unprinted(conn: Connection, view: int, canonical: str) -> None:
     a USING's alias is printed without the alias, and then an outer join with the same column takes it.
     """
     before = compared_and_read(conn, view)
-    with conn.transaction(force_rollback=True):
-        after = compared_and_read(conn, _create_view(conn, canonical))
+    try:
+        with conn.transaction(force_rollback=True):
+            after = compared_and_read(conn, _create_view(conn, canonical))
+    except QueryError as error:
+        raise QueryError(
+            f"PostgreSQL can't read its own text of the query: {error.message}",
+            remedy="Give other aliases to what it joins, or name the columns of the joined tables.",
+        ) from error
     if before[0] != after[0]:
         raise QueryError(
             "The query compares with an operator outside pg_catalog, and PostgreSQL's own text of it doesn't say so",

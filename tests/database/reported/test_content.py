@@ -7,6 +7,7 @@ import pytest
 from psycopg.sql import SQL
 
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError, QueryError
+from tests import servers
 from tests.database.reported.conftest import Site
 
 THREE = """
@@ -100,6 +101,17 @@ def test_a_query_that_postgresql_prints_as_another_is_refused(site: Site) -> Non
     with pytest.raises(QueryError, match="reads another column"):
         site.declare("st", "SELECT u.i FROM a FULL JOIN a m USING (i, j) AS u RIGHT JOIN a n USING (i, j)")
     site.follows("SELECT u.i FROM a FULL JOIN a m USING (i, j) AS u LEFT JOIN c ON u.i = c.i", *ON_A)
+
+
+def test_a_query_whose_text_postgresql_cannot_read_is_refused(site: Site) -> None:
+    """PostgreSQL 18 prints the merged column of an aliased join as COALESCE of columns that the alias hides."""
+    site.run(THREE)
+    query = "SELECT (SELECT count(x.p) FROM (a l FULL JOIN a r USING (i)) AS x (p, q, s) WHERE o.i = x.q) AS n FROM a o"
+    if not servers.is_second(site.conn):
+        with pytest.raises(QueryError, match="can't read its own text"):
+            site.declare("st", query)
+    else:
+        site.follows(query, *ON_A)
 
 
 @pytest.mark.parametrize(
