@@ -213,8 +213,6 @@ class PgTrickle:
         with self._before_refresh() as conn:
             qualified = {name: self._name(conn, name) for name in names}
             order = {member: position for position, member in enumerate(dependencies.graph(conn).order())}
-            for target in qualified.values():
-                records.get(conn, target)
             alive = [st for st in (records.get(conn, target) for target in qualified.values()) if st.is_live]
         results = {str(st.qualified): self._reconcile(st, force_full=force_full) for st in alive}
         members = {target for target in qualified.values() if str(target) not in results}

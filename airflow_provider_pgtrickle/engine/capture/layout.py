@@ -153,6 +153,7 @@ def layout(conn: Connection, source: Source, columns: Iterable[str]) -> Layout:
     names = list({*columns, *fresh.primary_key})
     captured = captured_columns(conn, fresh.relid, names)
     pairs = conn.execute(_PAIRS_BY_KEY, [fresh.relid]).fetchone() if fresh.primary_key else None
+    maintaining = functions_there(conn, [f"immediate_{fresh.relid}", f"begin_{fresh.relid}"])
     return Layout(
         relid=fresh.relid,
         name=QualifiedName(fresh.schema, fresh.name),
@@ -163,19 +164,27 @@ def layout(conn: Connection, source: Source, columns: Iterable[str]) -> Layout:
         columns=captured,
         key=fresh.primary_key,
         pairing=fresh.primary_key if pairs and pairs[0] else (),
-        is_live=_is_there(conn, f"immediate_{fresh.relid}"),
-        is_counted=_is_there(conn, f"begin_{fresh.relid}"),
+        is_live=f"immediate_{fresh.relid}" in maintaining,
+        is_counted=f"begin_{fresh.relid}" in maintaining,
         row_wise=any(outside for *_, outside, _, _ in members),
     )
 
 
-def _is_there(conn: Connection, function: str) -> bool:
-    """Whether there is a function by which writers of the table maintain IMMEDIATE stream tables."""
-    row = conn.execute(
-        "SELECT EXISTS (SELECT FROM pg_catalog.pg_proc WHERE proname = %s AND pronamespace = to_regnamespace(%s))",
-        [function, CHANGES],
-    ).fetchone()
-    return row is not None and bool(row[0])
+def functions_there(conn: Connection, names: Iterable[str]) -> set[str]:
+    """Those of our functions that are there; by some, writers of a table maintain IMMEDIATE stream tables."""
+    found = conn.execute(
+        "SELECT proname FROM pg_catalog.pg_proc WHERE proname = ANY(%s) AND pronamespace = to_regnamespace(%s)",
+        [list(names), CHANGES],
+    )
+    return {name for (name,) in found}
+
+
+def keep_to_owner(conn: Connection, function: sql.Composable) -> None:
+    """Let nobody else call a function: who may could attach it to a table of his own, and write what never was.
+
+    Triggers fire all the same.
+    """
+    conn.execute(sql.SQL("REVOKE ALL ON FUNCTION {} FROM PUBLIC").format(function))
 
 
 def captured_columns(conn: Connection, relid: int, names: Iterable[str]) -> tuple[CapturedColumn, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from psycopg import Connection, sql
 
 from airflow_provider_pgtrickle.engine.capture.buffer import build_buffer, is_logged
-from airflow_provider_pgtrickle.engine.capture.layout import Layout, layout, lock_members
+from airflow_provider_pgtrickle.engine.capture.layout import Layout, keep_to_owner, layout, lock_members
 from airflow_provider_pgtrickle.engine.capture.trigger_function import create_function
 from airflow_provider_pgtrickle.engine.capture.triggers import attach, detach, is_attached
 from airflow_provider_pgtrickle.engine.catalog.faults import translating
@@ -39,8 +39,7 @@ def track(conn: Connection, source: Source, columns: Iterable[str], pgt_id: int)
                 # Under the lock nobody else changes what the digest covers.
                 was_whole = _is_whole(conn, plan.relid)
                 conn.execute(create_function(plan, build_buffer(conn, plan)))
-                # Who may call it could attach it to a table of his own, and write what never was into the buffer.
-                conn.execute(sql.SQL("REVOKE ALL ON FUNCTION {} FROM PUBLIC").format(plan.function.sql))
+                keep_to_owner(conn, plan.function.sql)
                 attach(conn, plan, anew=not was_whole)
                 mended = True
         conn.execute(

@@ -17,6 +17,7 @@ from psycopg import Connection, sql
 
 from airflow_provider_pgtrickle.engine.capture.layout import Layout, Member
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES
+from airflow_provider_pgtrickle.engine.names import QualifiedName
 
 _STATEMENT_EVENTS = {
     "insert": "AFTER INSERT ON {table} REFERENCING NEW TABLE AS new_rows",
@@ -41,10 +42,9 @@ def attach(conn: Connection, layout: Layout, *, anew: bool) -> None:
                 sql.SQL("DROP TRIGGER {} ON {}").format(sql.Identifier(trigger), sql.Identifier(schema, table))
             )
     there = {(relid, trigger) for relid, _, _, trigger, _, _ in present}
-    for (relid, trigger), (member, event, firing) in wanted.items():
+    for (relid, trigger), (member, event, firing, called) in wanted.items():
         if (relid, trigger) in there and not anew:
             continue
-        called = layout.begin_function if trigger.endswith("_begin") else layout.function
         conn.execute(
             sql.SQL("CREATE OR REPLACE TRIGGER {} {} EXECUTE FUNCTION {}()").format(
                 sql.Identifier(trigger), sql.SQL(event).format(table=member.name.sql), called.sql
@@ -61,7 +61,7 @@ def attach(conn: Connection, layout: Layout, *, anew: bool) -> None:
 def is_attached(conn: Connection, layout: Layout) -> bool:
     """Whether every trigger is there and fires when it should."""
     present = {(relid, trigger): firing for relid, _, _, trigger, firing, _ in _present(conn, layout.relid)}
-    return all(present.get(wanted) == firing for wanted, (_, _, firing) in _wanted(layout).items())
+    return all(present.get(wanted) == firing for wanted, (_, _, firing, _) in _wanted(layout).items())
 
 
 def detach(conn: Connection, relid: int) -> None:
@@ -79,18 +79,21 @@ def detach(conn: Connection, relid: int) -> None:
         conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(dropped))
 
 
-def _wanted(layout: Layout) -> dict[tuple[int, str], tuple[Member, str, str]]:
-    """The triggers that should exist, by relation and name: the member, the event, and `pg_trigger.tgenabled`."""
-    wanted: dict[tuple[int, str], tuple[Member, str, str]] = {}
+def _wanted(layout: Layout) -> dict[tuple[int, str], tuple[Member, str, str, QualifiedName]]:
+    """The triggers that should exist, by relation and name: member, event, `pg_trigger.tgenabled`, and function."""
+    wanted: dict[tuple[int, str], tuple[Member, str, str, QualifiedName]] = {}
     for member in layout.members:
 
-        def want(suffix: str, event: str, firing: str, member: Member = member) -> None:
-            wanted[member.relid, f"{layout.trigger}_{suffix}"] = (member, event, firing)
+        def want(
+            suffix: str, event: str, firing: str, called: QualifiedName = layout.function, member: Member = member
+        ) -> None:
+            wanted[member.relid, f"{layout.trigger}_{suffix}"] = (member, event, firing, called)
 
         if layout.is_counted:
             # Both ends of each statement are counted. Where replication or a replica session writes, rows are captured
             # one by one, so that the end has a trigger of its own.
-            want("begin", "BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table} FOR EACH STATEMENT", "A")
+            event = "BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table} FOR EACH STATEMENT"
+            want("begin", event, "A", layout.begin_function)
             want("end", "AFTER INSERT OR UPDATE OR DELETE ON {table} FOR EACH STATEMENT", "R")
         want("truncate", "AFTER TRUNCATE ON {table} FOR EACH STATEMENT", "A")
         if not layout.row_wise:

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable
 from graphlib import TopologicalSorter
 
 import psycopg
-from psycopg import Connection, sql
+from psycopg import Connection
 
-from airflow_provider_pgtrickle.engine.capture.layout import layout
+from airflow_provider_pgtrickle.engine.capture.layout import layout, lock_members
 from airflow_provider_pgtrickle.engine.capture.st_buffer import drop_st_buffer
 from airflow_provider_pgtrickle.engine.capture.tracking import track
 from airflow_provider_pgtrickle.engine.catalog import records
@@ -197,7 +197,10 @@ def _arrange(conn: Connection) -> list[Maintained]:
 def _live(conn: Connection) -> list[Maintained]:
     """All live tables, upstream first."""
     _end_what_lost_its_buffers(conn)
-    live = {st.id: st for st in records.get_all(conn) if st.is_live}
+    ids = conn.execute("SELECT pgt_id FROM pgtrickle.pgt_stream_tables WHERE is_live").fetchall()
+    if not ids:
+        return []
+    live = records.by_ids(conn, [pgt_id for (pgt_id,) in ids])
     read = records.dependencies(conn)
     reads: dict[int, set[int]] = {pgt_id: set() for pgt_id in sorted(live)}
     for dependency in read:
@@ -225,9 +228,7 @@ def _keep_writers_out(conn: Connection, st: StreamTable) -> None:
 
 def _lock(conn: Connection, sources: Iterable[Source]) -> None:
     for source in sorted(sources, key=lambda source: source.relid):
-        conn.execute(
-            sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(sql.Identifier(source.schema, source.name))
-        )
+        lock_members(conn, QualifiedName(source.schema, source.name))
 
 
 def _with_live_readers(conn: Connection, ids: Iterable[int]) -> list[int]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from psycopg import Connection, sql
 
+from airflow_provider_pgtrickle.engine.capture.layout import keep_to_owner
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare import identity_index
 from airflow_provider_pgtrickle.engine.dvm import Binding, SourceBinding, View
@@ -60,22 +61,8 @@ BEGIN
         RAISE EXCEPTION 'the difference of stream table % holds the same identity more than once', {name}
             USING ERRCODE = 'data_exception', HINT = {remedy};
     END IF;
-    IF here.deletions > 0 THEN
-        {delete}
-        GET DIAGNOSTICS touched = ROW_COUNT;
-        IF here.touched <> here.deletions THEN
-            RAISE EXCEPTION 'the difference of stream table % would have deleted % rows, but % such are stored',
-                {name}, here.deletions, here.touched USING ERRCODE = 'data_exception', HINT = {remedy};
-        END IF;
-    END IF;
-    IF here.replacements > 0 THEN
-        {replace}
-        GET DIAGNOSTICS touched = ROW_COUNT;
-        IF here.touched <> here.replacements THEN
-            RAISE EXCEPTION 'the difference of stream table % would have replaced % rows, but % such are stored',
-                {name}, here.replacements, here.touched USING ERRCODE = 'data_exception', HINT = {remedy};
-        END IF;
-    END IF;
+    {delete}
+    {replace}
     IF here.insertions > 0 THEN
         {insert}
     END IF;
@@ -83,6 +70,15 @@ BEGIN
     RETURN here.handed_on;
 END
 """
+
+_CHECKED = """IF {number} > 0 THEN
+        {statement}
+        GET DIAGNOSTICS touched = ROW_COUNT;
+        IF here.touched <> {number} THEN
+            RAISE EXCEPTION 'the difference of stream table % would have {done} % rows, but % such are stored',
+                {name}, {number}, here.touched USING ERRCODE = 'data_exception', HINT = {remedy};
+        END IF;
+    END IF;"""
 
 _COMPUTE = """SELECT array_agg(ROW(x.*)::{difference}),
                sum(abs(x.{weight})) FILTER (WHERE x.{op} = {delete_}),
@@ -129,14 +125,14 @@ class Maintained:
     target: Target
     is_read: bool
     """Other stream tables read it, and its changes are handed on to them."""
-    adds: bool
-    """Its changes are added to the stored groups, which are not read first."""
+    grouped: Node | None
+    """The rows to whose stored groups its changes are added without reading these; None where they are read."""
 
     @classmethod
     def of(cls, conn: Connection, st: StreamTable, view: View, *, is_read: bool) -> Maintained:
         columns = describe(conn, st.qualified.sql, [column.name for column in st.storage])
         target = Target(st.qualified, columns, tuple(st.identity), st.keyed)
-        return cls(st, view, target, is_read, adds=not is_read and _can_add(conn, target, view))
+        return cls(st, view, target, is_read, None if is_read else _added_to(conn, target, view))
 
     @property
     def is_apart(self) -> bool:
@@ -147,9 +143,8 @@ class Maintained:
         """
         if len(self.keys) > 1 or self.view.topk is not None:
             return False
-        if self.adds:
-            found = _added(self.view, self.keys, lambda _: "NULL", ("", ""))
-            return found is not None and _is_row_wise(found[1].rows)
+        if self.grouped is not None:
+            return _is_row_wise(self.grouped)
         return self.view.keyed and self.view.tree is not None and _is_row_wise(self.view.tree)
 
     @property
@@ -207,8 +202,8 @@ def create(conn: Connection, of: Maintained) -> None:
         difference=of.difference,
         handed_on=of.handed_on,
         compute=_compute(of),
-        delete=_writing(of, "deletions", stage.deletion),
-        replace=_writing(of, "replacements", stage.replacement),
+        delete=_checked(of, "deletions", "deleted", stage.deletion),
+        replace=_checked(of, "replacements", "replaced", stage.replacement),
         insert=_writing(of, "insertions", stage.insertion),
         hand_on=hand_on,
         name=sql.Literal(str(of.st.qualified)),
@@ -220,11 +215,6 @@ def create(conn: Connection, of: Maintained) -> None:
         )
     )
     keep_to_owner(conn, of.function)
-
-
-def keep_to_owner(conn: Connection, function: sql.Identifier) -> None:
-    """Nobody else may call a function, nor attach it to a table of his own; triggers fire all the same."""
-    conn.execute(sql.SQL("REVOKE ALL ON FUNCTION {} FROM PUBLIC").format(function))
 
 
 def hands_on(conn: Connection, of: Maintained) -> bool:
@@ -256,14 +246,11 @@ def _compute(of: Maintained) -> sql.Composed:
         sql.SQL("EXISTS (SELECT FROM unnest({}) AS c WHERE c.action = 'T')").format(sql.Identifier(parameter(key)))
         for key in tables
     )
-    whole = sql.SQL("SELECT 1::bigint AS {}, f.* FROM ({}) AS f").format(
-        sql.Identifier(WEIGHT), sql.SQL(of.view.full(Binding()))
-    )
     if of.view.topk is not None:
-        return _filled(of, whole, whole=True)
+        return _whole(of)
     branches: list[tuple[sql.Composable, sql.Composable]] = []
     if tables:
-        branches.append((truncated, _filled(of, whole, whole=True)))
+        branches.append((truncated, _whole(of)))
     if len(of.keys) > 1:
         for key in of.keys:
             alone = sql.SQL(" AND ").join(
@@ -288,17 +275,22 @@ def _is_row_wise(tree: Node) -> bool:
 def _added(
     view: View, changed: Iterable[str], name: Callable[[str], str], stored: tuple[str, str]
 ) -> tuple[str, Addition] | None:
-    bound = {key: SourceBinding(True, InHand(f"unnest({name(key)})")) for key in changed}
-    return view.addition(Binding(bound, stored))
+    return view.addition(_at_hand(changed, name, stored))
 
 
-def _can_add(conn: Connection, target: Target, view: View) -> bool:
-    """Whether changes are added to groups that a unique index tells apart."""
+def _at_hand(changed: Iterable[str], name: Callable[[str], str], stored: tuple[str, str]) -> Binding:
+    """The changed sources' captured rows, which are in the arrays that `name` gives."""
+    return Binding({key: SourceBinding(True, InHand(f"unnest({name(key)})")) for key in changed}, stored)
+
+
+def _added_to(conn: Connection, target: Target, view: View) -> Node | None:
+    """The rows to whose groups changes can be added; None unless a unique index, made here, tells the groups apart."""
     found = _added(view, view.sources, lambda _: "NULL", ("", ""))
     if found is None or set(found[1].keys.values()) != set(target.identity):
-        return False
+        return None
     is_exact = all(column.exact for column in target.key)
-    return is_exact and identity_index.ensure(conn, target.table, target.identity, keyed=target.keyed)
+    is_unique = is_exact and identity_index.ensure(conn, target.table, target.identity, keyed=target.keyed)
+    return found[1].rows if is_unique else None
 
 
 def _adding(of: Maintained, changed: Sequence[str]) -> sql.Composed:
@@ -314,9 +306,6 @@ def _adding(of: Maintained, changed: Sequence[str]) -> sql.Composed:
         return sql.SQL(_ADDED).format(upsert=_upsert(of, *found), into=sql.SQL(into))
 
     into = "INTO here.gone, here.is_negative, here.is_lost"
-    whole = sql.SQL("SELECT 1::bigint AS {}, f.* FROM ({}) AS f").format(
-        sql.Identifier(WEIGHT), sql.SQL(of.view.full(Binding()))
-    )
     return sql.SQL(_ADD).format(
         upsert=sql.SQL(_EITHER).format(
             number=_number(changed),
@@ -331,7 +320,7 @@ def _adding(of: Maintained, changed: Sequence[str]) -> sql.Composed:
         table=of.target.table.sql,
         row_id=sql.Identifier(ROW_ID),
         count=sql.Identifier(COUNT),
-        whole=_filled(of, whole, whole=True),
+        whole=_whole(of),
     )
 
 
@@ -387,7 +376,7 @@ def _upsert(of: Maintained, added: str, addition: Addition) -> sql.Composed:
 
 def _by_number(of: Maintained, changed: Sequence[str]) -> sql.Composed:
     """The difference of some sources: by a plan that is kept or, of many rows, by one that is made for them."""
-    if of.adds:
+    if of.grouped is not None:
         return _adding(of, changed)
     static = _difference(of, changed, lambda key: f'"{parameter(key)}"')
     if static is None:
@@ -412,6 +401,19 @@ def _number(changed: Sequence[str]) -> sql.Composed:
     )
 
 
+def _checked(
+    of: Maintained, number: str, done: str, statement: Callable[[Target, sql.Composable], sql.Composed]
+) -> sql.Composed:
+    """A statement that must find all the rows that it is to touch."""
+    return sql.SQL(_CHECKED).format(
+        number=sql.Identifier("here", number),
+        statement=_writing(of, number, statement),
+        done=sql.SQL(done),
+        name=sql.Literal(str(of.st.qualified)),
+        remedy=sql.Literal(_REMEDY),
+    )
+
+
 def _writing(of: Maintained, number: str, statement: Callable[[Target, sql.Composable], sql.Composed]) -> sql.Composed:
     """A statement of a refresh: by a plan that is kept or, of many rows, by one that is made for them."""
     text = statement(of.target, sql.SQL("unnest($1)")).as_string(None)
@@ -426,9 +428,14 @@ def _writing(of: Maintained, number: str, statement: Callable[[Target, sql.Compo
 
 
 def _difference(of: Maintained, changed: Iterable[str], name: Callable[[str], str]) -> sql.SQL | None:
-    bound = {key: SourceBinding(True, InHand(f"unnest({name(key)})")) for key in changed}
-    text = of.view.delta(Binding(bound, (of.st.schema, of.st.name)))
+    text = of.view.delta(_at_hand(changed, name, (of.st.schema, of.st.name)))
     return None if text is None else sql.SQL(text)
+
+
+def _whole(of: Maintained) -> sql.Composed:
+    """The statement that fills `d` from the whole content, less the stored rows."""
+    rows = sql.SQL("SELECT 1::bigint AS {}, f.* FROM ({}) AS f")
+    return _filled(of, rows.format(sql.Identifier(WEIGHT), sql.SQL(of.view.full(Binding()))), whole=True)
 
 
 def _filled(of: Maintained, rows: sql.Composable, *, whole: bool) -> sql.Composed:

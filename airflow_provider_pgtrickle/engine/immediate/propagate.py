@@ -16,23 +16,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from psycopg import Connection, sql
 
+from airflow_provider_pgtrickle.engine.capture.layout import functions_there, keep_to_owner
+from airflow_provider_pgtrickle.engine.catalog.database import PINNED
+from airflow_provider_pgtrickle.engine.catalog.search_path import PATH
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_name
-from airflow_provider_pgtrickle.engine.immediate.maintain import Maintained, change_type, keep_to_owner, parameter
+from airflow_provider_pgtrickle.engine.immediate.maintain import Maintained, change_type, parameter
 
-# The capturing function has set the search_path and how values are written. A cached plan for few rows is made once.
+# What a writer's own settings are must not matter: the function has those of our sessions. A kept plan is made once.
 _FUNCTION = """
 CREATE OR REPLACE FUNCTION {function}(made {own}[], is_end boolean) RETURNS void
 LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp SET row_security = off
-SET plan_cache_mode = force_generic_plan SET jit = off SET from_collapse_limit = 16 SET join_collapse_limit = 16
-SET bytea_output = 'hex' SET xmloption = 'content' SET array_nulls = on SET standard_conforming_strings = on
-SET extra_float_digits = 1 SET DateStyle = 'ISO, MDY' SET TimeZone = 'UTC' SET IntervalStyle = 'postgres'
+SET search_path = {path} SET plan_cache_mode = force_generic_plan {settings}
 AS {body}
 """
+
+# What a statement doesn't depend on, and the path, which is a list.
+_OF_THE_SESSION = {
+    "search_path",
+    "client_encoding",
+    "quote_all_identifiers",
+    "idle_in_transaction_session_timeout",
+    "idle_session_timeout",
+}
 
 _BODY = """
 #variable_conflict use_column
@@ -52,11 +60,14 @@ BEGIN
 END
 """
 
-_END = """
-    SELECT e.depth, e.is_deferred INTO here.depth, here.is_deferred
+# How many statements had begun and not ended before this one, and whether changes of theirs wait.
+_COUNT = """SELECT e.depth, e.is_deferred INTO here.depth, here.is_deferred
       FROM pgtrickle.pgt_immediate_events AS e WHERE e.xid = here.own ORDER BY e.event_id DESC LIMIT 1;
     depth := coalesce(here.depth, 0);
-    is_deferred := here.depth > 0 AND here.is_deferred;
+    is_deferred := here.depth > 0 AND here.is_deferred;"""
+
+_END = """
+    {count}
     IF is_end THEN
         depth := greatest(here.depth - 1, 0);
     END IF;
@@ -90,10 +101,7 @@ DECLARE
     depth integer;
     is_deferred boolean;
 BEGIN
-    SELECT e.depth, e.is_deferred INTO here.depth, here.is_deferred
-      FROM pgtrickle.pgt_immediate_events AS e WHERE e.xid = here.own ORDER BY e.event_id DESC LIMIT 1;
-    depth := coalesce(here.depth, 0);
-    is_deferred := here.depth > 0 AND here.is_deferred;
+    {count}
     IF here.depth = 0 THEN
         {take_turn}
         IF here.own::text::bigint % {seldom} = 0
@@ -186,7 +194,8 @@ def begin_function(key: str) -> sql.Identifier:
 def create(conn: Connection, component: Component) -> None:
     """Create or replace the functions of all sources of a component."""
     # What was counted once goes on being counted: a statement may be between its beginning and its end.
-    is_counted = component.is_counted or any(map(partial(_counts, conn), component.keys))
+    counting = functions_there(conn, [f"begin_{key}" for key in component.keys])
+    is_counted = component.is_counted or bool(counting)
     for key in component.keys:
         conn.execute(_propagating(component, key, is_counted=is_counted))
         keep_to_owner(conn, function(key))
@@ -202,17 +211,11 @@ def erase(conn: Connection, keys: Iterable[str]) -> None:
         conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {}({}[], boolean)").format(function(key), change_type(key)))
 
 
-def _counts(conn: Connection, key: str) -> bool:
-    row = conn.execute(
-        "SELECT pg_catalog.to_regprocedure(%s) IS NOT NULL", (f"{begin_function(key).as_string(conn)}()",)
-    ).fetchone()
-    return row is not None and bool(row[0])
-
-
 def _propagating(component: Component, key: str, *, is_counted: bool) -> sql.Composed:
     changes = {k: sql.Identifier(parameter(k)) for k in component.keys}
     changes |= {of.st.key: sql.Identifier(parameter(of.st.key)) for of in component.tables}
     end = sql.SQL(_END).format(
+        count=sql.SQL(_COUNT),
         key=sql.Literal(key),
         load=sql.SQL("\n        ").join(
             sql.SQL(_LOAD).format(change=changes[k], buffer=sql.Identifier(CHANGES, buffer_name(k)), key=sql.Literal(k))
@@ -226,13 +229,22 @@ def _propagating(component: Component, key: str, *, is_counted: bool) -> sql.Com
         maintain=sql.SQL("\n    ").join(_maintaining(of, changes) for of in component.tables),
     )
     return sql.SQL(_FUNCTION).format(
-        function=function(key), own=change_type(key), body=sql.Literal(body.as_string(None))
+        function=function(key),
+        own=change_type(key),
+        path=sql.SQL(PATH),
+        settings=sql.SQL(" ").join(
+            sql.SQL("SET {} = {}").format(sql.Identifier(name), sql.Literal(value))
+            for name, value in PINNED.items()
+            if name not in _OF_THE_SESSION
+        ),
+        body=sql.Literal(body.as_string(None)),
     )
 
 
 def _beginning(component: Component, key: str) -> sql.Composed:
     turns = sorted(of.st.id for of in component.behind(key) if not of.is_apart)
     body = sql.SQL(_BEGIN).format(
+        count=sql.SQL(_COUNT),
         take_turn=sql.SQL("\n        ").join(sql.SQL(_TAKE_TURN).format(id=sql.Literal(pgt_id)) for pgt_id in turns),
         seldom=_SELDOM,
     )
