@@ -28,7 +28,7 @@ from airflow_provider_pgtrickle.engine.dvm.proof import open_columns
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refusal, Refused
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source
 from airflow_provider_pgtrickle.engine.dvm.sinks import Sink
-from airflow_provider_pgtrickle.engine.dvm.sinks.merge_add import Addition, MergeAdd
+from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Addition
 from airflow_provider_pgtrickle.engine.errors import QueryError
 
 
@@ -152,7 +152,7 @@ class View:
 
     def addition(self, binding: Binding) -> tuple[str, Addition] | None:
         """Return PostgreSQL's SELECT of what a change adds to the stored groups; None where it can't just be added."""
-        found = self._sink.addition(Differ(binding.changed)) if isinstance(self._sink, MergeAdd) else None
+        found = self._sink.addition(Differ(binding.changed)) if self._sink else None
         return None if found is None else (self._emitter(binding).statement(found.added), found)
 
     def wanted_keys(self) -> frozenset[tuple[str, tuple[str, ...]]]:

@@ -24,8 +24,8 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.identity import server_row_id_sql
 from airflow_provider_pgtrickle.engine.dvm.node import Node, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
-from airflow_provider_pgtrickle.engine.dvm.sinks.merge_add import Addition
 from airflow_provider_pgtrickle.engine.dvm.sinks.parts import COUNT
+from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Addition
 from airflow_provider_pgtrickle.engine.refresh import stage
 from airflow_provider_pgtrickle.engine.refresh.sameness import describe
 from airflow_provider_pgtrickle.engine.refresh.stage import DELETE, DUPLICATE, INSERT, OP, UPDATE, Target

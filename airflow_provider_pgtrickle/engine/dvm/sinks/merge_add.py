@@ -40,6 +40,7 @@ from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
 from airflow_provider_pgtrickle.engine.dvm.sinks.parts import COUNT, WEIGHT_COLUMN, Item, Part, cast, part_of
 from airflow_provider_pgtrickle.engine.dvm.sinks.replace import with_keys
 from airflow_provider_pgtrickle.engine.dvm.sinks.sink import (
+    Addition,
     Query,
     Sink,
     below_projections,
@@ -58,23 +59,6 @@ class Shape:
     parts: tuple[Part, ...]
     values: dict[str, exp.Expr]
     """Each of the aggregate's columns → its value over the hidden columns."""
-
-
-@dataclass(frozen=True)
-class Addition:
-    """What a change adds to the stored rows, where it can be added without reading them."""
-
-    rows: Node
-    """The rows that are grouped."""
-    added: Node
-    """A row for each group: its key, and what its hidden columns gain."""
-    keys: dict[str, str]
-    """Each column of the key → the storage's column that holds it."""
-    hidden: tuple[str, ...]
-    values: dict[str, str]
-    """The other columns of the storage → their SQL over the key's and the hidden columns, once these are added up."""
-    anew: str | None
-    """SQL over the hidden columns: whether the sums are lost, so that the content must be computed anew."""
 
 
 class MergeAdd(Sink):

@@ -28,6 +28,23 @@ class Query:
     """The bounds of a TopK query; None where they can't tell whether a change reaches its window."""
 
 
+@dataclass(frozen=True)
+class Addition:
+    """What a change adds to the stored rows, where it can be added without reading them."""
+
+    rows: Node
+    """The rows that are grouped."""
+    added: Node
+    """A row for each group: its key, and what its hidden columns gain."""
+    keys: dict[str, str]
+    """Each column of the key → the storage's column that holds it."""
+    hidden: tuple[str, ...]
+    values: dict[str, str]
+    """The other columns of the storage → their SQL over the key's and the hidden columns, once these are added up."""
+    anew: str | None
+    """SQL over the hidden columns: whether the sums are lost, so that the content must be computed anew."""
+
+
 class Sink:
     """`storage` is the whole content, hidden columns included; `delta` is its change as weighted rows."""
 
@@ -45,6 +62,10 @@ class Sink:
 
     def delta(self, d: Differ) -> Node | None:
         raise NotImplementedError
+
+    def addition(self, d: Differ) -> Addition | None:
+        """Return what a change adds; None where a stored row must be read for it."""
+        return None
 
     def without_late(self) -> tuple[Sink, tuple[tuple[str, str], ...]]:
         """Return the sink with NULL for values that PostgreSQL computes better on the stage, and their expressions."""
