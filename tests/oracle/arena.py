@@ -152,6 +152,7 @@ def _sweep(conn: psycopg.Connection) -> None:
 @contextmanager
 def case(conn: psycopg.Connection, ddl: Sequence[str] = (), *, by_product: bool = False) -> Iterator[Case]:
     """A fresh schema, gone afterwards whatever happens."""
+    assert conn.info.transaction_status == psycopg.pq.TransactionStatus.IDLE, "one case at a time on a connection"
     schema = f"case_{os.getpid()}"
     if next(_opened) % 100 == 0:
         _sweep(conn)

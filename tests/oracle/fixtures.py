@@ -46,6 +46,14 @@ def installed(oracle_connection: psycopg.Connection) -> psycopg.Connection:
     return oracle_connection
 
 
+@pytest.fixture(scope="module")
+def installed_beside(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection]:
+    """The same in a database of its own, for a case that stays open while the shared connection's does, too."""
+    for conn in _connection(request, "ORACLE_DSN_BESIDE", "postgres18"):
+        install(conn)
+        yield conn
+
+
 def _connection(request: pytest.FixtureRequest, variable: str, fixture: str) -> Iterator[psycopg.Connection]:
     dsn = os.environ.get(variable)
     if dsn:

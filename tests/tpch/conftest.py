@@ -1,3 +1,3 @@
-from tests.oracle.fixtures import installed, new_case, oracle_connection
+from tests.oracle.fixtures import installed_beside, new_case, oracle_connection
 
-__all__ = ["installed", "new_case", "oracle_connection"]
+__all__ = ["installed_beside", "new_case", "oracle_connection"]

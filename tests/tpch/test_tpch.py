@@ -37,9 +37,9 @@ def test_query_stays_differential_and_equal(loaded: Case, number: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def captured(installed: psycopg.Connection) -> Iterator[Case]:
-    """The same database, which the product captures."""
-    with case(installed, by_product=True) as opened:
+def captured(installed_beside: psycopg.Connection) -> Iterator[Case]:
+    """The same tables, which the product captures; `loaded` holds the other connection's transaction."""
+    with case(installed_beside, by_product=True) as opened:
         tpch.load(opened.conn, SCALE)
         yield opened
 
