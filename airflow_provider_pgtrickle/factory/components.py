@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.graph import Graph
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.schedule import Effective
@@ -31,8 +30,6 @@ def components(name: str, tables: Sequence[StreamTable], min_seconds: int) -> li
     whole = Graph.build(table.node for table in tables)
     schedules = whole.effective_schedules(min_seconds)
     by_name = {str(table.qualified): table for table in tables}
-    for table in tables:
-        _refuse_over_scheduled(table, [by_name[name] for name in whole.parents(str(table.qualified))])
     groups = whole.components()
     unit_of = {member: unit for unit in whole.units() for member in unit}
     result = []
@@ -53,24 +50,13 @@ def components(name: str, tables: Sequence[StreamTable], min_seconds: int) -> li
     return result
 
 
-def _refuse_over_scheduled(table: StreamTable, read: Sequence[StreamTable]) -> None:
-    """Refuse an IMMEDIATE table over one that its own refreshes write. PostgreSQL would, too, but later."""
-    for other in read:
-        if table.is_immediate and not other.is_immediate:
-            raise UsageError(
-                f"It reads {other.qualified}, a stream table that its own refreshes write",
-                stream_table=table.name,
-                remedy="Make that one IMMEDIATE, too, or read its sources.",
-            )
-
-
 def _units(graph: Graph, ordered: Sequence[tuple[str, ...]], by_name: Mapping[str, StreamTable]) -> tuple[Unit, ...]:
     ids = {unit: _unit_id([by_name[member].qualified for member in unit]) for unit in ordered}
     unit_of = {member: unit for unit in ordered for member in unit}
     level: dict[tuple[str, ...], int] = {}
     units = []
     for unit in ordered:
-        above = {unit_of[parent] for member in unit for parent in graph.parents(member)} - {unit}
+        above = {unit_of[parent] for member in unit for parent in _awaited(graph, member, by_name)} - {unit}
         level[unit] = 1 + max((level[other] for other in above), default=-1)
         units.append(
             Unit(
@@ -82,6 +68,16 @@ def _units(graph: Graph, ordered: Sequence[tuple[str, ...]], by_name: Mapping[st
             )
         )
     return tuple(units)
+
+
+def _awaited(graph: Graph, name: str, by_name: Mapping[str, StreamTable]) -> set[str]:
+    """What a table reads, also through IMMEDIATE ones, whose tasks mostly have nothing to do and are skipped."""
+    found: set[str] = set()
+    for parent in graph.parents(name):
+        found.add(parent)
+        if by_name[parent].is_immediate:
+            found |= _awaited(graph, parent, by_name)
+    return found
 
 
 #: Ids of DAGs and tasks hold no other characters.

@@ -22,13 +22,16 @@ _CONNECT = 5
 _TABLES = """
 SELECT st.pgt_schema || '.' || st.pgt_name AS name,
        pg_catalog.format('%I.%I', st.pgt_schema, st.pgt_name) AS quoted, st.status, st.refresh_mode, st.schedule,
-       st.is_populated, CASE WHEN st.is_live THEN now() ELSE st.data_timestamp END AS data_timestamp,
-       CASE WHEN st.is_live THEN 0
-            WHEN st.data_timestamp IS NOT NULL
-            THEN greatest(extract(epoch FROM now() - st.data_timestamp)::float8, 0) END AS staleness_seconds,
+       st.is_populated, a.data_timestamp,
+       CASE WHEN a.data_timestamp IS NOT NULL
+            THEN greatest(extract(epoch FROM now() - a.data_timestamp)::float8, 0) END AS staleness_seconds,
        st.last_refresh_at, st.consecutive_errors, st.last_error, st.is_gated, st.needs_reinit,
        h.action AS last_action, h.duration_ms AS last_duration_ms
 FROM pgtrickle.pgt_stream_tables st
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN st.is_live THEN pgtrickle.pgt_data_timestamp(st.pgt_id) ELSE st.data_timestamp END
+        AS data_timestamp
+) a
 LEFT JOIN LATERAL (
     SELECT action, duration_ms FROM pgtrickle.pgt_refresh_history
     WHERE pgt_id = st.pgt_id AND status <> 'RUNNING'

@@ -12,6 +12,7 @@ from airflow_provider_pgtrickle.engine.capture.buffer import (
     present_columns,
 )
 from airflow_provider_pgtrickle.engine.capture.layout import captured_columns
+from airflow_provider_pgtrickle.engine.capture.maintained import end_readers
 from airflow_provider_pgtrickle.engine.catalog.faults import translating
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_name
@@ -49,5 +50,9 @@ def ensure_st_buffer(conn: Connection, st: StreamTable) -> QualifiedName:
 
 
 def drop_st_buffer(conn: Connection, pgt_id: int) -> None:
-    """Drop the buffer, and with it what a restored database has left of functions that take its rows."""
+    """Drop the buffer, and with it what a restored database has left of functions that take its rows.
+
+    Tables that writers maintain from these rows end first.
+    """
+    end_readers(conn, pgt_id)
     conn.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(st_buffer_name(pgt_id).sql))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
+from airflow_provider_pgtrickle.engine.capture.maintained import end_readers
 from airflow_provider_pgtrickle.engine.capture.st_buffer import drop_st_buffer, ensure_st_buffer
 from airflow_provider_pgtrickle.engine.catalog import records
 from airflow_provider_pgtrickle.engine.catalog.database import scalar
@@ -49,6 +50,8 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
     """
     with about(stream_table.qualified):
         definition = _define(conn, stream_table, settings)
+        # Their writers are waited for before the table is locked, which they may read.
+        end_readers(conn, stream_table.id)
         reshaped = table.reshape(conn, stream_table.qualified, definition.columns, stream_table.partition_by)
         if stream_table.is_hidden:
             table.keep_private(conn, stream_table.qualified)

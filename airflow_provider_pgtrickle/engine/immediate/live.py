@@ -14,6 +14,7 @@ import psycopg
 from psycopg import Connection
 
 from airflow_provider_pgtrickle.engine.capture.layout import layout, lock_members
+from airflow_provider_pgtrickle.engine.capture.maintained import erase
 from airflow_provider_pgtrickle.engine.capture.st_buffer import drop_st_buffer
 from airflow_provider_pgtrickle.engine.capture.tracking import track
 from airflow_provider_pgtrickle.engine.catalog import records
@@ -109,12 +110,12 @@ def withdraw(conn: Connection, *tables: StreamTable) -> list[QualifiedName]:
     conn.execute("DELETE FROM pgtrickle.pgt_immediate WHERE pgt_id = ANY(%s)", (leaving,))
     left = {key for of in _arrange(conn) for key in of.keys}
     unread = [source for source in sources.values() if source.key not in left]
-    propagate.erase(conn, [source.key for source in unread])
+    propagate.erase(conn, {d.key for d in records.dependencies(conn) if d.pgt_id in leaving} - left)
     for source in unread:
         of_source = [d for d in read if d.source_relid == source.relid]
         track(conn, source, {name for d in of_source for name in d.columns_used or ()}, of_source[0].pgt_id)
     for pgt_id in leaving:
-        maintain.erase(conn, pgt_id)
+        erase(conn, pgt_id)
     still_read = {dependency.source_pgt_id for dependency in records.dependencies(conn)}
     for pgt_id in leaving:
         if pgt_id not in still_read:
@@ -160,20 +161,14 @@ def refuse(conn: Connection, settings: Settings, st: StreamTable) -> None:
 def _refuse_source(conn: Connection, name: str, source: Source) -> None:
     read = f"{source.schema}.{source.name}"
     if source.pgt_id is not None:
-        upstream = records.by_ids(conn, [source.pgt_id])[source.pgt_id]
-        if upstream.refresh_mode != MODE:
-            raise UsageError(
-                f"It reads {read}, a stream table that its own refreshes write",
-                stream_table=name,
-                remedy="Make that one IMMEDIATE first, or read its sources.",
-            )
-    elif not source.captured:
+        return  # Whoever maintains that one, writers or refreshes, maintains this one with it.
+    if not source.captured:
         raise UsageError(
             f"It reads {read} ({source.kind}), whose writers fire no triggers",
             stream_table=name,
             remedy="Use refresh_mode AUTO or FULL.",
         )
-    elif layout(conn, source, ()).row_wise:
+    if layout(conn, source, ()).row_wise:
         raise UsageError(
             f"It reads {read}, which statements also reach through a table that contains it",
             stream_table=name,
@@ -219,10 +214,13 @@ def _tables(view: View) -> list[Source]:
 
 
 def _keep_writers_out(conn: Connection, st: StreamTable) -> None:
-    """Lock the tables whose writers maintain it, or what it reads."""
+    """Lock the tables whose writers maintain it, or what it reads; of what refreshes write, the stored rows."""
     view = analysed(conn, st)
     for upstream in records.by_ids(conn, [s.pgt_id for s in view.sources.values() if s.pgt_id is not None]).values():
-        _keep_writers_out(conn, upstream)
+        if upstream.is_live:
+            _keep_writers_out(conn, upstream)
+        else:
+            lock_members(conn, upstream.qualified)
     _lock(conn, _tables(view))
 
 
@@ -274,8 +272,8 @@ def _end_what_lost_its_buffers(conn: Connection) -> None:
 def waiting(conn: Connection, names: Collection[str]) -> list[QualifiedName]:
     """Those of these IMMEDIATE tables that have content and are not live, upstream first.
 
-    What was withdrawn meanwhile is left to its next refresh, which keeps no writers out, and so is what reads a stream
-    table that isn't live.
+    What was withdrawn meanwhile is left to its next refresh, which keeps no writers out, and so is what reads an
+    IMMEDIATE table that isn't live.
     """
     ids = [
         pgt_id
@@ -294,7 +292,7 @@ def waiting(conn: Connection, names: Collection[str]) -> list[QualifiedName]:
         for pgt_id in due
     }
     upstream = {pgt_id for sources in reads.values() for pgt_id in sources}
-    alive = {pgt_id for pgt_id, st in records.by_ids(conn, upstream).items() if st.is_live}
+    alive = {pgt_id for pgt_id, st in records.by_ids(conn, upstream).items() if st.is_live or st.refresh_mode != MODE}
     order = []
     for pgt_id in TopologicalSorter(reads).static_order():
         if pgt_id in due and reads[pgt_id] <= alive:

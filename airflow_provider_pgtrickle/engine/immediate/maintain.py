@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from psycopg import Connection, sql
 
 from airflow_provider_pgtrickle.engine.capture.layout import keep_to_owner
+from airflow_provider_pgtrickle.engine.capture.maintained import erase
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare import identity_index
 from airflow_provider_pgtrickle.engine.dvm import Binding, SourceBinding, View
@@ -225,18 +226,6 @@ def hands_on(conn: Connection, of: Maintained) -> bool:
         (f"{change_type(of.st.key).as_string(conn)}[]", f"maintain_{of.st.id}", CHANGES),
     ).fetchone()
     return bool(row and row[0])
-
-
-def erase(conn: Connection, pgt_id: int) -> None:
-    """Drop the function and the type, where they are there."""
-    row = conn.execute(
-        "SELECT oid::regprocedure::text FROM pg_catalog.pg_proc WHERE proname = %s"
-        " AND pronamespace = pg_catalog.to_regnamespace(%s)",
-        (f"maintain_{pgt_id}", CHANGES),
-    ).fetchone()
-    if row is not None:
-        conn.execute(sql.SQL("DROP FUNCTION {}").format(sql.SQL(row[0])))
-    conn.execute(sql.SQL("DROP TYPE IF EXISTS {}").format(sql.Identifier(CHANGES, f"difference_{pgt_id}")))
 
 
 def _compute(of: Maintained) -> sql.Composed:

@@ -87,7 +87,7 @@ _END = """
     END IF;
 """
 
-_BEGIN_FUNCTION = """
+_TRIGGER_FUNCTION = """
 CREATE OR REPLACE FUNCTION {function}() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS {body}
@@ -129,6 +129,24 @@ _LOAD = """SELECT coalesce(array_agg(b ORDER BY b.change_id), {change}) INTO {ch
          WHERE b.xid = here.own AND b.change_id >= (
              SELECT min(e.first_change) FROM pgtrickle.pgt_immediate_events AS e
               WHERE e.xid = here.own AND e.event_id > here.before AND e.source = {key});"""
+
+# A refresh hands on what it has written, in one statement. Turns that are taken only now suffice: whoever had one before
+# has committed, and the statements that follow see what he wrote.
+_HAND_ON = """
+#variable_conflict use_column
+<<here>>
+DECLARE
+    own CONSTANT xid8 := pg_current_xact_id();
+    made {own}[];
+BEGIN
+    {take_turn}
+    SELECT array_agg(ROW(n.*)::{own}) INTO here.made FROM new_rows AS n;
+    IF here.made IS NOT NULL THEN
+        PERFORM {function}(here.made, false);
+    END IF;
+    RETURN NULL;
+END
+"""
 
 _MAINTAIN = """IF {changed} THEN
         {assign}{function}({arguments});
@@ -191,6 +209,10 @@ def begin_function(key: str) -> sql.Identifier:
     return sql.Identifier(CHANGES, f"begin_{key}")
 
 
+def hand_on_function(key: str) -> sql.Identifier:
+    return sql.Identifier(CHANGES, f"hand_on_{key}")
+
+
 def create(conn: Connection, component: Component) -> None:
     """Create or replace the functions of all sources of a component."""
     # What was counted once goes on being counted: a statement may be between its beginning and its end.
@@ -199,7 +221,16 @@ def create(conn: Connection, component: Component) -> None:
     for key in component.keys:
         conn.execute(_propagating(component, key, is_counted=is_counted))
         keep_to_owner(conn, function(key))
-        if is_counted:
+        if key.startswith("pgt_"):
+            conn.execute(_handing_on(component, key))
+            keep_to_owner(conn, hand_on_function(key))
+            conn.execute(
+                sql.SQL(
+                    "CREATE OR REPLACE TRIGGER pgtrickle_hand_on AFTER INSERT ON {} REFERENCING NEW TABLE AS new_rows"
+                    " FOR EACH STATEMENT EXECUTE FUNCTION {}()"
+                ).format(change_type(key), hand_on_function(key))
+            )
+        elif is_counted:
             conn.execute(_beginning(component, key))
             keep_to_owner(conn, begin_function(key))
 
@@ -207,7 +238,8 @@ def create(conn: Connection, component: Component) -> None:
 def erase(conn: Connection, keys: Iterable[str]) -> None:
     """Drop the functions of sources that no live table reads."""
     for key in keys:
-        conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(begin_function(key)))
+        for called in (begin_function(key), hand_on_function(key)):
+            conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(called))
         conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {}({}[], boolean)").format(function(key), change_type(key)))
 
 
@@ -242,13 +274,21 @@ def _propagating(component: Component, key: str, *, is_counted: bool) -> sql.Com
 
 
 def _beginning(component: Component, key: str) -> sql.Composed:
-    turns = sorted(of.st.id for of in component.behind(key) if not of.is_apart)
-    body = sql.SQL(_BEGIN).format(
-        count=sql.SQL(_COUNT),
-        take_turn=sql.SQL("\n        ").join(sql.SQL(_TAKE_TURN).format(id=sql.Literal(pgt_id)) for pgt_id in turns),
-        seldom=_SELDOM,
+    body = sql.SQL(_BEGIN).format(count=sql.SQL(_COUNT), take_turn=_taking_turns(component, key), seldom=_SELDOM)
+    return sql.SQL(_TRIGGER_FUNCTION).format(function=begin_function(key), body=sql.Literal(body.as_string(None)))
+
+
+def _handing_on(component: Component, key: str) -> sql.Composed:
+    body = sql.SQL(_HAND_ON).format(
+        own=change_type(key), take_turn=_taking_turns(component, key), function=function(key)
     )
-    return sql.SQL(_BEGIN_FUNCTION).format(function=begin_function(key), body=sql.Literal(body.as_string(None)))
+    return sql.SQL(_TRIGGER_FUNCTION).format(function=hand_on_function(key), body=sql.Literal(body.as_string(None)))
+
+
+def _taking_turns(component: Component, key: str) -> sql.Composed:
+    """The statements that take the turn of each table behind the source; everybody takes them in this order."""
+    turns = sorted(of.st.id for of in component.behind(key) if not of.is_apart)
+    return sql.SQL("\n        ").join(sql.SQL(_TAKE_TURN).format(id=sql.Literal(pgt_id)) for pgt_id in turns)
 
 
 def _variables(component: Component, changes: Mapping[str, sql.Identifier]) -> sql.Composed:

@@ -43,6 +43,19 @@ SELECT t.id
 """).format(unlogged=table.UNLOGGED.format(relid=sql.Identifier("t", "relid")))
 
 
+_THROUGH_LIVE = """
+    WITH RECURSIVE fed(pgt_id, is_through) AS (
+        SELECT pgt_id, false FROM unnest(%(ids)s::bigint[]) AS m(pgt_id)
+        UNION
+        SELECT d.pgt_id, f.is_through OR t.is_live
+          FROM fed f
+          JOIN pgtrickle.pgt_stream_tables t USING (pgt_id)
+          JOIN pgtrickle.pgt_dependencies d ON d.source_pgt_id = f.pgt_id
+    )
+    SELECT DISTINCT pgt_id FROM fed WHERE is_through AND pgt_id = ANY(%(ids)s)
+"""
+
+
 @dataclass(frozen=True)
 class Request:
     """What the caller asked for."""
@@ -148,7 +161,7 @@ def define(conn: Connection, held: Held, request: Request) -> tuple[dict[str, Lo
 
 def to_go_first(conn: Connection, unit: Mapping[str, Locked], request: Request) -> tuple[QualifiedName, ...]:
     """The tables of the unit that have to be refreshed and committed before the others; mostly there are none."""
-    return _parts_without_content(conn, unit, request) or _reshaped_upstream(unit)
+    return _parts_without_content(conn, unit, request) or _reshaped_upstream(unit) or _before_live(conn, unit)
 
 
 def stayed(conn: Connection, unit: Mapping[str, Locked], moment: str, cause: Exception | None = None) -> None:
@@ -286,6 +299,17 @@ def _parts_without_content(conn: Connection, unit: Mapping[str, Locked], request
     read = {s.pgt_id for member in readers for s in member.query.sources.values() if s.pgt_id is not None}
     parts = [part for part in records.by_ids(conn, read).values() if part.is_hidden and not part.is_populated]
     return tuple(part.qualified for part in parts if part.qualified not in request.done)
+
+
+def _before_live(conn: Connection, unit: Mapping[str, Locked]) -> tuple[QualifiedName, ...]:
+    """What is not read through a live table, if other members are: they see it changed only after the commit."""
+    if len(unit) == 1:
+        return ()
+    ids = [member.stored.id for member in unit.values()]
+    following = {pgt_id for (pgt_id,) in conn.execute(_THROUGH_LIVE, {"ids": ids})}
+    if not following:
+        return ()
+    return tuple(member.stored.qualified for member in unit.values() if member.stored.id not in following)
 
 
 def _reshaped_upstream(unit: Mapping[str, Locked]) -> tuple[QualifiedName, ...]:

@@ -30,7 +30,9 @@ _COARSE = "SET default_statistics_target = 10"
 
 # Everything is read in the snapshot, so the digest describes the triggers under which all visible rows were written.
 _BUFFERS = """
-SELECT s.key, b.relfilenode::bigint, CASE WHEN NOT t.is_live THEN t.data_timestamp END, c.epoch,
+SELECT s.key, b.relfilenode::bigint,
+       CASE WHEN t.is_live THEN nullif(pgtrickle.pgt_data_timestamp(t.pgt_id), now()) ELSE t.data_timestamp END,
+       c.epoch,
        CASE WHEN NOT s.captured THEN false
             -- A crash of the server would empty a buffer that somebody made UNLOGGED.
             WHEN b.oid IS NULL OR b.relpersistence <> 'p' THEN true

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import psycopg
 import pytest
 
@@ -301,15 +303,93 @@ def test_it_takes_no_schedule(site: Site) -> None:
     assert site.rows("SELECT is_live, tier FROM pgtrickle.stream_tables_info") == [(True, "warm")]
 
 
-def test_over_a_scheduled_table_is_refused(site: Site) -> None:
-    site.declare("sums", SUMS, schedule="1m")
-    with pytest.raises(UsageError, match="its own refreshes write"):
-        site.declare("st", "SELECT g FROM sums", refresh_mode="IMMEDIATE")
-    assert [row["name"] for row in site.client.status()] == ["public.sums"]
-    site.declare("st", "SELECT g FROM sums")
-    with pytest.raises(UsageError, match="its own refreshes write"):
-        site.client.alter_stream_table("st", refresh_mode="IMMEDIATE")
-    assert {row["refresh_mode"] for row in site.client.status()} == {"AUTO"}
+OVER = "SELECT u.name, count(*) AS n, sum(b.v) AS v FROM base b JOIN u ON u.g = b.g GROUP BY u.name"
+
+
+def over_base(site: Site) -> None:
+    """`base`, which refreshes write, and an IMMEDIATE table over it and over a table."""
+    site.declare("base", "SELECT id, g, v FROM t WHERE v > 2", refresh_mode="DIFFERENTIAL")
+    site.declare("st", OVER, refresh_mode="IMMEDIATE")
+    assert site.rows("SELECT is_live FROM pgtrickle.pgt_stream_tables ORDER BY pgt_name") == [(False,), (True,)]
+
+
+def test_over_a_scheduled_table_it_changes_in_the_refreshs_commit(site: Site) -> None:
+    over_base(site)
+    for change in CHANGES:
+        site.run(change)
+        assert site.differs("st", OVER) == [], change
+        assert site.refresh("base").action in ("DIFFERENTIAL", "FULL", "NO_DATA")
+        assert site.differs("st", OVER) == [], change
+    assert site.refresh("base", force_full=True).action == "FULL"
+    site.run("UPDATE u SET name = name || 'x'")
+    assert site.differs("st", OVER) == []
+    assert site.refresh("st").rows_updated == 0
+
+
+def test_over_a_scheduled_table_it_is_as_old_as_that(site: Site) -> None:
+    over_base(site)
+    site.declare("top", "SELECT count(*) AS c FROM st", refresh_mode="DIFFERENTIAL")
+    both = "SELECT name, data_timestamp FROM pgtrickle.stream_tables_info ORDER BY 1"
+    of_base, of_st, of_top = (at for _, at in site.rows(both))
+    assert of_base == of_st == of_top
+    site.run("UPDATE t SET v = v + 1")
+    assert site.refresh("base").action == "DIFFERENTIAL"
+    later, of_st, of_top = (at for _, at in site.rows(both))
+    assert later == of_st > of_base == of_top
+    # It is only read through `st`, which nobody has to refresh.
+    assert site.refresh("top").data_timestamp == site.rows(both)[0][1]
+
+
+def test_a_table_that_reads_it_and_what_it_reads(site: Site) -> None:
+    """A diamond: the refresh of `base` is committed first, because it changes `st`."""
+    over_base(site)
+    top = "SELECT b.id, b.v, st.n FROM base b JOIN u ON u.g = b.g JOIN st ON st.name = u.name"
+    site.declare("top", top, refresh_mode="DIFFERENTIAL")
+    for change in CHANGES:
+        site.run(change)
+        done = site.client.refresh(["base", "st", "top"])
+        assert done["top"].action in ("DIFFERENTIAL", "NO_DATA", "FULL"), change
+        assert done["st"].action == "IMMEDIATE"
+        for name, query in (("st", OVER), ("top", top)):
+            assert site.differs(name, query) == [], (name, change)
+    site.run("UPDATE t SET v = v + 1 WHERE id = 1")
+    assert {result.action for result in site.client.refresh(["base", "top"]).values()} == {"DIFFERENTIAL"}
+    assert site.differs("top", top) == []
+
+
+def test_over_a_scheduled_table_whose_columns_change(site: Site) -> None:
+    over_base(site)
+    plain = "SELECT g, count(*) AS n FROM u GROUP BY g"
+    site.declare("plain", plain, refresh_mode="IMMEDIATE")
+    site.run("ALTER TABLE t ALTER v TYPE numeric", "UPDATE t SET v = v + 0.5 WHERE id < 3")
+    assert site.refresh("base").action == "REINITIALIZE"
+    # Its writers go on: nothing is left that would fail.
+    site.run("UPDATE u SET name = name || 'y'", "INSERT INTO u VALUES (77, 'new')")
+    for name, query in (("st", OVER), ("plain", plain)):
+        site.refresh(name)
+        follows(site, name, query)
+    site.run("UPDATE t SET v = v + 1")
+    site.refresh("base")
+    assert site.differs("st", OVER) == []
+    assert site.rows("SELECT bool_and(is_live OR pgt_name = 'base') FROM pgtrickle.pgt_stream_tables") == [(True,)]
+
+
+def test_over_a_table_that_becomes_immediate_and_scheduled_again(site: Site) -> None:
+    over_base(site)
+    for mode in ("IMMEDIATE", "DIFFERENTIAL", "IMMEDIATE"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            site.client.alter_stream_table("base", refresh_mode=mode)
+        site.refresh("st")
+        site.run("UPDATE t SET v = v + 1 WHERE id = 2", "UPDATE u SET name = name || 'z' WHERE g = 1")
+        if mode == "DIFFERENTIAL":
+            assert site.refresh("base").action == "DIFFERENTIAL"
+        assert site.differs("st", OVER) == [], mode
+        assert ("st", True) in site.rows("SELECT pgt_name, is_live FROM pgtrickle.pgt_stream_tables"), mode
+    site.client.drop_stream_table("base", cascade=True)
+    site.run("UPDATE u SET name = 'a'", "DELETE FROM t")
+    left = "SELECT count(*) FROM pg_proc WHERE pronamespace = 'pgtrickle_changes'::regnamespace"
+    assert site.rows(left) == [(0,)]
 
 
 def test_a_chain_that_is_declared_before_it_is_filled(site: Site) -> None:

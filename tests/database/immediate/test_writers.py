@@ -96,6 +96,28 @@ def test_many_writers_at_every_level(live: Site) -> None:
     assert all(live.client.verify(name, refresh=False).differences == 0 for name in QUERIES)
 
 
+def test_refreshes_among_writers(site: Site) -> None:
+    """`over` is maintained by the refreshes of `base`, and by the writers of `u`, at the same time."""
+    site.run(TABLES)
+    queries = {
+        "base": "SELECT g, count(*) AS n, sum(v) AS s FROM t GROUP BY g",
+        "over": "SELECT u.g, u.name, base.n, base.s FROM base FULL JOIN u USING (g)",
+        "above": "SELECT count(*) AS c, sum(s) AS s FROM over",
+        "groups": "SELECT g, count(*) AS c FROM u GROUP BY g",
+    }
+    for name, query in queries.items():
+        site.declare(name, query, refresh_mode="DIFFERENTIAL" if name == "base" else "IMMEDIATE")
+    refreshed = []
+    with ThreadPoolExecutor(WRITERS // 2) as pool:
+        writing = [pool.submit(_write, site, seed) for seed in range(WRITERS // 2)]
+        while not all(writer.done() for writer in writing):
+            refreshed.append(site.refresh("base").action)
+    refreshed.append(site.refresh("base").action)
+    assert "DIFFERENTIAL" in refreshed and set(refreshed) <= {"DIFFERENTIAL", "NO_DATA"}
+    assert {state for writer in writing for state in writer.result()} <= {"40001", "40P01"}
+    equal(site, queries)
+
+
 class Writer:
     """One writer, step by step; a step that has to wait goes on beside."""
 

@@ -154,6 +154,27 @@ WITH RECURSIVE walk(pgt_id, every) AS (
 )
 SELECT pgt_id, min(every) AS every FROM walk GROUP BY pgt_id;
 
+-- What writers maintain is as new as they are, but no newer than what refreshes have written and it reads.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_data_timestamp(live_id bigint) RETURNS timestamptz
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH RECURSIVE read(pgt_id, is_live, data_timestamp) AS (
+        SELECT t.pgt_id, t.is_live, t.data_timestamp FROM pgtrickle.pgt_stream_tables t WHERE t.pgt_id = live_id
+        UNION
+        SELECT u.pgt_id, u.is_live, u.data_timestamp
+        FROM read r
+        JOIN pgtrickle.pgt_dependencies d USING (pgt_id)
+        JOIN pgtrickle.pgt_stream_tables u ON u.pgt_id = d.source_pgt_id
+        WHERE r.is_live
+    )
+    SELECT CASE WHEN count(*) FILTER (WHERE NOT is_live AND data_timestamp IS NULL) = 0
+                THEN coalesce(min(data_timestamp) FILTER (WHERE NOT is_live), now()) END
+    FROM read
+$$;
+
+COMMENT ON FUNCTION pgtrickle.pgt_data_timestamp(bigint) IS
+    'Data timestamp of a stream table; of one that writers maintain it is now, or that of what it reads.';
+
 CREATE OR REPLACE VIEW pgtrickle.stream_tables_info AS
 SELECT
     t.pgt_id,
@@ -167,11 +188,10 @@ SELECT
     coalesce(t.effective_schedule, e.every) AS effective_schedule,
     t.is_populated,
     -- A time to come is of a clock that was ahead: how old the content is isn't known.
-    CASE WHEN t.is_live THEN interval '0'
-         WHEN t.data_timestamp IS NOT NULL THEN greatest(now() - t.data_timestamp, interval '0') END AS staleness,
+    CASE WHEN a.data_timestamp IS NOT NULL THEN greatest(now() - a.data_timestamp, interval '0') END AS staleness,
     NOT t.is_live AND (coalesce(now() - t.data_timestamp > coalesce(t.effective_schedule, e.every), NOT t.is_populated)
         OR coalesce(t.data_timestamp > clock_timestamp(), false)) AS stale,
-    CASE WHEN t.is_live THEN now() ELSE t.data_timestamp END AS data_timestamp,
+    a.data_timestamp,
     t.last_refresh_at,
     t.last_refresh_at AS last_refreshed_at,
     t.needs_reinit,
@@ -208,6 +228,9 @@ SELECT
     v.status AS verified,
     v.ended_at AS verified_at
 FROM pgtrickle.pgt_stream_tables t
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN t.is_live THEN pgtrickle.pgt_data_timestamp(t.pgt_id) ELSE t.data_timestamp END AS data_timestamp
+) a
 LEFT JOIN pgtrickle.pgt_levels l USING (pgt_id)
 LEFT JOIN pgtrickle.pgt_effective_schedules e USING (pgt_id)
 LEFT JOIN LATERAL (
@@ -294,9 +317,8 @@ $$;
 CREATE OR REPLACE FUNCTION pgtrickle.get_staleness(name text) RETURNS double precision
 LANGUAGE sql STABLE
 BEGIN ATOMIC
-    SELECT CASE WHEN is_live THEN 0 WHEN data_timestamp IS NOT NULL
-                THEN greatest(extract(epoch FROM now() - data_timestamp)::double precision, 0) END
-    FROM pgtrickle.pgt_stream_tables WHERE pgt_id = pgtrickle.pgt_resolve(name);
+    SELECT CASE WHEN at IS NOT NULL THEN greatest(extract(epoch FROM now() - at)::double precision, 0) END
+    FROM pgtrickle.pgt_data_timestamp(pgtrickle.pgt_resolve(name)) AS at;
 END;
 
 CREATE OR REPLACE FUNCTION pgtrickle.get_refresh_history(name text, n integer DEFAULT 20)
