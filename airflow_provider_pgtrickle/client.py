@@ -259,6 +259,7 @@ class PgTrickle:
             drop_orphan_stages(conn)
             history.prune(conn, self.settings.refresh_history_days)
             verification.prune(conn, self.settings.refresh_history_days)
+            live.prune_samples(conn)
             return clean_buffers(conn)
 
     # Showing
@@ -271,7 +272,8 @@ class PgTrickle:
                 (str(part.qualified), part.defining_query, self._explained(conn, part))
                 for part in records.parts(conn, table.id)
             )
-            return replace(self._explained(conn, table), parts=parts)
+            writers = live.writers_costs(conn, table) if table.is_live else ()
+            return replace(self._explained(conn, table), parts=parts, writers=writers)
 
     def validate_query(self, query: str) -> dvm.Explanation:
         """Explain a query before anything is created."""

@@ -86,6 +86,10 @@ def build(graph: Declared, component: Component) -> DAG:
         skips=graph.granularity == "unit",
         verifies=_VERIFY if _verified(component) else None,
         postgres_conn_id=graph.postgres_conn_id,
+        # Of tables that writers change between two runs.
+        outlets=[AssetAlias(f"pgtrickle {graph.postgres_conn_id} {component.dag_id} written")]
+        if any(table.is_immediate for table in component.tables)
+        else [],
         doc_md="Creates or replaces what is declared, then skips what is not due or has no change.",
     )
     if graph.granularity == "graph":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
@@ -45,15 +46,8 @@ class Outcome:
     def event(self) -> dict[str, Any]:
         """The extra of its asset event."""
         result = self.result
-        return {
-            "action": result.action,
-            "rows": {
-                "inserted": result.rows_inserted,
-                "updated": result.rows_updated,
-                "deleted": result.rows_deleted,
-            },
-            "data_timestamp": result.data_timestamp.isoformat() if result.data_timestamp else None,
-        }
+        rows = (result.rows_inserted, result.rows_updated, result.rows_deleted)
+        return _event(result.action, rows, result.data_timestamp)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -70,6 +64,19 @@ class Outcome:
             "duration_ms": round(result.duration_ms, 1),
             "data_timestamp": result.data_timestamp.isoformat() if result.data_timestamp else None,
         }
+
+
+def _event(action: str, rows: Sequence[int], data_timestamp: datetime | None) -> dict[str, Any]:
+    return {
+        "action": action,
+        "rows": dict(zip(("inserted", "updated", "deleted"), rows, strict=True)),
+        "data_timestamp": data_timestamp.isoformat() if data_timestamp else None,
+    }
+
+
+def written_by_writers(rows: Sequence[int], at: datetime) -> dict[str, Any]:
+    """The extra of the asset event of an IMMEDIATE table that writers have changed."""
+    return _event("IMMEDIATE", rows, at)
 
 
 def run_token(context: Context, round_: int | None = None) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import AssetAlias, BaseOperator
 from airflow.sdk.exceptions import DownstreamTasksSkipped
 
 from airflow_provider_pgtrickle.engine.schedule import Effective
@@ -67,10 +67,12 @@ class StreamTablePlanOperator(BaseOperator):
             verdict = _judged(self.units, states, self.schedules, context, client.settings)
             if self.skips:
                 verdict = self._refresh_idle(client, verdict, context)
+            idle = [] if self._has_to_verify(client) else [self.verifies]
             if any(state.is_live for state in states.values()):
                 # No refresh of its reads what writers have captured and maintained.
                 client.cleanup()
-            idle = [] if self._has_to_verify(client) else [self.verifies]
+                # At the end, because a plan that fails after it would tell nobody.
+                self._tell_of_written(client, states, context)
         for reason in verdict.halted.values():
             self.log.warning("%s", reason)
         for task_id, reason in verdict.skip.items():
@@ -138,6 +140,20 @@ class StreamTablePlanOperator(BaseOperator):
     def _read(self, client: PgTrickle, names: Sequence[str]) -> dict[str, TableState]:
         with client.database.transaction() as conn:
             return readiness.read(conn, names)
+
+    def _tell_of_written(self, client: PgTrickle, states: Mapping[str, TableState], context: Context) -> None:
+        """Update the assets of live tables that writers have changed since the last plan."""
+        from airflow_provider_pgtrickle.engine.immediate import live
+
+        aliases = [outlet for outlet in self.outlets if isinstance(outlet, AssetAlias)]
+        with client.database.transaction() as conn:
+            written = live.written(conn, list(states))
+        assets = {str(table.qualified): table.asset for table in self.tables}
+        for name, rows in sorted(written.items()):
+            extra = outcome.written_by_writers(rows, states[name].asked_at)
+            self.log.info("%s: %s", name, extra)
+            for alias in aliases:
+                context["outlet_events"][alias].add(assets[name], extra=extra)
 
     def _tell_of_stale(self, client: PgTrickle, states: Mapping[str, TableState]) -> None:
         """Send the alert for tables that are too old. A plan notices them even if no refresh task runs."""

@@ -17,6 +17,28 @@ from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
 
 
 @dataclass(frozen=True)
+class WriterCost:
+    """What a writer of one source pays for an IMMEDIATE table."""
+
+    source: str
+    estimated: float
+    """The planner's cost of the statement that a small change runs."""
+    samples: int
+    rows: float
+    mean_ms: float
+    most_ms: float
+
+    def __str__(self) -> str:
+        text = f"{self.source}: estimated cost {self.estimated:,.0f}"
+        if not self.samples:
+            return f"{text}, not timed yet"
+        return (
+            f"{text}; {self.samples:,} statements timed, of {self.rows:,.1f} rows on average:"
+            f" {self.mean_ms:.2f} ms, at most {self.most_ms:.2f}"
+        )
+
+
+@dataclass(frozen=True)
 class Explanation:
     differentiable: bool
     reason: str | None
@@ -36,6 +58,8 @@ class Explanation:
     """(what is read, PostgreSQL SQL of it) of each leaf of the delta if every source has changed."""
     parts: tuple[tuple[str, str, Explanation], ...] = ()
     """(name, query, its own explanation) of each part: an inner aggregate that is kept in a hidden stream table."""
+    writers: tuple[WriterCost, ...] = ()
+    """What writers pay, if the table is IMMEDIATE."""
 
     def __str__(self) -> str:
         identity = ", ".join(self.identity) or "the one row"
@@ -50,6 +74,8 @@ class Explanation:
             lines.append(f"hidden columns: {', '.join(self.hidden)}")
         if self.missing_indexes:
             lines += ["", "indexes that would help:", *(f"{statement};" for statement in self.missing_indexes)]
+        if self.writers:
+            lines += ["", "what a statement on a source runs for it:", *map(str, self.writers)]
         lines += ["", "operator tree:", self.operator_tree]
         for what, text in self.leaves:
             lines += ["", f"leaf {what}:", readable(text)]

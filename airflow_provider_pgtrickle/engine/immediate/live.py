@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from graphlib import TopologicalSorter
 
 import psycopg
-from psycopg import Connection
+from psycopg import Connection, sql
 
 from airflow_provider_pgtrickle.engine.capture.layout import layout, lock_members
 from airflow_provider_pgtrickle.engine.capture.maintained import erase
@@ -23,6 +23,7 @@ from airflow_provider_pgtrickle.engine.catalog.locks import lock_declarations
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.relations import read_sources
 from airflow_provider_pgtrickle.engine.dvm import View
+from airflow_provider_pgtrickle.engine.dvm.explain import WriterCost
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.errors import NotDifferentiable, TransientFault, UsageError
 from airflow_provider_pgtrickle.engine.immediate import maintain, propagate
@@ -44,6 +45,11 @@ def enliven(database: Database, settings: Settings, refreshed: Collection[str]) 
         found = waiting(conn, refreshed)
     for name in found:
         go_live(database, settings, name)
+    if found:
+        with database.session() as conn:
+            # Else the server would count what the last refresh has written later, and as written by writers.
+            conn.execute("SELECT pg_catalog.pg_stat_force_next_flush()")
+            written(conn, list(map(str, found)))
     return found
 
 
@@ -299,3 +305,66 @@ def waiting(conn: Connection, names: Collection[str]) -> list[QualifiedName]:
             alive.add(pgt_id)
             order.append(due[pgt_id].qualified)
     return order
+
+
+_WRITTEN = """
+    WITH counted AS (
+        SELECT t.pgt_id, t.rows_written AS before, n.now
+          FROM pgtrickle.pgt_stream_tables t
+         CROSS JOIN LATERAL (
+             SELECT ARRAY[sum(pg_stat_get_tuples_inserted(p.relid)), sum(pg_stat_get_tuples_updated(p.relid)),
+                          sum(pg_stat_get_tuples_deleted(p.relid))]::bigint[] AS now
+               FROM (SELECT t.pgt_relid UNION SELECT relid FROM pg_partition_tree(t.pgt_relid)) AS p(relid)) AS n
+         WHERE t.is_live AND t.pgt_schema || '.' || t.pgt_name = ANY(%s)
+    )
+    UPDATE pgtrickle.pgt_stream_tables t SET rows_written = c.now
+      FROM counted c WHERE c.pgt_id = t.pgt_id AND c.now IS DISTINCT FROM c.before
+    RETURNING t.pgt_schema || '.' || t.pgt_name, coalesce(c.before, '{0,0,0}'), c.now
+"""
+
+
+def written(conn: Connection, names: Collection[str]) -> dict[str, tuple[int, ...]]:
+    """Rows inserted, updated and deleted in live tables since this was last asked; of those in which there were any.
+
+    The server counts them, at no cost to writers. It counts what is rolled back, too, and begins anew after a crash.
+    """
+    found = conn.execute(_WRITTEN, (list(names),)).fetchall()
+    return {
+        name: tuple(now - before if now >= before else now for before, now in zip(old, new, strict=True))
+        for name, old, new in found
+    }
+
+
+def prune_samples(conn: Connection) -> None:
+    """Delete the timings of writers' statements that are older than a day."""
+    conn.execute("DELETE FROM pgtrickle.pgt_immediate_stats WHERE at < pg_catalog.now() - interval '1 day'")
+
+
+def writers_costs(conn: Connection, st: StreamTable) -> tuple[WriterCost, ...]:
+    """What a statement on each source of a live table costs its writer: the planner's estimate, and samples."""
+    view = analysed(conn, st)
+    of = Maintained.of(conn, st, view, is_read=any(d.source_pgt_id == st.id for d in records.dependencies(conn)))
+    sampled = {
+        source: (count, rows, mean, most)
+        for source, count, rows, mean, most in conn.execute(
+            "SELECT source, count(*), avg(rows)::float8, avg(duration_ms), max(duration_ms)"
+            " FROM pgtrickle.pgt_immediate_stats WHERE pgt_id = %s GROUP BY 1",
+            (st.id,),
+        )
+    }
+    return tuple(
+        WriterCost(f"{source.schema}.{source.name}", _estimated(conn, of, key), *sampled.get(key, (0, 0.0, 0.0, 0.0)))
+        for key, source in sorted(view.sources.items(), key=lambda item: (item[1].schema, item[1].name))
+    )
+
+
+def _estimated(conn: Connection, of: Maintained, key: str) -> float:
+    """The planner's cost of what maintains the table after a small change of the source."""
+    with conn.transaction(force_rollback=True):
+        conn.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        prepared = sql.SQL("PREPARE pgtrickle_cost ({}[]) AS {}")
+        conn.execute(prepared.format(maintain.change_type(key), maintain.statement(of, key)))
+        row = conn.execute("EXPLAIN (FORMAT JSON) EXECUTE pgtrickle_cost(NULL)").fetchone()
+        conn.execute("DEALLOCATE pgtrickle_cost")
+    assert row is not None
+    return float(row[0][0]["Plan"]["Total Cost"])

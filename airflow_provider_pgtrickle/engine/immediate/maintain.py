@@ -228,6 +228,19 @@ def hands_on(conn: Connection, of: Maintained) -> bool:
     return bool(row and row[0])
 
 
+def statement(of: Maintained, key: str) -> sql.Composed:
+    """What a small change of one source runs before anything is written; its rows are parameter 1."""
+    placed = _at_hand([key], lambda _: "$1", (of.st.schema, of.st.name))
+    if of.grouped is not None:
+        found = of.view.addition(placed)
+        assert found is not None
+        return _upsert(of, *found)
+    text = None if of.view.topk is not None else of.view.delta(placed)
+    if text is None:
+        return sql.SQL("{}").format(sql.SQL(of.view.full(Binding())))
+    return _computing(of, sql.SQL(text), whole=False, into="")
+
+
 def _compute(of: Maintained) -> sql.Composed:
     """The statements that fill `d`: of the whole content, of one changed source, or of several."""
     tables = [key for key in of.keys if of.view.sources[key].pgt_id is None]

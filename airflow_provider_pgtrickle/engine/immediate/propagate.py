@@ -51,6 +51,8 @@ DECLARE
     is_deferred boolean;
     before bigint;
     refreshing CONSTANT text := coalesce(current_setting('pgtrickle.refreshing', true), '');
+    begun timestamptz := clock_timestamp();
+    is_sampled CONSTANT boolean := extract(microseconds FROM here.begun)::int % {sampled} = 0;
     {variables}
 BEGIN
     {own_change} := made;
@@ -130,8 +132,8 @@ _LOAD = """SELECT coalesce(array_agg(b ORDER BY b.change_id), {change}) INTO {ch
              SELECT min(e.first_change) FROM pgtrickle.pgt_immediate_events AS e
               WHERE e.xid = here.own AND e.event_id > here.before AND e.source = {key});"""
 
-# A refresh hands on what it has written, in one statement. Turns that are taken only now suffice: whoever had one before
-# has committed, and the statements that follow see what he wrote.
+# A refresh hands on what it has written, in one statement. Turns that are taken only now suffice: whoever had one
+# before has committed, and the statements that follow see what he wrote.
 _HAND_ON = """
 #variable_conflict use_column
 <<here>>
@@ -149,8 +151,17 @@ END
 """
 
 _MAINTAIN = """IF {changed} THEN
+        begun := clock_timestamp();
         {assign}{function}({arguments});
+        IF here.is_sampled THEN
+            INSERT INTO pgtrickle.pgt_immediate_stats (pgt_id, source, rows, duration_ms)
+            VALUES ({id}, {key}, coalesce(cardinality({own_change}), 0),
+                    extract(milliseconds FROM clock_timestamp() - here.begun));
+        END IF;
     END IF;"""
+
+# One statement in so many is timed. The clock picks it, because `random` is the writer's own.
+_SAMPLED = 50
 
 
 @dataclass(frozen=True)
@@ -257,8 +268,9 @@ def _propagating(component: Component, key: str, *, is_counted: bool) -> sql.Com
     body = sql.SQL(_BODY).format(
         variables=_variables(component, changes),
         own_change=changes[key],
+        sampled=_SAMPLED,
         end=end if is_counted else sql.SQL(""),
-        maintain=sql.SQL("\n    ").join(_maintaining(of, changes) for of in component.tables),
+        maintain=sql.SQL("\n    ").join(_maintaining(of, key, changes) for of in component.tables),
     )
     return sql.SQL(_FUNCTION).format(
         function=function(key),
@@ -297,8 +309,11 @@ def _variables(component: Component, changes: Mapping[str, sql.Identifier]) -> s
     return sql.SQL("\n    ").join(sql.SQL("{} {}[];").format(changes[key], kind) for key, kind in typed)
 
 
-def _maintaining(of: Maintained, changes: Mapping[str, sql.Identifier]) -> sql.Composed:
+def _maintaining(of: Maintained, key: str, changes: Mapping[str, sql.Identifier]) -> sql.Composed:
     return sql.SQL(_MAINTAIN).format(
+        id=sql.Literal(of.st.id),
+        key=sql.Literal(key),
+        own_change=changes[key],
         changed=sql.SQL(" OR ").join(sql.SQL("{} IS NOT NULL").format(changes[key]) for key in of.keys),
         assign=sql.SQL("{} := ").format(changes[of.st.key]),
         function=of.function,

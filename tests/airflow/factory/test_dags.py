@@ -97,11 +97,6 @@ def test_a_table_that_writers_maintain_has_no_clock() -> None:
     assert "Schedule none, mode IMMEDIATE" in (read.get_task("a").doc_md or "")
 
 
-def test_writers_cannot_maintain_what_reads_a_scheduled_table() -> None:
-    with pytest.raises(UsageError, match=r"b: It reads public\.a, a stream table that its own refreshes write"):
-        dags(table("a", "orders"), table("b", "a", refresh_mode="IMMEDIATE"))
-
-
 def test_one_run_at_a_time_and_nothing_to_catch_up() -> None:
     (dag,) = dags(table("a", "orders")).values()
     assert (dag.max_active_runs, dag.catchup) == (1, False)

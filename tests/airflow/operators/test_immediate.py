@@ -187,6 +187,43 @@ def test_in_a_diamond_the_others_are_refreshed(granularity: str, dag_of: Callabl
     assert dag.live() == ["big", "totals"]
 
 
+@pytest.mark.parametrize("granularity", ["unit", "graph"])
+def test_plan_tells_of_what_writers_have_changed(granularity: str, dag_of: Callable[..., Dag]) -> None:
+    dag = dag_of(declared(), granularity=granularity)
+    dag.run()
+    uri = "postgres://shop_pg:5432/shop_pg/public/totals"
+    assert dag.run()["plan"].events == {}
+    with psycopg.connect(dag.shop.info.dsn, password=dag.shop.info.password, autocommit=True) as writer:
+        writer.execute("UPDATE orders SET amount = amount + 1 WHERE customer_id IN (1, 2)")
+        writer.execute("INSERT INTO orders VALUES (1000, 77, 'open', 5)")
+        # What is no change of the content is none of its rows.
+        writer.execute("UPDATE orders SET status = 'seen'")
+    told = dag.run()["plan"].events
+    assert list(told) == [uri]
+    assert (told[uri]["action"], told[uri]["rows"]) == ("IMMEDIATE", {"inserted": 1, "updated": 2, "deleted": 0})
+    assert dag.run()["plan"].events == {}
+
+
+@pytest.mark.parametrize("granularity", ["unit", "graph"])
+def test_over_a_table_that_its_task_refreshes(granularity: str, dag_of: Callable[..., Dag]) -> None:
+    options: dict[str, Any] = {"differential_max_change_ratio": 0.0}
+    tables = [
+        StreamTable("totals", TOTALS, **options),
+        StreamTable("big", BIG, refresh_mode="IMMEDIATE"),
+        StreamTable("top", "SELECT count(*) AS n FROM big", **options),
+    ]
+    dag = dag_of(tables, granularity=granularity)
+    # The task of `big` is skipped: `top` waits for that of `totals`.
+    assert {task.task_id for task in dag.made.get_task("top").upstream_list} >= {"totals"}
+    dag.run()
+    assert dag.live() == ["big"]
+    before = len(dag.history())
+    dag.shop.execute("UPDATE orders SET amount = amount + 500 WHERE customer_id IN (1, 9)")
+    done = dag.run()
+    assert dag.history()[before:] == [("totals", "DIFFERENTIAL"), ("top", "DIFFERENTIAL")]
+    assert "big" in done["plan" if granularity == "unit" else "refresh"].skipped
+
+
 def test_a_live_member_makes_no_unit_due(dag_of: Callable[..., Dag]) -> None:
     options: dict[str, Any] = {"schedule": "1d"}
     tables = [

@@ -303,6 +303,29 @@ def test_it_takes_no_schedule(site: Site) -> None:
     assert site.rows("SELECT is_live, tier FROM pgtrickle.stream_tables_info") == [(True, "warm")]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [SUMS, JOINED, "SELECT id, v FROM t WHERE v > 2", "SELECT id, v FROM t ORDER BY v DESC, id LIMIT 3"],
+    ids=["sums", "join", "filter", "topk"],
+)
+def test_explain_says_what_writers_pay(site: Site, query: str) -> None:
+    site.declare("st", query, refresh_mode="IMMEDIATE")
+    costs = {cost.source: cost for cost in site.client.explain_st("st").writers}
+    assert set(costs) == ({"public.t", "public.u"} if query == JOINED else {"public.t"})
+    assert all(cost.estimated > 0 for cost in costs.values())
+    assert "public.t: estimated cost" in str(site.client.explain_st("st"))
+    # Of hundreds of statements, one in fifty is timed; the clock picks it.
+    while not costs["public.t"].samples:
+        for _ in range(50):
+            site.run("UPDATE t SET v = v + 1 WHERE id = 1")
+        costs = {cost.source: cost for cost in site.client.explain_st("st").writers}
+    assert costs["public.t"].rows == 1
+    assert 0 < costs["public.t"].mean_ms <= costs["public.t"].most_ms
+    site.run("UPDATE pgtrickle.pgt_immediate_stats SET at = at - interval '2 days'")
+    site.client.cleanup()
+    assert [cost.samples for cost in site.client.explain_st("st").writers if cost.source == "public.t"] == [0]
+
+
 OVER = "SELECT u.name, count(*) AS n, sum(b.v) AS v FROM base b JOIN u ON u.g = b.g GROUP BY u.name"
 
 

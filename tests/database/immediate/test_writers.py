@@ -113,7 +113,8 @@ def test_refreshes_among_writers(site: Site) -> None:
         while not all(writer.done() for writer in writing):
             refreshed.append(site.refresh("base").action)
     refreshed.append(site.refresh("base").action)
-    assert "DIFFERENTIAL" in refreshed and set(refreshed) <= {"DIFFERENTIAL", "NO_DATA"}
+    assert "DIFFERENTIAL" in refreshed
+    assert set(refreshed) <= {"DIFFERENTIAL", "NO_DATA"}
     assert {state for writer in writing for state in writer.result()} <= {"40001", "40P01"}
     equal(site, queries)
 
