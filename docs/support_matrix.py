@@ -54,7 +54,6 @@ _REFUSED_FOR_WRITERS: tuple[Row, ...] = (
         "functions and views of other roles",
         "whoever replaces one would run code with the declarer's rights at the next write",
     ),
-    ("a scheduled stream table as a source", "its rows are written by refreshes; IMMEDIATE ones are taken"),
     ("a materialized view or a foreign table as a source", "their writers fire no triggers"),
     (
         "a partition or an inheritance child by itself, whose parent isn't the source",

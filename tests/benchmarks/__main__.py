@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from tests.benchmarks import floor, matrix, place, report, tpch_refresh
+from tests.benchmarks import floor, immediate, matrix, place, report, tpch_refresh
 from tests.benchmarks.measure import Goal, Measured
 
-SUITES = ("floor", "matrix", "tpch")
+SUITES = ("floor", "matrix", "tpch", "immediate")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,6 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
                 lambda: tpch_refresh.run(dsn, spark, options.scale, options.fraction, options.cycles, options.queries),
                 tpch_refresh.goals,
             ),
+            "immediate": (lambda: immediate.run(dsn), immediate.goals),
         }
         for name in options.suites or SUITES:
             run, judge = suites[name]

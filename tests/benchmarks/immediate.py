@@ -1,21 +1,18 @@
-"""`python -m tests.benchmarks.immediate`: what writers pay for IMMEDIATE tables, less the bare statement."""
+"""What writers pay for IMMEDIATE tables, less the bare statement."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from time import perf_counter
 
 import psycopg
 
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
-from tests.benchmarks import place, report
+from tests.benchmarks import place
 from tests.benchmarks.measure import Goal, Measured
 
 QUERIES = {
@@ -25,6 +22,7 @@ QUERIES = {
     "aggregate": "SELECT g, count(*) AS n, sum(v) AS s FROM t GROUP BY g",
     "join and aggregate": "SELECT u.name, count(*) AS n, sum(t.v) AS s FROM t JOIN u ON u.g = t.g GROUP BY u.name",
 }
+SIZES = (100_000, 2_000_000)
 REPEATS = 5
 GROUPS = 1_000
 STATEMENTS = 100
@@ -44,7 +42,7 @@ _SECONDS = 3.0
 WRITERS = (1, 4, 8)
 
 
-def run(dsn: str, sizes: list[int]) -> Iterator[Measured]:
+def run(dsn: str, sizes: Sequence[int] = SIZES) -> Iterator[Measured]:
     for rows in sizes:
         bare: dict[str, float] = {}
         for name, query in {"bare": None, **QUERIES}.items():
@@ -129,23 +127,3 @@ def goals(rows: list[Measured]) -> Iterator[Goal]:
             yield Goal(f"{what}: 10,000 rows, times bare", 3, row.seconds / row.facts["bare"])
     done = {row.name: row.facts["transactions"] for row in rows if row.suite == "immediate, writers"}
     yield Goal("8 writers to 8 groups, times one writer", 3, done["8"] / done["1"], at_most=False)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.immediate", description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="*", default=[100_000, 2_000_000])
-    parser.add_argument("--out", type=Path, default=Path("build/benchmarks-immediate"))
-    options = parser.parse_args()
-    rows = []
-    with place.server(None) as dsn:
-        for row in run(dsn, options.rows):
-            rows.append(row)
-            print(report.table([row.as_row()]).splitlines()[-1], flush=True)
-    found = list(goals(rows))
-    report.write(options.out, rows, found, {})
-    print(report.table(goal.as_row() for goal in found))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
