@@ -336,7 +336,12 @@ def written(conn: Connection, names: Collection[str]) -> dict[str, tuple[int, ..
 
 
 def prune_samples(conn: Connection) -> None:
-    """Delete the timings of writers' statements that are older than a day."""
+    """Delete the timings of writers' statements that are older than a day, if the role may: one that only refreshes
+    may not.
+    """
+    may = conn.execute("SELECT pg_catalog.has_table_privilege('pgtrickle.pgt_immediate_stats', 'DELETE')").fetchone()
+    if may is None or not may[0]:
+        return
     conn.execute("DELETE FROM pgtrickle.pgt_immediate_stats WHERE at < pg_catalog.now() - interval '1 day'")
 
 
