@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from tests.benchmarks import floor, immediate, matrix, place, report, tpch_refresh
+from tests.benchmarks import floor, immediate, matrix, place, report, tpcds, tpch_refresh
 from tests.benchmarks.measure import Goal, Measured
 
-SUITES = ("floor", "matrix", "tpch", "immediate")
+SUITES = ("floor", "matrix", "tpch", "tpcds", "immediate")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,6 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
                 lambda: tpch_refresh.run(dsn, spark, options.scale, options.fraction, options.cycles, options.queries),
                 tpch_refresh.goals,
             ),
+            "tpcds": (lambda: tpcds.run(dsn, scale=options.tpcds_scale), tpcds.goals),
             "immediate": (lambda: immediate.run(dsn), immediate.goals),
         }
         for name in options.suites or SUITES:
@@ -55,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--queries", type=_numbers, default=list(range(1, 23)), help="TPC-H queries by number, comma-separated"
     )
+    parser.add_argument("--tpcds-scale", type=float, default=tpcds.SCALE, help="TPC-DS scale factor")
     parser.add_argument("--cycles", type=int, default=2, help="TPC-H cycles")
     parser.add_argument("--out", type=Path, default=Path("build/benchmarks"), help="folder of the report")
     return parser

@@ -55,6 +55,8 @@ class PostgresEmitter(Emitter):
         self._binding = binding
         self._sources = sources
         self._used = {key: tuple(names) for key, names in used.items()}
+        self._is_whole = False
+        """Whether the statement yields a whole content, so that no keys restrict what it reads."""
         self.slices: dict[str, str] = {}
         """The slice of each source, by its key, that this statement reads as one of several parallel reads."""
 
@@ -63,11 +65,18 @@ class PostgresEmitter(Emitter):
     def statement(self, root: Relation) -> str:
         """Return `WITH … SELECT` of the root's columns, after its weight if it has one."""
         self.count(root)
+        self._is_whole = not root.weighted
         body = root.select(self)
         if not self._shared_subqueries:
             return body
         shared = ",\n".join(f"{name} AS {subquery}" for name, subquery in self._shared_subqueries.items())
         return f"WITH {shared}\n{body}"
+
+    def named(self, node: Relation) -> str | None:
+        """In a whole content PostgreSQL computes a WITH item once that is read twice, and all sets of a GROUP BY."""
+        if self._is_whole and node.combines and self._uses.get(id(node), 0) > 1:
+            return self._apart(node)
+        return super().named(node)
 
     def shared_name(self, number: int, node: Relation) -> str:
         return quote(f"__pgt_{'delta' if node.weighted else 'part'}_{number}")

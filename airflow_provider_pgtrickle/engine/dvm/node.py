@@ -305,6 +305,11 @@ class Node(ABC):
         return any(i.heavy for i in self.inputs)
 
     @property
+    def combines(self) -> bool:
+        """Whether its rows cost more than reading those of one table."""
+        return len(self.inputs) > 1 or self.heavy or any(i.combines for i in self.inputs)
+
+    @property
     def shared(self) -> bool:
         """Whether the node is worth computing once even where it is not weighted."""
         return False

@@ -16,6 +16,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import render, tables_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.bounds import bounds
 from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
 from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
+from airflow_provider_pgtrickle.engine.dvm.frontend.common_terms import common_terms
 from airflow_provider_pgtrickle.engine.dvm.frontend.distinct_on import distinct_on
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import drop_limit, is_bounded, number_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_order import drop_order
@@ -135,6 +136,7 @@ STEPS: tuple[Step, ...] = (
     Text(whole_rows),
     Text(mark_sets),
     Text(drop_limit),
+    Text(common_terms),
     Text(refuse),
     leave_top_as_written,
     Text(named_windows),

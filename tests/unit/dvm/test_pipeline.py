@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.engine.dvm import pipeline
+from airflow_provider_pgtrickle.engine.dvm import Binding, pipeline
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names, parse
+from airflow_provider_pgtrickle.engine.dvm.node import descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
+from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
 from airflow_provider_pgtrickle.engine.dvm.sinks.merge_add import MergeAdd
 from airflow_provider_pgtrickle.engine.dvm.sinks.recompute import Recompute
-from tests.unit.dvm.shop import schema
+from tests.unit.dvm.shop import schema, view
 
 
 def draft(text: str, until: pipeline.Step = pipeline.STEPS[-1]) -> pipeline.Draft:
@@ -40,3 +42,28 @@ def test_one_can_stop_before_there_is_a_tree() -> None:
 def test_what_cannot_be_maintained_leaves_at_the_step_that_finds_out() -> None:
     with pytest.raises(Refused, match="LIMIT without ORDER BY"):
         draft("SELECT x.id FROM (SELECT a.id FROM public.a LIMIT 3) x")
+
+
+def test_a_with_item_is_one_node_also_where_subqueries_read_it() -> None:
+    text = (
+        "WITH w AS (SELECT b.g FROM public.b WHERE b.v > 1)"
+        " SELECT a.id FROM public.a WHERE a.g IN (SELECT w.g FROM w)"
+        " UNION ALL SELECT a.v FROM public.a WHERE a.v IN (SELECT w.g FROM w WHERE w.g > 2)"
+        " AND a.g IN (SELECT x.g FROM w x)"
+    )
+    read = [n.source.name for n in descendants(draft(text).tree) if isinstance(n, Scan)]
+    assert sorted(read) == ["a", "a", "b"]
+
+
+def test_a_whole_content_computes_once_what_it_reads_twice() -> None:
+    of_sets = view(
+        "SELECT a.g, b.v, count(*) AS n FROM public.a JOIN public.b ON a.id = b.id GROUP BY ROLLUP (a.g, b.v)"
+    )
+    assert of_sets.full(Binding()).count('"public"."b"') == 1
+    of_with = view(
+        "WITH w AS (SELECT a.g, sum(a.v) AS s FROM public.a GROUP BY a.g) SELECT x.g FROM w x JOIN w y ON x.s = y.g"
+    )
+    assert of_with.full(Binding()).count('"public"."a"') == 1
+    # What only filters and renames is read where it is needed, by whatever index there is.
+    plain = view("WITH w AS (SELECT a.id, a.g FROM public.a WHERE a.v > 1) SELECT x.id FROM w x JOIN w y ON x.g = y.id")
+    assert plain.full(Binding()).count('"public"."a"') == 2

@@ -9,7 +9,7 @@ from sqlglot import exp
 from airflow_provider_pgtrickle.engine.dvm.budget import COPY, spend
 from airflow_provider_pgtrickle.engine.dvm.calls import defined_aliases
 from airflow_provider_pgtrickle.engine.dvm.expressions import ROW, is_row_column, rewrite, taken_out
-from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
+from airflow_provider_pgtrickle.engine.dvm.frontend.scope import WITH_ITEM, Scope
 
 
 def bind(expression: exp.Expr, scope: Scope) -> exp.Expr:
@@ -62,5 +62,7 @@ def _expand_ctes(query: exp.Query, scope: Scope) -> exp.Query:
             alias.set("columns", [exp.to_identifier(n, quoted=True) for n in cte.outputs])
         whole = cte.alone(table.name) if cte.recursive_with is not None else cte.query.copy()
         definition = _expand_ctes(whole, cte.scope)
-        table.replace(exp.Subquery(this=definition, alias=alias, joins=table.args.get("joins")))
+        written = exp.Subquery(this=definition, alias=alias, joins=table.args.get("joins"))
+        written.meta[WITH_ITEM] = (table.name, cte)
+        table.replace(written)
     return cast(exp.Query, taken_out(wrapper))

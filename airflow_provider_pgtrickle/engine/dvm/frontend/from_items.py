@@ -27,7 +27,7 @@ from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import is_bounded
 from airflow_provider_pgtrickle.engine.dvm.frontend.join_subqueries import join_subqueries
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names
-from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
+from airflow_provider_pgtrickle.engine.dvm.frontend.scope import WITH_ITEM, Scope
 from airflow_provider_pgtrickle.engine.dvm.frontend.subquery_order import make_total
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Node
 from airflow_provider_pgtrickle.engine.dvm.operators.constant import Constant
@@ -168,7 +168,8 @@ def _table(builder: Builder, table: exp.Table, scope: Scope) -> Operand:
 def _derived(builder: Builder, item: exp.Subquery, scope: Scope) -> Operand:
     if is_bounded(item):
         raise Refused(Reason.UNSUPPORTED_SYNTAX, "LIMIT after a derived table's parentheses")
-    node, outputs = builder.query(item.this, scope.child())
+    shared = item.meta.get(WITH_ITEM)
+    node, outputs = builder.common_table(*shared) if shared else builder.query(item.this, scope.child())
     return _registered(scope, item, item.alias, outputs, node)
 
 

@@ -11,6 +11,9 @@ from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names
 from airflow_provider_pgtrickle.engine.dvm.node import Node
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 
+#: Where the text of a WITH item stands in a subquery, its meta holds the item's name and the `CommonTable`.
+WITH_ITEM = "with_item"
+
 
 @dataclass
 class CommonTable:
@@ -23,6 +26,10 @@ class CommonTable:
     walk_columns: tuple[str, ...] = ()
     """The columns that SEARCH and CYCLE add."""
     built: tuple[Node, list[str]] | None = None
+
+    def __deepcopy__(self, memo: dict[int, object]) -> CommonTable:
+        """Return itself: where a query's text is copied that names it, the copy means the same item."""
+        return self
 
     @property
     def names(self) -> list[str]:
