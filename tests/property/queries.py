@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from tests.property.expressions import comparable, predicates
 from tests.property.groups import distinct, grouped, having_alone, windowed
 from tests.property.joins import joined, joined_trees
 from tests.property.kinds import INT, TEXT, Column, key
@@ -65,9 +66,40 @@ def with_cte(draw: st.DrawFn, scope: Scope) -> Relation:
         return _prefixed(
             name, body, select(draw(outputs(left + right)), f"FROM {name} {a} LEFT JOIN {name} {b} ON {condition}")
         )
+    found = pairs(left, right) if draw(st.booleans()) else []
+    if found:
+        x, y = draw(st.sampled_from(found))
+        tied = f"FROM {name} {b} WHERE {draw(matching(left, right)) or 'true'}"
+        inside = draw(
+            st.sampled_from(
+                (
+                    f"{x.name} IN (SELECT {y.name} FROM {name} {b} {draw(where(right))})",
+                    f"{x.name} IN (SELECT {y.name} {tied})",
+                    f"NOT EXISTS (SELECT {tied})",
+                    f"(SELECT count(*) {tied}) > 1",
+                )
+            )
+        )
+        return _prefixed(name, body, select(draw(outputs(left)), f"FROM {name} {a} WHERE {inside}"))
     one = select(left, f"FROM {name} {a} {draw(where(left))}".rstrip())
     two = select(right, f"FROM {name} {b}")
     return _prefixed(name, body, Relation(f"{one.text} UNION ALL {two.text}", one.columns))
+
+
+@st.composite
+def joined_under_or(draw: st.DrawFn, scope: Scope) -> Relation:
+    """A join whose condition stands in every branch of an OR, or in all but one."""
+    left, right = draw(relations(scope.below)), draw(others(scope.below))
+    a, b = scope.alias("m"), scope.alias("n")
+    tie = draw(matching(left.of(a), right.of(b)))
+    inside = tuple(column for column in left.of(a) + right.of(b) if comparable(column))
+    if tie is None or not inside:
+        return draw(filtered(scope))
+    branches = [f"({tie} AND {draw(predicates(inside, 0))})" for _ in range(draw(st.integers(2, 3)))]
+    if draw(st.integers(0, 3)) == 3:
+        branches[-1] = draw(predicates(inside, 0))
+    source = f"FROM {left.aliased(a)}, {right.aliased(b)} WHERE {' OR '.join(branches)}"
+    return select(draw(outputs(left.of(a) + right.of(b))), source)
 
 
 def _prefixed(name: str, body: str, relation: Relation) -> Relation:
@@ -121,6 +153,7 @@ OPERATORS: tuple[Operator, ...] = (
     sublinked_joins,
     having_alone,
     recursive,
+    joined_under_or,
 )
 """Simplest first: what a failure shrinks to. A new operator is one function and one line."""
 
