@@ -15,6 +15,9 @@ from typing import Any
 
 from airflow_provider_pgtrickle.engine.errors import UsageError
 
+#: Where changes may be computed.
+PLACEMENTS = ("spark", "auto", "database")
+
 _BOOLEANS = {"true": True, "t": True, "1": True, "on": True, "false": False, "f": False, "0": False, "off": False}
 
 
@@ -45,6 +48,12 @@ class Settings:
     spark_master: str = _setting("local[*]", "Master of the Spark session started when none is given.")
     spark_driver_memory: str = _setting("1g", "Heap of that session's driver, which with a local master is all of it.")
     spark_shuffle_partitions: int = _setting(2, "Shuffle partitions of a small refresh.")
+    placement: str = _setting(
+        "spark",
+        "Where changes are computed: on `spark`; in the `database`, by the session that also writes them, without"
+        " Spark; or `auto`, wherever that is cheaper. A stream table's own placement stands above it.",
+        PLACEMENTS,
+    )
     pushdown_max_changes: int = _setting(
         5_000_000,
         "Changed rows up to which a difference is one statement in PostgreSQL; above it Spark joins and aggregates.",

@@ -65,10 +65,15 @@ class FencedRun:
             raise
         self._let_writers_maintain()
 
-    def refresh_without_spark(self, tables: Sequence[QualifiedName]) -> bool:
-        """Refresh a unit that needs no computation; False if it needs Spark."""
+    def refresh_without_spark(self, tables: Sequence[QualifiedName], *, force_full: bool = False) -> bool:
+        """Refresh a unit in this process; False if something has to be computed on Spark."""
         done = refresh_without_spark(
-            self.database, tables, self.settings, run_token=self._turn, initiated_by=self._initiator
+            self.database,
+            tables,
+            self.settings,
+            run_token=self._turn,
+            initiated_by=self._initiator,
+            force_full=force_full,
         )
         if done is not None:
             self._let_writers_maintain()
@@ -121,11 +126,18 @@ class FencedRun:
 
 
 def refresh_without_spark(
-    database: Database, tables: Sequence[QualifiedName], settings: Settings, *, run_token: str, initiated_by: str
+    database: Database,
+    tables: Sequence[QualifiedName],
+    settings: Settings,
+    *,
+    run_token: str,
+    initiated_by: str,
+    force_full: bool = False,
 ) -> dict[str, RefreshResult] | None:
-    """Refresh a unit without changes, which moves its data timestamp; None if Spark is needed.
+    """Refresh a unit by what PostgreSQL computes; None if Spark is needed.
 
-    Spark is needed if a view or a source was altered, or a change has just come in.
+    Even of a unit without changes, whose data timestamp is to be moved, a view or a source may have been altered, or a
+    change may just have come in.
     """
     from airflow_provider_pgtrickle.engine.refresh.executor import NoExecutor
     from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
@@ -136,6 +148,7 @@ def refresh_without_spark(
             tables,
             executor=_refuse,
             settings=settings,
+            force_full=force_full,
             run_token=run_token,
             initiated_by=initiated_by,
         )

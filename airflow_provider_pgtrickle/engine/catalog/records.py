@@ -58,6 +58,7 @@ class StreamTable:
     tier: str
     differential_max_change_ratio: float | None
     verify_every: str | None
+    placement: str | None
     is_gated: bool
     gated_reason: str | None
     is_hidden: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from psycopg import sql
 
@@ -22,6 +23,24 @@ from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.engine.settings import Settings
 
 
+class Way(StrEnum):
+    """The ways to compute a table's rows."""
+
+    DATABASE = "database"
+    """The coordinator's session computes and stages them."""
+    PUSHED = "pushed"
+    """PostgreSQL computes them in one statement, which Spark reads."""
+    LOWERED = "lowered"
+    """Spark joins and aggregates what it reads from the sources."""
+
+
+_WHERE = {
+    Way.DATABASE: "in the coordinator's session",
+    Way.PUSHED: "in one statement that the executor reads",
+    Way.LOWERED: "by the executor",
+}
+
+
 @dataclass(frozen=True)
 class MemberPlan:
     """The work for one stream table of a unit."""
@@ -33,8 +52,7 @@ class MemberPlan:
     """None if there is nothing to compute."""
     whole: bool = False
     """The computation yields the whole content, from which the stored rows are subtracted."""
-    here: bool = False
-    """The computation runs in the coordinator's session, as it reads an uncommitted change too large for SQL text."""
+    way: Way = Way.PUSHED
 
     def __str__(self) -> str:
         reason = f" ({self.decision.fallback_reason})" if self.decision.fallback_reason else ""
@@ -42,8 +60,10 @@ class MemberPlan:
         if self.computation is None:
             return head
         yields = "the whole content" if self.whole else "the change"
-        where = "in the coordinator's session" if self.here else "by the executor"
+        where = _WHERE[self.way]
         target = "the stage table" if self.computation.large else "the driver"
+        if self.way is Way.DATABASE and self.computation.identified:
+            target = "a temporary table"
         expected = f"about {self.computation.expected_rows} rows to {target}"
         how = str(self.computation.spark or self.computation.sql)
         return f"{head}\ncompute {yields} {where}, {expected}:\n{how}"
@@ -81,10 +101,12 @@ def plan(
     *,
     forced: bool,
     read_here: bool,
+    placement: str,
     broken: str | None = None,
 ) -> Planned:
     """Decide a table's action and plan its work. `upstream`: by key, what earlier tables of the unit hand on.
 
+    A change of an earlier table that is too large for SQL text is read in the coordinator's session, which made it.
     `read_here`: a later member reads this member's change, so the change has to come to the coordinator's session.
     `broken`: why the difference that was planned before could not be computed.
     """
@@ -107,19 +129,22 @@ def plan(
     rows = _rows_sql(member, decision, binding)
     if rows is None:
         return _planned(member, MemberPlan(member.name, decision, known.source_changes))
-    here = any(change.here_only for change in upstream.values())
+    here = placement == "database" or any(change.here_only for change in upstream.values())
+    identified = member.st.server_row_ids
     expected = _largest(member, sizes, settings) if whole else known.source_changes
     computation = Computation(
-        sql=_as_text(member, rows),
+        sql=_typed(member, rows) if here and identified else _as_text(member, rows),
         columns=tuple(column.name for column in member.st.storage),
         expected_rows=expected,
+        identified=identified,
         large=expected > settings.collect_max_rows and not here and not read_here,
         patience_ms=None if whole else patience_ms(known.source_changes),
         spark=None
         if here or expected <= (settings.pushdown_max_rows if whole else settings.pushdown_max_changes)
         else _in_spark(coordinator, member, binding, whole, settings),
     )
-    return _planned(member, MemberPlan(member.name, decision, known.source_changes, computation, whole, here))
+    way = Way.DATABASE if here else Way.LOWERED if computation.spark is not None else Way.PUSHED
+    return _planned(member, MemberPlan(member.name, decision, known.source_changes, computation, whole, way))
 
 
 def _planned(member: Observed, plan: MemberPlan) -> Planned:
@@ -202,10 +227,32 @@ def _rows_sql(member: Observed, decision: Decision, binding: Binding) -> str | N
     return sql.SQL("SELECT 1 AS {}, f.* FROM ({}) AS f").format(sql.Identifier(WEIGHT), whole).as_string(None)
 
 
+def _typed(member: Observed, rows: str) -> str:
+    """SQL of the rows with the types of the storage, and their row ids."""
+    return (
+        sql.SQL('SELECT {} AS "__pgt_key", "d".* FROM (SELECT "r"."__pgt_w"{} FROM ({}) AS "r") AS "d"')
+        .format(
+            sql.SQL(identity.server_row_id_sql(member.st.identity_columns, "d")),
+            sql.SQL("").join(
+                # The type is PostgreSQL's own `format_type` text.
+                sql.SQL(", {}::{} AS {}").format(
+                    sql.Identifier("r", column.name), sql.SQL(column.type), sql.Identifier(column.name)
+                )
+                for column in member.st.storage
+            ),
+            sql.SQL(rows),
+        )
+        .as_string(None)
+    )
+
+
 def _as_text(member: Observed, rows: str) -> str:
     """SQL of the rows, each column as text that PostgreSQL's own input functions read back, and the identity's key."""
     storage = member.st.storage
-    key = identity.canonical_sql(member.st.identity_columns, "d")
+    if member.st.server_row_ids:
+        key, rows = '"d"."__pgt_key"', _typed(member, rows)
+    else:
+        key = identity.canonical_sql(member.st.identity_columns, "d")
     return (
         sql.SQL('SELECT "d"."__pgt_w" AS "__pgt_w", {} AS "__pgt_key"{} FROM ({}) AS "d"')
         .format(

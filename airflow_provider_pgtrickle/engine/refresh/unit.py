@@ -30,7 +30,7 @@ from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult, Tra
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
 from airflow_provider_pgtrickle.engine.refresh.lock import Queries, Request
 from airflow_provider_pgtrickle.engine.refresh.observe import Observed, describe_changes, observe, sizes
-from airflow_provider_pgtrickle.engine.refresh.plan import UpstreamChange, plan, sized
+from airflow_provider_pgtrickle.engine.refresh.plan import UpstreamChange, Way, plan, sized
 from airflow_provider_pgtrickle.engine.refresh.query import analysed
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.engine.refresh.write import write
@@ -224,11 +224,19 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
             broken = made.words if made is not None else None
             with trace.phase("decide"):
                 planned = plan(
-                    conn, member, upstream, rows, request.settings, forced=forced, read_here=read_here, broken=broken
+                    conn,
+                    member,
+                    upstream,
+                    rows,
+                    request.settings,
+                    forced=forced,
+                    read_here=read_here,
+                    placement=_placement(unit, member, request.settings),
+                    broken=broken,
                 )
                 if planned.plan.computation is not None and not planned.plan.whole:
                     describe_changes(request.database, member.states.values(), described)
-            if planned.plan.computation is not None and not planned.plan.here and executor is None:
+            if planned.plan.computation is not None and planned.plan.way is not Way.DATABASE and executor is None:
                 executor, snapshot_id = request.executor(), snapshot.export(conn)
             token = f"{request.token.attempt}w" if broken else request.token.attempt
             with trace.phase("compute"):
@@ -238,6 +246,12 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
                 made, upstream[key] = hand_on(conn, made, request.settings)
         computed[key] = made
     return computed
+
+
+def _placement(unit: Mapping[str, Observed], member: Observed, settings: Settings) -> str:
+    """Where a table's changes may be computed. A part is computed where its owner is."""
+    owners = [other.stored for other in unit.values() if other.stored.id == member.stored.part_of]
+    return (owners or [member.stored])[0].placement or settings.placement
 
 
 def _clean_up(conn: Connection, unit: Iterable[Computed]) -> None:

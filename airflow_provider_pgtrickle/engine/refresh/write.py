@@ -28,7 +28,7 @@ from airflow_provider_pgtrickle.engine.declare.storage import rebuild
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, ROW_ID, buffer_name
 from airflow_provider_pgtrickle.engine.errors import InvariantViolated, TableAltered, TransientFault
 from airflow_provider_pgtrickle.engine.refresh import history, lease, stage
-from airflow_provider_pgtrickle.engine.refresh.compute import Computed
+from airflow_provider_pgtrickle.engine.refresh.compute import Computed, rows_of
 from airflow_provider_pgtrickle.engine.refresh.decision import Action
 from airflow_provider_pgtrickle.engine.refresh.executor import Staged
 from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
@@ -49,8 +49,6 @@ from airflow_provider_pgtrickle.engine.refresh.stage import (
 )
 from airflow_provider_pgtrickle.engine.settings import Settings
 
-_MUCH = 50_000
-_WORK_MEM = "128MB"
 # For this many rows or more, building an index anew is cheaper than adding to it.
 _MANY = 20_000
 
@@ -136,7 +134,7 @@ def _write(conn: Connection, member: Computed, settings: Settings) -> Applied:
             raise TransientFault("Its sources changed once more during the refresh", stream_table=member.name)
     if member.staged is None:
         return Applied()
-    _allow_memory(conn, member.staged.rows)
+    stage.allow_memory(conn, member.staged.rows)
     let_through(conn)
     target = member.target(conn)
     _nothing_changes_what_is_written(conn, target)
@@ -147,10 +145,11 @@ def _write(conn: Connection, member: Computed, settings: Settings) -> Applied:
 
 
 def _applied(conn: Connection, member: Computed, staged: Staged, target: Target) -> Applied:
+    rows: sql.Composable
     if member.difference is not None:
         applied, rows = _apply(conn, target, member.difference), member.difference.table
     else:
-        rows = _stage(conn, member, staged, target)
+        rows = rows_of(conn, member, staged, target)
         if member.plan.whole and _is_empty(conn, target):
             applied = _populate(conn, target, rows, staged.rows)
         else:
@@ -163,28 +162,6 @@ def _applied(conn: Connection, member: Computed, staged: Staged, target: Target)
         conn.execute(stage.handing_on(target, buffer, member.visible(), rows))
     stage.drop_shared(conn, member.st.id)
     return applied
-
-
-def _stage(conn: Connection, member: Computed, staged: Staged, target: Target) -> sql.Identifier:
-    """Get the stage: the one that the executors filled, or a temporary one that is filled here."""
-    if staged.stage_table is None:
-        assert staged.arrow is not None
-        return stage.temporary(conn, target, member.st.id, staged.arrow, staged.late)
-    table = sql.Identifier(*staged.stage_table)
-    analyze(conn, table, staged.rows)
-    stage.finish(conn, table, staged.late, target)
-    return table
-
-
-def _allow_memory(conn: Connection, rows: int) -> None:
-    """Raise the memory limits for many rows. Grouping or indexing them on disk would take several times as long."""
-    if rows >= _MUCH:
-        for setting in ("work_mem", "maintenance_work_mem"):
-            conn.execute(
-                "SELECT pg_catalog.set_config(%(name)s, %(least)s, true) WHERE"
-                " pg_catalog.pg_size_bytes(pg_catalog.current_setting(%(name)s)) < pg_catalog.pg_size_bytes(%(least)s)",
-                {"name": setting, "least": _WORK_MEM},
-            )
 
 
 def _exists(conn: Connection, buffer: str) -> bool:
@@ -326,7 +303,7 @@ def _apply(conn: Connection, target: Target, difference: Difference) -> Applied:
     return Applied(inserted, updated, deleted)
 
 
-def _populate(conn: Connection, target: Target, rows: sql.Identifier, number: int) -> Applied:
+def _populate(conn: Connection, target: Target, rows: sql.Composable, number: int) -> Applied:
     """Fill an empty table, whose rows needn't be compared with anything."""
     columns = names((ROW_ID, *target.names))
     with row_id_index.built_afterwards(conn, target.table) if number >= _MANY else nullcontext():

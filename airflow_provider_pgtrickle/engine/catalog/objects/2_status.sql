@@ -206,7 +206,8 @@ SELECT
     t.verify_every,
     t.is_live,
     v.status AS verified,
-    v.ended_at AS verified_at
+    v.ended_at AS verified_at,
+    t.placement
 FROM pgtrickle.pgt_stream_tables t
 LEFT JOIN pgtrickle.pgt_levels l USING (pgt_id)
 LEFT JOIN pgtrickle.pgt_effective_schedules e USING (pgt_id)
