@@ -191,8 +191,8 @@ class PgTrickle:
         with self._before_refresh() as conn:
             qualified = self._name(conn, name)
             tables = {str(table.qualified): table for table in records.get_all(conn)}
-            wanted_table = records.get(conn, qualified)
-            graph = dependencies.graph(conn)
+            wanted_table = tables.get(str(qualified)) or records.get(conn, qualified)
+            graph = dependencies.graph(conn, tables.values())
         if wanted_table.is_live:
             return self._reconcile(wanted_table, force_full=force_full)
         by_name = {name: table.qualified for name, table in tables.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -202,6 +202,14 @@ def get(conn: Connection, name: QualifiedName) -> StreamTable:
     if not found:
         raise UnknownStreamTable(f"There is no stream table {name}", remedy="pgtrickle status lists those there are.")
     return found[0]
+
+
+def named(conn: Connection, names: Sequence[QualifiedName]) -> list[StreamTable]:
+    """Like `get`, for several names at once and in their order."""
+    condition = sql.SQL("WHERE (pgt_schema, pgt_name) IN (SELECT * FROM unnest(%s::text[], %s::text[]))")
+    tables = _select(conn, condition, [[name.schema for name in names], [name.name for name in names]])
+    found = {table.qualified: table for table in tables}
+    return [found.get(name) or get(conn, name) for name in names]
 
 
 def find(conn: Connection, name: QualifiedName) -> StreamTable | None:

@@ -39,10 +39,10 @@ def of(conn: psycopg.Connection, probed: Probe) -> tuple[Dependency, ...]:
     return tables + tuple(Dependency(0, relid, "VIEW", schema, name) for relid, schema, name in views)
 
 
-def graph(conn: psycopg.Connection) -> Graph:
-    """The graph of all stream tables as they are declared now."""
+def graph(conn: psycopg.Connection, tables: Iterable[StreamTable] | None = None) -> Graph:
+    """The graph of all stream tables as they are declared now; `tables`: all of them, if they were read already."""
     sources: dict[int, set[str]] = {}
-    tables = [table for table in records.get_all(conn) if not table.is_hidden]
+    tables = [table for table in tables or records.get_all(conn) if not table.is_hidden]
     names = {table.id: str(table.qualified) for table in tables}
     reads: Iterable[tuple[int, int, str]] = conn.execute(_READS)
     for reader, source_id, name in reads:

@@ -47,6 +47,8 @@ class Computed(Planned):
     """None if there was nothing to compute."""
     difference: Difference | None = None
     """The true difference, if it is known before the commit: a later table reads it, or this session computed it."""
+    described: Target | None = None
+    """The table as it was when this session made the difference."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ def _in_session(conn: Connection, member: Planned) -> Computed:
         table = stage.differing(conn, target, member.st.id)
         number = _written(conn, computation, stage.consolidating(target, table, rows, whole=member.plan.whole))
     staged = Staged(number, None, rows_read=number, reads=1)
-    return Computed(**vars(member), staged=staged, difference=stage.counted(conn, table))
+    return Computed(**vars(member), staged=staged, difference=stage.counted(conn, table), described=target)
 
 
 def _written(conn: Connection, computation: Computation, statement: sql.Composed) -> int:

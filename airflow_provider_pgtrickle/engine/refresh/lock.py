@@ -120,7 +120,7 @@ class Held:
 
 def hold(conn: Connection, request: Request, trace: history.Trace) -> Held:
     """Lock all tables of the unit and take their lease; if one table is unavailable, no lease is taken."""
-    named = [records.get(conn, name) for name in request.names]
+    named = records.named(conn, request.names)
     live = tuple(st for st in named if st.is_live)
     if len(live) == len(named):
         return Held((), Skip.LIVE, live)

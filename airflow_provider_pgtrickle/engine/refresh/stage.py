@@ -218,8 +218,12 @@ def consolidate(conn: Connection, target: Target, pgt_id: int, stage: sql.Compos
 def differing(conn: Connection, target: Target, pgt_id: int) -> sql.Identifier:
     """Make an empty temporary table for the difference, with the types and collations of the stream table's columns."""
     name = f"pgt_difference_{pgt_id}"
+    # A column of type text would cost PostgreSQL a table for long values, with an index.
     conn.execute(
-        sql.SQL("CREATE TEMPORARY TABLE {} AS SELECT 0::bigint AS {}, {}, ''::text AS {} FROM {} WITH NO DATA").format(
+        sql.SQL(
+            "CREATE TEMPORARY TABLE {} AS SELECT 0::bigint AS {}, {}, ' '::pg_catalog.\"char\" AS {}"
+            " FROM {} WITH NO DATA"
+        ).format(
             sql.Identifier(name),
             sql.Identifier(WEIGHT),
             names((ROW_ID, *target.names)),

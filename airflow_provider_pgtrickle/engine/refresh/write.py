@@ -23,6 +23,7 @@ from airflow_provider_pgtrickle.engine.capture.guard import (
 )
 from airflow_provider_pgtrickle.engine.catalog import alerts
 from airflow_provider_pgtrickle.engine.catalog.alerts import Event
+from airflow_provider_pgtrickle.engine.catalog.database import REPLANNED
 from airflow_provider_pgtrickle.engine.declare import identity_index, lookup_index, replica_identity, row_id_index
 from airflow_provider_pgtrickle.engine.declare.storage import rebuild
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, ROW_ID, buffer_name
@@ -111,7 +112,7 @@ def _commit(
     with conn.transaction():
         if any(member.action is not Action.NO_DATA for member in unit.values()):
             # A crash of the server may lose bookkeeping, or a frontier that moved without rows, but not written rows.
-            conn.execute("SET LOCAL synchronous_commit TO DEFAULT")
+            conn.execute(f"SET LOCAL synchronous_commit TO DEFAULT; {REPLANNED}")
         frontiers = lease.verify(conn, ids, token)
         if any(frontiers[member.stored.id] != member.stored.frontier for member in unit.values()):
             return None
@@ -136,7 +137,7 @@ def _write(conn: Connection, member: Computed, settings: Settings) -> Applied:
         return Applied()
     stage.allow_memory(conn, member.staged.rows)
     let_through(conn)
-    target = member.target(conn)
+    target = member.described or member.target(conn)
     _nothing_changes_what_is_written(conn, target)
     if member.st.partition_by and member.st.relid is not None:
         guard_added_partitions(conn, member.st.relid)
