@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -190,11 +190,15 @@ class PgTrickle:
         """Refresh it after the stream tables that it reads, each unit on a snapshot of its own."""
         with self._before_refresh() as conn:
             qualified = self._name(conn, name)
-            tables = {str(table.qualified): table for table in records.get_all(conn)}
-            wanted_table = tables.get(str(qualified)) or records.get(conn, qualified)
-            graph = dependencies.graph(conn, tables.values())
+            wanted_table = records.get(conn, qualified)
+            is_alone = not (wanted_table.is_hidden or dependencies.reads_stream_tables(conn, wanted_table))
+            if not is_alone and not wanted_table.is_live:
+                tables = {str(table.qualified): table for table in records.get_all(conn)}
+                graph = dependencies.graph(conn, tables.values())
         if wanted_table.is_live:
             return self._reconcile(wanted_table, force_full=force_full)
+        if is_alone:
+            return self._refresh([qualified], force_full=force_full)[str(qualified)]
         by_name = {name: table.qualified for name, table in tables.items()}
         upstream = [name for name in graph.upstream(str(qualified)) if not tables[name].is_live]
         wanted = {str(qualified), *upstream}
@@ -211,9 +215,10 @@ class PgTrickle:
         if isinstance(names, str) or not names:
             raise UsageError("refresh takes a list of names", remedy='Write refresh(["a", "b"]).')
         with self._before_refresh() as conn:
-            qualified = {name: self._name(conn, name) for name in names}
+            schema = cache(lambda: server_default_schema(conn))
+            qualified = {name: QualifiedName.parse(name, schema) for name in names}
             order = {member: position for position, member in enumerate(dependencies.graph(conn).order())}
-            alive = [st for st in (records.get(conn, target) for target in qualified.values()) if st.is_live]
+            alive = [st for st in records.named(conn, list(qualified.values())) if st.is_live]
         results = {str(st.qualified): self._reconcile(st, force_full=force_full) for st in alive}
         members = {target for target in qualified.values() if str(target) not in results}
         if members:

@@ -21,8 +21,11 @@ PLACEMENTS = ("spark", "auto", "database")
 _BOOLEANS = {"true": True, "t": True, "1": True, "on": True, "false": False, "f": False, "0": False, "off": False}
 
 
-def _setting(default: Any, description: str, choices: tuple[str, ...] = ()) -> Any:
-    return field(default=default, metadata={"description": description, "choices": choices})
+def _setting(default: Any, description: str, choices: tuple[str, ...] = (), kind: type | None = None) -> Any:
+    return field(
+        default=default,
+        metadata={"description": description, "choices": choices, "kind": kind or type(default)},
+    )
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,11 @@ class Settings:
 
     min_schedule_seconds: int = _setting(60, "Shortest schedule a stream table may have, in seconds.")
     max_consecutive_errors: int = _setting(3, "Failed refreshes in a row after which a stream table is suspended.")
-    differential_max_change_ratio: float = _setting(
-        0.15, "Changed rows / rows of a source above which a refresh runs FULL. 0.0 never falls back."
+    differential_max_change_ratio: float | None = _setting(
+        None,
+        "Changed rows / rows of a source above which a refresh runs FULL; 0.0 never falls back. Unset, mode AUTO runs"
+        " FULL where that is predicted to be cheaper, and mode DIFFERENTIAL above 0.15.",
+        kind=float,
     )
     halted: str = _setting(
         "fail",
@@ -102,8 +108,8 @@ class Settings:
                 raw = os.environ.get(f"PGTRICKLE_{name.upper()}")
             if raw is None:
                 raw = _from_airflow(name)
-            if raw is not None:
-                values[name] = _convert(name, raw, type(spec.default))
+            if raw is not None and not (raw == "" and spec.default is None):
+                values[name] = _convert(name, raw, spec.metadata["kind"])
                 choices = spec.metadata["choices"]
                 if choices and values[name] not in choices:
                     raise UsageError(f"Setting {name} can't be {raw!r}", remedy=f"Use one of {', '.join(choices)}.")

@@ -20,6 +20,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.types import as_text
 from airflow_provider_pgtrickle.engine.errors import RefreshError, ValueFault
 from airflow_provider_pgtrickle.engine.refresh import stage
+from airflow_provider_pgtrickle.engine.refresh.cost import Way
 from airflow_provider_pgtrickle.engine.refresh.decision import Action
 from airflow_provider_pgtrickle.engine.refresh.executor import (
     Computation,
@@ -31,7 +32,7 @@ from airflow_provider_pgtrickle.engine.refresh.executor import (
     planning,
     read_arrow,
 )
-from airflow_provider_pgtrickle.engine.refresh.plan import Planned, UpstreamChange, Way
+from airflow_provider_pgtrickle.engine.refresh.plan import Planned, UpstreamChange
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.engine.refresh.stage import Difference, Target, consolidate, names
 from airflow_provider_pgtrickle.engine.settings import Settings
@@ -49,6 +50,8 @@ class Computed(Planned):
     """The true difference, if it is known before the commit: a later table reads it, or this session computed it."""
     described: Target | None = None
     """The table as it was when this session made the difference."""
+    spent_ms: float = 0.0
+    """The time that it took to compute the rows, and to hand them on."""
 
 
 @dataclass(frozen=True)

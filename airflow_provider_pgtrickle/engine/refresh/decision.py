@@ -28,6 +28,7 @@ class Fallback(StrEnum):
     BUFFER_LOST = "buffer_lost"
     FORCED = "forced"
     DATA_ERROR = "data_error"
+    CHEAPER = "predicted_cheaper"
 
 
 class Skip(StrEnum):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from psycopg import sql
 
@@ -15,25 +14,16 @@ from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, Sou
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.dvm.types import as_text
-from airflow_provider_pgtrickle.engine.refresh.decision import Action, Decision, MemberFacts, decide
+from airflow_provider_pgtrickle.engine.refresh.cost import Candidate, Experience, Way
+from airflow_provider_pgtrickle.engine.refresh.decision import Action, Decision, Fallback, MemberFacts, decide
 from airflow_provider_pgtrickle.engine.refresh.executor import Computation, patience_ms
 from airflow_provider_pgtrickle.engine.refresh.observe import Observed
 from airflow_provider_pgtrickle.engine.refresh.slices import ctid_slices
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.engine.settings import Settings
 
-
-class Way(StrEnum):
-    """The ways to compute a table's rows."""
-
-    DATABASE = "database"
-    """The coordinator's session computes and stages them."""
-    PUSHED = "pushed"
-    """PostgreSQL computes them in one statement, which Spark reads."""
-    LOWERED = "lowered"
-    """Spark joins and aggregates what it reads from the sources."""
-
-
+# Where nobody gave a ratio and cost doesn't decide.
+_USUAL_RATIO = 0.15
 _WHERE = {
     Way.DATABASE: "in the coordinator's session",
     Way.PUSHED: "in one statement that the executor reads",
@@ -53,6 +43,10 @@ class MemberPlan:
     whole: bool = False
     """The computation yields the whole content, from which the stored rows are subtracted."""
     way: Way = Way.PUSHED
+    candidates: tuple[Candidate, ...] = ()
+    """The ways that competed, if there were several."""
+    source_rows: float | None = None
+    """Estimated rows of all sources, if they were asked for."""
 
     def __str__(self) -> str:
         reason = f" ({self.decision.fallback_reason})" if self.decision.fallback_reason else ""
@@ -65,8 +59,9 @@ class MemberPlan:
         if self.way is Way.DATABASE and self.computation.identified:
             target = "a temporary table"
         expected = f"about {self.computation.expected_rows} rows to {target}"
+        predicted = "".join(f"\n{c.title}: {c.predicted_ms:.0f} ms predicted" for c in self.candidates)
         how = str(self.computation.spark or self.computation.sql)
-        return f"{head}\ncompute {yields} {where}, {expected}:\n{how}"
+        return f"{head}\ncompute {yields} {where}, {expected}{predicted}:\n{how}"
 
 
 @dataclass(frozen=True)
@@ -102,17 +97,28 @@ def plan(
     forced: bool,
     read_here: bool,
     placement: str,
+    experience: Callable[[], Experience] = Experience,
     broken: str | None = None,
 ) -> Planned:
     """Decide a table's action and plan its work. `upstream`: by key, what earlier tables of the unit hand on.
 
     A change of an earlier table that is too large for SQL text is read in the coordinator's session, which made it.
     `read_here`: a later member reads this member's change, so the change has to come to the coordinator's session.
+    `experience`: what is known of the table's refreshes; it is asked for only if there is a choice.
     `broken`: why the difference that was planned before could not be computed.
     """
     upstream = {key: change for key, change in upstream.items() if key in member.states}
     known = _facts(member, upstream, sizes, settings, forced=forced, broken=broken)
     decision = decide(known)
+    only_here = any(change.here_only for change in upstream.values())
+    candidates = _candidates(member, known, decision, sizes, settings, "database" if only_here else placement)
+    chosen = candidates[0] if candidates else Candidate(Way.PUSHED, whole=False)
+    if len(candidates) > 1:
+        learned, source_rows = experience(), sum(sizes.get(key, 0.0) for key in member.states)
+        candidates = [learned.predicted(candidate, known.source_changes, source_rows) for candidate in candidates]
+        chosen = learned.chosen(candidates)
+    if chosen.whole and not decision.whole:
+        decision = Decision(Action.FULL, Fallback.CHEAPER)
     binding = Binding(
         sources={
             key: SourceBinding(
@@ -129,7 +135,7 @@ def plan(
     rows = _rows_sql(member, decision, binding)
     if rows is None:
         return _planned(member, MemberPlan(member.name, decision, known.source_changes))
-    here = placement == "database" or any(change.here_only for change in upstream.values())
+    here = chosen.way is Way.DATABASE
     identified = member.st.server_row_ids
     expected = _largest(member, sizes, settings) if whole else known.source_changes
     computation = Computation(
@@ -144,20 +150,56 @@ def plan(
         else _in_spark(coordinator, member, binding, whole, settings),
     )
     way = Way.DATABASE if here else Way.LOWERED if computation.spark is not None else Way.PUSHED
-    return _planned(member, MemberPlan(member.name, decision, known.source_changes, computation, whole, way))
+    several = tuple(candidates) if len(candidates) > 1 else ()
+    all_sized = all(key in sizes for key in member.states)
+    rows_now = sum(sizes[key] for key in member.states) if all_sized else None
+    return _planned(
+        member,
+        MemberPlan(member.name, decision, known.source_changes, computation, whole, way, several, rows_now),
+    )
 
 
 def _planned(member: Observed, plan: MemberPlan) -> Planned:
     return Planned(**vars(member), plan=plan)
 
 
-def sized(members: Mapping[str, Observed], *, forced: bool) -> list[Source]:
+def _candidates(
+    member: Observed,
+    known: MemberFacts,
+    decision: Decision,
+    sizes: Mapping[str, float],
+    settings: Settings,
+    placement: str,
+) -> list[Candidate]:
+    """The ways in which the decision can be carried out, or FULL instead of it; the first is the default."""
+    if decision.action in (Action.NO_DATA, Action.SKIP):
+        return []
+    free = decision.action is Action.DIFFERENTIAL and _chooses(member, settings)
+    found = []
+    for whole in (False, True) if free else (decision.whole,):
+        limit = settings.pushdown_max_rows if whole else settings.pushdown_max_changes
+        expected = _largest(member, sizes, settings) if whole else known.source_changes
+        by_spark = Way.LOWERED if expected > limit else Way.PUSHED
+        ways = {"database": (Way.DATABASE,), "spark": (by_spark,), "auto": (Way.DATABASE, by_spark)}[placement]
+        found += [Candidate(way, whole) for way in ways]
+    return found
+
+
+def _chooses(member: Observed, settings: Settings) -> bool:
+    """Whether FULL may be taken for no other reason than its cost."""
+    given = (member.st.differential_max_change_ratio, settings.differential_max_change_ratio)
+    return member.st.refresh_mode == "AUTO" and given == (None, None)
+
+
+def sized(members: Mapping[str, Observed], settings: Settings, *, forced: bool) -> list[Source]:
     """The sources whose size the decisions and the choice of a stage may need."""
     found: dict[str, Source] = {}
     for member in members.values():
         unchanged = member.stored.is_populated and not member.reinit_reason and not forced and member.query.steady
+        changed = any(state.pending_rows or key in members for key, state in member.states.items())
+        chooses = changed and _chooses(member, settings)
         for key, state in member.states.items():
-            asked = state.pending_rows > 0 or state.buffer_lost or key in members or not unchanged
+            asked = chooses or state.pending_rows > 0 or state.buffer_lost or key in members or not unchanged
             if state.source.kind != "FOREIGN_TABLE" and asked:
                 found[key] = state.source
     return list(found.values())
@@ -189,12 +231,16 @@ def _facts(
 ) -> MemberFacts:
     st = member.st
     ratio = st.differential_max_change_ratio
+    if ratio is None:
+        ratio = settings.differential_max_change_ratio
+    if ratio is None:
+        ratio = 0.0 if _chooses(member, settings) and member.query.topk is None else _USUAL_RATIO
     refusal = member.query.refusal
     return MemberFacts(
         name=member.name,
         refresh_mode=st.refresh_mode,
         populated=st.is_populated,
-        max_change_ratio=settings.differential_max_change_ratio if ratio is None else ratio,
+        max_change_ratio=ratio,
         sources=tuple(
             replace(
                 state.facts(sizes.get(key, 0.0), change.rows if change else 0),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from airflow_provider_pgtrickle.engine.dvm import Reason, Refusal
@@ -98,6 +100,16 @@ def test_too_many_changes_fall_back_to_full_and_not_twice(big: Workshop) -> None
 
 def test_the_ratio_is_the_settings_where_the_table_has_none(big: Workshop) -> None:
     big.run("UPDATE pgtrickle.pgt_stream_tables SET differential_max_change_ratio = NULL")
+    big.refresh_one("big")
+    big.run("UPDATE orders SET amount = amount + 1 WHERE id <= 20")
+    bound = replace(big.settings, differential_max_change_ratio=0.15)
+    assert big.refresh_one("big", settings=bound).fallback_reason == "change_ratio_exceeded"
+
+
+def test_without_a_ratio_strict_mode_keeps_the_usual_one(big: Workshop) -> None:
+    big.run(
+        "UPDATE pgtrickle.pgt_stream_tables SET differential_max_change_ratio = NULL, refresh_mode = 'DIFFERENTIAL'"
+    )
     big.refresh_one("big")
     big.run("UPDATE orders SET amount = amount + 1 WHERE id <= 20")
     assert big.refresh_one("big").fallback_reason == "change_ratio_exceeded"
