@@ -38,7 +38,7 @@ from airflow_provider_pgtrickle.engine.errors import (
 )
 from airflow_provider_pgtrickle.engine.immediate import live
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh import history
+from airflow_provider_pgtrickle.engine.refresh import cost, history
 from airflow_provider_pgtrickle.engine.refresh import verify as verification
 from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
@@ -276,7 +276,7 @@ class PgTrickle:
                 (str(part.qualified), part.defining_query, self._explained(conn, part))
                 for part in records.parts(conn, table.id)
             )
-            return replace(self._explained(conn, table), parts=parts)
+            return replace(self._explained(conn, table), parts=parts, ways=cost.told(conn, table.id))
 
     def validate_query(self, query: str) -> dvm.Explanation:
         """Explain a query before anything is created."""

@@ -163,6 +163,10 @@ class RefreshRecord:
     duration_ms: float | None
     phases: dict[str, Any] | None
     plan: str | None
+    way: str | None
+    candidates: dict[str, float] | None
+    actual_ms: float | None
+    source_rows: float | None
     error_message: str | None
 
 

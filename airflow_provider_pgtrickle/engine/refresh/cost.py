@@ -129,6 +129,25 @@ class Experience:
         return float(candidate.predicted_ms * max(_LEAST, _FORGIVEN**age))
 
 
+def told(conn: Connection, pgt_id: int) -> tuple[str, ...]:
+    """What each way was predicted to take when there was a choice last, and what it took of late, in words."""
+    row = conn.execute(
+        "SELECT candidates FROM pgtrickle.pgt_refresh_history WHERE pgt_id = %s AND candidates IS NOT NULL"
+        " ORDER BY refresh_id DESC LIMIT 1",
+        (pgt_id,),
+    ).fetchone()
+    predicted: Mapping[str, float] = row[0] if row else {}
+    samples = read(conn, [pgt_id])[pgt_id].samples
+    taken = [(Candidate(Way(s.way), s.whole).title, s.ms) for s in samples if s.way]
+    titles = dict.fromkeys([*sorted(predicted, key=predicted.__getitem__), *(title for title, _ in taken)])
+    lines = []
+    for title in titles:
+        took = [ms for other, ms in taken if other == title][:_REMEMBERED]
+        said = f"{predicted[title]:.0f} ms predicted" if title in predicted else "not weighed"
+        lines.append(f"{title}: {said}, {f'{statistics.median(took):.0f} ms taken' if took else 'never taken'}")
+    return tuple(lines)
+
+
 def read(conn: Connection, ids: Iterable[int]) -> dict[int, Experience]:
     """What is known of these stream tables."""
     wanted = list(ids)
