@@ -30,6 +30,7 @@ from airflow_provider_pgtrickle.engine.declare.drop import drop
 from airflow_provider_pgtrickle.engine.declare.options import Options
 from airflow_provider_pgtrickle.engine.dvm.budget import deep
 from airflow_provider_pgtrickle.engine.errors import (
+    EnvironmentFault,
     PgTrickleError,
     PgTrickleWarning,
     TransientFault,
@@ -443,6 +444,13 @@ class PgTrickle:
     def _executor(self) -> Executor:
         if self._given_executor is not None:
             return self._given_executor()
+        try:
+            import pyspark  # noqa: F401 - its absence is to be told before anything else fails for want of it
+        except ModuleNotFoundError as error:
+            raise EnvironmentFault(
+                f"Something is to be computed on Spark, and there is no {error.name}",
+                remedy="Install it, or let PostgreSQL compute: placement 'database'.",
+            ) from None
         from airflow_provider_pgtrickle.engine.spark.execute import SparkExecutor
         from airflow_provider_pgtrickle.engine.spark.session import active, obtain
 

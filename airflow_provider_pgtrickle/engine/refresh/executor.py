@@ -149,6 +149,12 @@ def read_arrow(conn: psycopg.Connection[tuple[Any, ...]], computation: Computati
     return patiently(computation.patience_ms, lambda planner: _read_planned(conn, computation, planner))
 
 
+def read_rows(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation) -> list[tuple[Any, ...]]:
+    """The columns of the statement's few rows, without their weights and row ids."""
+    columns = sql.SQL(", ").join(sql.Identifier("c", name) for name in computation.columns)
+    return conn.execute(sql.SQL("SELECT {} FROM ({}) AS c").format(columns, sql.SQL(computation.sql))).fetchall()
+
+
 def _read_planned(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation, planner: Planner) -> pa.Table:
     with planning(conn, planner):
         return _read(conn, computation)

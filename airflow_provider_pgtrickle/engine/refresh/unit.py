@@ -234,7 +234,7 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
                     request.settings,
                     forced=forced,
                     read_here=read_here,
-                    placement=_placement(unit, member, request.settings),
+                    placement=member.stored.placement or request.settings.placement,
                     experience=partial(_known, learned, member),
                     broken=broken,
                 )
@@ -255,12 +255,6 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
 
 def _known(learned: Callable[[], Mapping[int, Experience]], member: Observed) -> Experience:
     return learned()[member.stored.id]
-
-
-def _placement(unit: Mapping[str, Observed], member: Observed, settings: Settings) -> str:
-    """Where a table's changes may be computed. A part is computed where its owner is."""
-    owners = [other.stored for other in unit.values() if other.stored.id == member.stored.part_of]
-    return (owners or [member.stored])[0].placement or settings.placement
 
 
 def _clean_up(conn: Connection, unit: Iterable[Computed]) -> None:
