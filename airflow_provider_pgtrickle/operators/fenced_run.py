@@ -75,11 +75,13 @@ class FencedRun:
             initiated_by=self._initiator,
             force_full=force_full,
         )
-        if done is not None:
-            self._let_writers_maintain()
-        return done is not None
+        if done is None:
+            return False
+        # A task may refresh hundreds of units in this way, and what the history says of its run gets longer with each.
+        self._let_writers_maintain([name for name, result in done.items() if result.status == "COMPLETED"])
+        return True
 
-    def _let_writers_maintain(self) -> None:
+    def _let_writers_maintain(self, done: Sequence[str] | None = None) -> None:
         """IMMEDIATE tables that were refreshed are maintained by their sources' writers from now on.
 
         If that can't be now, they are as fresh as any other table, and the next run tries again.
@@ -87,7 +89,8 @@ class FencedRun:
         from airflow_provider_pgtrickle.engine.immediate import live
 
         try:
-            done = [name for name, o in self.outcomes().items() if o.result.status == "COMPLETED"]
+            if done is None:
+                done = [name for name, o in self.outcomes().items() if o.result.status == "COMPLETED"]
             for table in live.enliven(self.database, self.settings, done):
                 _log.info("%s is maintained by its sources' writers from now on", table)
         except PgTrickleError as error:

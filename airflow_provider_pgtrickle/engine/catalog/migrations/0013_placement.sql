@@ -32,3 +32,6 @@ CREATE TABLE IF NOT EXISTS pgtrickle.pgt_calibration (
 
 COMMENT ON TABLE pgtrickle.pgt_calibration IS
     'What a row costs on this installation, as `pgtrickle calibrate` measured it: where predictions begin.';
+
+-- Roles that refresh were granted the tables that there were. These are constants, and nobody's data.
+GRANT SELECT ON pgtrickle.pgt_calibration TO PUBLIC;
