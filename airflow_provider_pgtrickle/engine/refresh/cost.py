@@ -41,16 +41,18 @@ _REMEMBERED = 5
 _FORGIVEN, _LEAST = 0.98, 0.6
 
 _SAMPLES = """
+WITH t AS MATERIALIZED (
+    SELECT id AS pgt_id, pgtrickle.pgt_regime(id) AS regime FROM unnest(%s::bigint[]) AS w(id)
+)
 SELECT t.pgt_id, s.way, s.action IN ('FULL', 'REINITIALIZE'), s.source_changes, s.source_rows, s.actual_ms, s.age,
        s.candidates IS NOT NULL
-  FROM pgtrickle.pgt_stream_tables t
+  FROM t
  CROSS JOIN LATERAL (
     SELECT h.*, row_number() OVER (ORDER BY refresh_id DESC) - 1 AS age
       FROM (SELECT * FROM pgtrickle.pgt_refresh_history
              WHERE pgt_id = t.pgt_id AND actual_ms IS NOT NULL
              ORDER BY refresh_id DESC LIMIT 100) h
-     WHERE h.regime = pgtrickle.pgt_regime(t.pgt_id)) s
- WHERE t.pgt_id = ANY(%s)
+     WHERE h.regime = t.regime) s
  ORDER BY s.age
 """
 

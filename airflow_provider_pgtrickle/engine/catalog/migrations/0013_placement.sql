@@ -24,6 +24,10 @@ COMMENT ON COLUMN pgtrickle.pgt_refresh_history.source_rows IS 'Estimated rows o
 COMMENT ON COLUMN pgtrickle.pgt_refresh_history.regime IS
     'Digest of the query, the indexes of its sources and the server: what was measured under another one is forgotten.';
 
+-- Most refreshes of most tables find nothing to compute.
+CREATE INDEX IF NOT EXISTS pgt_refresh_history_measured
+    ON pgtrickle.pgt_refresh_history (pgt_id, refresh_id DESC) WHERE actual_ms IS NOT NULL;
+
 CREATE TABLE IF NOT EXISTS pgtrickle.pgt_calibration (
     name text PRIMARY KEY,
     value double precision NOT NULL,
