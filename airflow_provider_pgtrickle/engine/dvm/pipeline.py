@@ -16,6 +16,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import render, tables_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.bounds import bounds
 from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
 from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
+from airflow_provider_pgtrickle.engine.dvm.frontend.common_equalities import common_equalities
 from airflow_provider_pgtrickle.engine.dvm.frontend.distinct_on import distinct_on
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import drop_limit, is_bounded, number_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_order import drop_order
@@ -137,6 +138,7 @@ STEPS: tuple[Step, ...] = (
     Text(drop_limit),
     Text(refuse),
     leave_top_as_written,
+    Text(common_equalities),
     Text(named_windows),
     Text(distinct_on),
     Text(drop_order),
