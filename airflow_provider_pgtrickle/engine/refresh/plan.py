@@ -17,7 +17,7 @@ from airflow_provider_pgtrickle.engine.dvm.types import as_text
 from airflow_provider_pgtrickle.engine.refresh.cost import Candidate, Experience, Way
 from airflow_provider_pgtrickle.engine.refresh.decision import Action, Decision, Fallback, MemberFacts, decide
 from airflow_provider_pgtrickle.engine.refresh.executor import Computation, patience_ms
-from airflow_provider_pgtrickle.engine.refresh.observe import Observed
+from airflow_provider_pgtrickle.engine.refresh.observe import Observed, changed_keys
 from airflow_provider_pgtrickle.engine.refresh.slices import ctid_slices
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.engine.settings import Settings
@@ -109,6 +109,7 @@ def plan(
     """
     upstream = {key: change for key, change in upstream.items() if key in member.states}
     known = _facts(member, upstream, sizes, settings, forced=forced, broken=broken)
+    known = _counted_by_key(coordinator, member, known)
     decision = decide(known)
     only_here = any(change.here_only for change in upstream.values())
     candidates = _candidates(member, known, decision, sizes, settings, "database" if only_here else placement)
@@ -255,6 +256,23 @@ def _facts(
         refusal=refusal.message if refusal else (None if st.differentiable else st.refusal),
         topk=member.query.topk is not None,
         steady=member.query.steady,
+    )
+
+
+def _counted_by_key(coordinator: Connection, member: Observed, known: MemberFacts) -> MemberFacts:
+    """The facts, with changed rows counted once each where their changes would exceed the limit: 170 of one are one."""
+    limit = known.max_change_ratio
+    if limit <= 0 or all(source.ratio <= limit for source in known.sources):
+        return known
+    return replace(
+        known,
+        sources=tuple(
+            replace(source, changed_keys=changed_keys(coordinator, state))
+            if source.ratio > limit and state.source.primary_key and state.pending_rows == source.pending_rows
+            else source
+            for source in known.sources
+            for state in [member.states[source.key]]
+        ),
     )
 
 
