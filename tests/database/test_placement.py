@@ -86,6 +86,15 @@ def test_a_placement_that_can_not_be_is_one_sentence(shell: Callable[..., Any]) 
     assert "can't be 'moon'" in shell("refresh", "st", PGTRICKLE_PLACEMENT="moon").stderr
 
 
+def test_health_asks_for_spark_only_where_it_may_be_needed(shell: Callable[..., Any]) -> None:
+    without = shell("health", "--json", PGTRICKLE_PLACEMENT="database")
+    assert without.stdout.count("not needed: all is computed in the database") == 3
+    assert "Java is not installed" in shell("health").stdout
+    query = ("--query", "SELECT id, v FROM t", "--no-initialize", "--placement", "spark")
+    assert shell("create", "st", *query).returncode == 0
+    assert "Java is not installed" in shell("health", PGTRICKLE_PLACEMENT="database").stdout
+
+
 def test_a_part_is_computed_where_its_owner_is(dsn: str) -> None:
     with PgTrickle(dsn, executor=_no_executor) as pt, psycopg.connect(dsn, autocommit=True) as conn:
         pt.install()
