@@ -69,6 +69,11 @@ class Candidate:
     def title(self) -> str:
         return f"{'FULL' if self.whole else 'difference'} {self.way}"
 
+    @property
+    def kind(self) -> tuple[bool, bool]:
+        """What competes: whether Spark takes part, and FULL. Sizes decide which of Spark's ways it is."""
+        return self.way is not Way.DATABASE, self.whole
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -84,6 +89,10 @@ class Sample:
     chosen: bool = False
     """Whether it was taken among others."""
 
+    @property
+    def kind(self) -> tuple[bool, bool]:
+        return self.way != Way.DATABASE, self.whole
+
 
 @dataclass(frozen=True)
 class Experience:
@@ -96,21 +105,21 @@ class Experience:
     def predicted(self, candidate: Candidate, changes: float, rows: float) -> Candidate:
         """The candidate with its predicted cost for this many changed rows, in sources of this many rows."""
         prior = self._prior(candidate.way, candidate.whole, changes, rows)
-        factor = self._factor(candidate.whole, candidate.way)
+        factor = self._factor(candidate.kind)
         if factor is None:
             # The first content was a FULL. Where it took less than the constants say, a difference will, too.
-            factor = 1.0 if candidate.whole else min(self._factor(True, candidate.way) or 1.0, 1.0)
+            factor = 1.0 if candidate.whole else min(self._factor((candidate.kind[0], True)) or 1.0, 1.0)
         return Candidate(candidate.way, candidate.whole, round(prior * factor, 3))
 
-    def _factor(self, whole: bool, way: Way) -> float | None:
+    def _factor(self, kind: tuple[bool, bool]) -> float | None:
         """How much longer than the prior says it took of late; None if it was never measured."""
-        own = [s for s in self.samples if (s.way, s.whole) == (way, whole)][:_REMEMBERED]
-        return statistics.median(s.ms / self._prior(way, whole, s.changes, s.rows) for s in own) if own else None
+        own = [s for s in self.samples if s.kind == kind][:_REMEMBERED]
+        return statistics.median(s.ms / self._prior(s.way, s.whole, s.changes, s.rows) for s in own) if own else None
 
-    def _prior(self, way: Way, whole: bool, changes: float, rows: float) -> float:
+    def _prior(self, way: str, whole: bool, changes: float, rows: float) -> float:
         row = rows * self.constants["row_us"] if whole else changes * self.constants["change_us"]
-        share = self.constants["spark_share"] if way is Way.LOWERED else 1.0
-        start = 0.0 if way is Way.DATABASE else self.constants["spark_ms"]
+        share = self.constants["spark_share"] if way == Way.LOWERED else 1.0
+        start = 0.0 if way == Way.DATABASE else self.constants["spark_ms"]
         return _LEAST_MS + row * share / 1000 + start
 
     def chosen(self, candidates: Sequence[Candidate]) -> Candidate:
@@ -120,14 +129,14 @@ class Experience:
         >>> Experience().chosen([fast, slow]).whole
         False
         """
-        last = next(((s.way, s.whole) for s in self.samples if s.chosen), None)
-        kept = next((c for c in candidates if (c.way, c.whole) == last), candidates[0])
+        last = next((s.kind for s in self.samples if s.chosen), None)
+        kept = next((c for c in candidates if c.kind == last), candidates[0])
         best = min(candidates, key=self._discounted)
         much_better = self._discounted(best) * _BETTER_BY < kept.predicted_ms
         return best if much_better and self._discounted(best) + _BETTER_MS < kept.predicted_ms else kept
 
     def _discounted(self, candidate: Candidate) -> float:
-        age = next((s.age for s in self.samples if (s.way, s.whole) == (candidate.way, candidate.whole)), 0)
+        age = next((s.age for s in self.samples if s.kind == candidate.kind), 0)
         return float(candidate.predicted_ms * max(_LEAST, _FORGIVEN**age))
 
 

@@ -67,3 +67,9 @@ def test_absurd_measurements_lead_to_a_choice_all_the_same(ms: float) -> None:
 
 def test_spark_has_to_be_worth_its_start() -> None:
     assert choice(candidates=(DIFFERENCE, ON_SPARK)).way is Way.DATABASE
+
+
+def test_what_spark_took_counts_for_each_of_its_ways() -> None:
+    known = Experience((taken(Candidate(Way.PUSHED, whole=True), 8_000),))
+    lowered = known.predicted(Candidate(Way.LOWERED, whole=True), 1, MILLION)
+    assert 7_900 < lowered.predicted_ms < 8_100
