@@ -15,6 +15,8 @@ from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
 from airflow_provider_pgtrickle.backends import selection
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.errors import UsageError
+from airflow_provider_pgtrickle.operators import StreamTableRefreshOperator
+from tests.airflow.operators.test_refresh_graph import PostgresBackend
 
 TOTALS = "SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id"
 
@@ -82,4 +84,40 @@ def test_a_graph_without_spark_is_created_filled_and_refreshed(
         " JOIN pgtrickle.pgt_stream_tables t USING (pgt_id) GROUP BY 1, 2 ORDER BY 1"
     ).fetchall()
     assert done == [(name, "database", ["FULL", "DIFFERENTIAL"]) for name in ("regions", "totals")]
+    assert shop.execute("SELECT customer_id, n FROM totals EXCEPT ALL " + TOTALS).fetchall() == []
+
+
+def test_auto_opens_spark_only_where_that_is_predicted_to_be_cheaper(
+    shop: psycopg.Connection,
+    shop_connection: str,
+    dsn: str,
+    execute: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    backend = PostgresBackend()
+    monkeypatch.setattr(selection, "backend_for", lambda *_: backend)
+    with PgTrickle(dsn, placement="database") as client:
+        client.install()
+        client.create_stream_table("totals", TOTALS, placement="auto", refresh_mode="DIFFERENTIAL")
+    task = StreamTableRefreshOperator(task_id="totals", tables=["totals"], postgres_conn_id=shop_connection)
+    change = "UPDATE orders SET customer_id = 2 WHERE id = (SELECT min(id) FROM orders WHERE customer_id = 1)"
+    shop.execute(change)
+    execute(task, "r1")
+    assert backend.refreshed == []
+    # Differences in the database have become slow, and those through Spark are not.
+    for way, ms in (("pushed", 10), *[("database", 90_000)] * 5):
+        shop.execute(
+            "INSERT INTO pgtrickle.pgt_refresh_history (pgt_id, action, status, way, actual_ms, source_changes, regime)"
+            " SELECT pgt_id, 'DIFFERENTIAL', 'COMPLETED', %s, %s, 1, pgtrickle.pgt_regime(pgt_id)"
+            " FROM pgtrickle.pgt_stream_tables",
+            (way, ms),
+        )
+    shop.execute(change)
+    execute(task, "r2")
+    assert backend.refreshed == [(("totals",),)]
+    # The attempt without Spark left no trace.
+    done = shop.execute(
+        "SELECT way, action FROM pgtrickle.pgt_refresh_history WHERE run_token IS NOT NULL ORDER BY refresh_id"
+    ).fetchall()
+    assert done == [("database", "FULL"), ("database", "DIFFERENTIAL"), ("pushed", "DIFFERENTIAL")]
     assert shop.execute("SELECT customer_id, n FROM totals EXCEPT ALL " + TOTALS).fetchall() == []
