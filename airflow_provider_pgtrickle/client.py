@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -30,6 +30,7 @@ from airflow_provider_pgtrickle.engine.declare.drop import drop
 from airflow_provider_pgtrickle.engine.declare.options import Options
 from airflow_provider_pgtrickle.engine.dvm.budget import deep
 from airflow_provider_pgtrickle.engine.errors import (
+    EnvironmentFault,
     PgTrickleError,
     PgTrickleWarning,
     TransientFault,
@@ -38,7 +39,7 @@ from airflow_provider_pgtrickle.engine.errors import (
 )
 from airflow_provider_pgtrickle.engine.immediate import live
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh import history
+from airflow_provider_pgtrickle.engine.refresh import cost, history
 from airflow_provider_pgtrickle.engine.refresh import verify as verification
 from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
@@ -190,11 +191,15 @@ class PgTrickle:
         """Refresh it after the stream tables that it reads, each unit on a snapshot of its own."""
         with self._before_refresh() as conn:
             qualified = self._name(conn, name)
-            tables = {str(table.qualified): table for table in records.get_all(conn)}
             wanted_table = records.get(conn, qualified)
-            graph = dependencies.graph(conn)
+            is_alone = not (wanted_table.is_hidden or dependencies.reads_stream_tables(conn, wanted_table))
+            if not is_alone and not wanted_table.is_live:
+                tables = {str(table.qualified): table for table in records.get_all(conn)}
+                graph = dependencies.graph(conn, tables.values())
         if wanted_table.is_live:
             return self._reconcile(wanted_table, force_full=force_full)
+        if is_alone:
+            return self._refresh([qualified], force_full=force_full)[str(qualified)]
         by_name = {name: table.qualified for name, table in tables.items()}
         upstream = [name for name in graph.upstream(str(qualified)) if not tables[name].is_live]
         wanted = {str(qualified), *upstream}
@@ -211,9 +216,10 @@ class PgTrickle:
         if isinstance(names, str) or not names:
             raise UsageError("refresh takes a list of names", remedy='Write refresh(["a", "b"]).')
         with self._before_refresh() as conn:
-            qualified = {name: self._name(conn, name) for name in names}
+            schema = cache(lambda: server_default_schema(conn))
+            qualified = {name: QualifiedName.parse(name, schema) for name in names}
             order = {member: position for position, member in enumerate(dependencies.graph(conn).order())}
-            alive = [st for st in (records.get(conn, target) for target in qualified.values()) if st.is_live]
+            alive = [st for st in records.named(conn, list(qualified.values())) if st.is_live]
         results = {str(st.qualified): self._reconcile(st, force_full=force_full) for st in alive}
         members = {target for target in qualified.values() if str(target) not in results}
         if members:
@@ -273,7 +279,7 @@ class PgTrickle:
                 for part in records.parts(conn, table.id)
             )
             writers = live.writers_costs(conn, table) if table.is_live else ()
-            return replace(self._explained(conn, table), parts=parts, writers=writers)
+            return replace(self._explained(conn, table), parts=parts, ways=cost.told(conn, table.id), writers=writers)
 
     def validate_query(self, query: str) -> dvm.Explanation:
         """Explain a query before anything is created."""
@@ -440,6 +446,13 @@ class PgTrickle:
     def _executor(self) -> Executor:
         if self._given_executor is not None:
             return self._given_executor()
+        try:
+            import pyspark  # noqa: F401 - its absence is to be told before anything else fails for want of it
+        except ModuleNotFoundError as error:
+            raise EnvironmentFault(
+                f"Something is to be computed on Spark, and there is no {error.name}",
+                remedy="Install it, or let PostgreSQL compute: placement 'database'.",
+            ) from None
         from airflow_provider_pgtrickle.engine.spark.execute import SparkExecutor
         from airflow_provider_pgtrickle.engine.spark.session import active, obtain
 

@@ -130,6 +130,21 @@ def _rights(database: Database) -> tuple[bool, str]:
     return not told, "; ".join(told) or "nobody else may write what becomes SQL"
 
 
+def _needed(check: Callable[[Database], tuple[bool, str]]) -> Callable[[Database], tuple[bool, str]]:
+    """The check of something of Spark's, which counts only where something may be computed there."""
+
+    def checked(database: Database) -> tuple[bool, str]:
+        if database.settings.placement == "database":
+            with database.transaction() as conn:
+                known = migrate.is_installed(conn)
+                placements = {table.placement for table in records.get_all(conn)} if known else set()
+            if placements <= {None, "database"}:
+                return True, "not needed: all is computed in the database"
+        return check(database)
+
+    return checked
+
+
 def _java(database: Database) -> tuple[bool, str]:
     java = shutil.which("java")
     if java is None:
@@ -158,7 +173,7 @@ CHECKS: tuple[tuple[str, Callable[[Database], tuple[bool, str]]], ...] = (
     ("verification", _verifications),
     ("locks", _locks),
     ("rights", _rights),
-    ("java", _java),
-    ("jdbc driver", _jdbc),
-    ("pyspark", _pyspark),
+    ("java", _needed(_java)),
+    ("jdbc driver", _needed(_jdbc)),
+    ("pyspark", _needed(_pyspark)),
 )

@@ -87,9 +87,9 @@ def _options() -> dict[str, Any]:
         spec.name: {
             "description": spec.metadata["description"],
             "version_added": "0.1.0",
-            "type": _TYPES[type(spec.default)],
+            "type": _TYPES[spec.metadata["kind"]],
             "example": None,
-            "default": str(spec.default),
+            "default": None if spec.default is None else str(spec.default),
         }
         for spec in fields(Settings)
     }

@@ -43,6 +43,7 @@ class StreamTable:
     only on demand; `frozen`: never
     :param differential_max_change_ratio: a refresh runs FULL if a larger share of a source has changed
     :param verify_every: how often its DAG compares the content with the query, such as `1d`; None: never
+    :param placement: where its changes are computed: `spark`, `auto` or `database`; None: as the graph or setting says
     :param description: for the documentation of its DAG and task
     :param depends_on: stream tables that the query reads through a view, which its text doesn't show
     """
@@ -59,6 +60,7 @@ class StreamTable:
     tier: str = "hot"
     differential_max_change_ratio: float | None = None
     verify_every: str | None = None
+    placement: str | None = None
     description: str | None = field(default=None, repr=False)
     depends_on: tuple[str, ...] = ()
 
@@ -100,7 +102,9 @@ class StreamTable:
     @property
     def options(self) -> dict[str, Any]:
         """The options as `PgTrickle.create_or_replace_stream_table` takes them."""
-        return asdict(self._options)
+        options = asdict(self._options)
+        options["placement"] = options["placement"] or self.__dict__.get("_placement")
+        return options
 
     @cached_property
     def _options(self) -> Options:
@@ -124,8 +128,8 @@ class StreamTable:
         home = self.__dict__.get("_home") or default_database_uri(DEFAULT_CONN_ID)
         return Asset(uri=f"{home}/{quote(name.schema, safe='')}/{quote(name.name, safe='')}")
 
-    def settle(self, database_uri: str) -> None:
-        """Set the table's database. Its graph calls this; a table can't be in graphs of two databases."""
+    def settle(self, database_uri: str, placement: str | None = None) -> None:
+        """Set the table's database and placement. Its graph calls this; a table can't be in graphs of two databases."""
         home = self.__dict__.get("_home", database_uri)
         taken = "_asset" in self.__dict__ and "_home" not in self.__dict__
         if home != database_uri or (taken and database_uri != default_database_uri(DEFAULT_CONN_ID)):
@@ -135,6 +139,7 @@ class StreamTable:
                 remedy="Declare it once for each graph, and use .asset after the graph was declared.",
             )
         self.__dict__["_home"] = database_uri
+        self.__dict__["_placement"] = placement
 
 
 def default_database_uri(conn_id: str) -> str:

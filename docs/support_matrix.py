@@ -68,7 +68,9 @@ def sections(dsn: str) -> Iterator[tuple[str, str, Table]]:
         "Queries",
         "Each line is a file of `tests/sql_fixtures`: tables, the query, changes in cycles, and the delta of the first"
         " cycle as a formula. `make test` executes every one of them, asserts that each cycle ran DIFFERENTIAL, and"
-        " compares the content with PostgreSQL's own answer.",
+        " compares the content with PostgreSQL's own answer. Each is also refreshed in placement `spark` and in"
+        " placement `database`, and the two tables are equal in every column, row ids included"
+        " (`tests/spark/algebra/test_placement.py`).",
         (("fixture", "operators in its tree", "sink", "identity"), list(_queries(dsn))),
     )
     yield (

@@ -23,6 +23,7 @@ _OPTIONS: tuple[Argument, ...] = (
         "--differential-max-change-ratio", type=float, metavar="RATIO", help="above it a refresh runs FULL; 0: never"
     ),
     argument("--verify-every", metavar="1d|never", help="how often its DAG compares the content with the query"),
+    argument("--placement", metavar="spark|auto|database", help="where its changes are computed"),
 )
 _QUERY: tuple[Argument, ...] = (
     argument("--query", help="the defining SELECT; '-' reads it from standard input"),

@@ -29,6 +29,9 @@ _HISTORY = (
     "rows_updated",
     "rows_deleted",
     "duration_ms",
+    "way",
+    "candidates",
+    "actual_ms",
     "error_message",
 )
 

@@ -15,11 +15,17 @@ from typing import Any
 
 from airflow_provider_pgtrickle.engine.errors import UsageError
 
+#: Where changes may be computed.
+PLACEMENTS = ("spark", "auto", "database")
+
 _BOOLEANS = {"true": True, "t": True, "1": True, "on": True, "false": False, "f": False, "0": False, "off": False}
 
 
-def _setting(default: Any, description: str, choices: tuple[str, ...] = ()) -> Any:
-    return field(default=default, metadata={"description": description, "choices": choices})
+def _setting(default: Any, description: str, choices: tuple[str, ...] = (), kind: type | None = None) -> Any:
+    return field(
+        default=default,
+        metadata={"description": description, "choices": choices, "kind": kind or type(default)},
+    )
 
 
 @dataclass(frozen=True)
@@ -28,8 +34,11 @@ class Settings:
 
     min_schedule_seconds: int = _setting(60, "Shortest schedule a stream table may have, in seconds.")
     max_consecutive_errors: int = _setting(3, "Failed refreshes in a row after which a stream table is suspended.")
-    differential_max_change_ratio: float = _setting(
-        0.15, "Changed rows / rows of a source above which a refresh runs FULL. 0.0 never falls back."
+    differential_max_change_ratio: float | None = _setting(
+        None,
+        "Changed rows / rows of a source above which a refresh runs FULL; 0.0 never falls back. Unset, mode AUTO runs"
+        " FULL where that is predicted to be cheaper, and mode DIFFERENTIAL above 0.15.",
+        kind=float,
     )
     halted: str = _setting(
         "fail",
@@ -45,6 +54,12 @@ class Settings:
     spark_master: str = _setting("local[*]", "Master of the Spark session started when none is given.")
     spark_driver_memory: str = _setting("1g", "Heap of that session's driver, which with a local master is all of it.")
     spark_shuffle_partitions: int = _setting(2, "Shuffle partitions of a small refresh.")
+    placement: str = _setting(
+        "spark",
+        "Where changes are computed: on `spark`; in the `database`, by the session that also writes them, without"
+        " Spark; or `auto`, wherever that is cheaper. A stream table's own placement stands above it.",
+        PLACEMENTS,
+    )
     pushdown_max_changes: int = _setting(
         5_000_000,
         "Changed rows up to which a difference is one statement in PostgreSQL; above it Spark joins and aggregates.",
@@ -93,8 +108,8 @@ class Settings:
                 raw = os.environ.get(f"PGTRICKLE_{name.upper()}")
             if raw is None:
                 raw = _from_airflow(name)
-            if raw is not None:
-                values[name] = _convert(name, raw, type(spec.default))
+            if raw is not None and not (raw == "" and spec.default is None):
+                values[name] = _convert(name, raw, spec.metadata["kind"])
                 choices = spec.metadata["choices"]
                 if choices and values[name] not in choices:
                     raise UsageError(f"Setting {name} can't be {raw!r}", remedy=f"Use one of {', '.join(choices)}.")

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_pgtrickle.engine.declare.options import check
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.factory import folder
@@ -32,6 +33,8 @@ class StreamTableGraph:
     :param spark_conn_id: of type `spark` (spark-submit) or `spark_connect` (a warm session in the task's process)
     :param granularity: `unit`: one task for each refresh unit; `graph`: one task refreshes all that is due in one
         session, and tasks that cost no process show each table's state
+    :param placement: where changes of its tables are computed, unless a table says otherwise: `spark`, `auto` or
+        `database`; None: as the setting says
     :param default_args: as for any DAG; `retries` is 2 unless it says otherwise
     :param tags: tags of its DAGs, beside `pgtrickle`
     :param pool: the pool of the tasks that run Spark
@@ -50,6 +53,7 @@ class StreamTableGraph:
         spark_conn_id: str = "spark_default",
         *,
         granularity: Granularity = "unit",
+        placement: str | None = None,
         default_args: Mapping[str, Any] | None = None,
         pool: str | None = None,
         tags: Iterable[str] = (),
@@ -67,6 +71,7 @@ class StreamTableGraph:
         self.postgres_conn_id = postgres_conn_id
         self.spark_conn_id = spark_conn_id
         self.granularity = granularity
+        self.placement = check(Settings.load(), {"placement": placement})["placement"]
         self.default_args = dict(default_args or {})
         self.pool = pool
         self.tags = tuple(tags)
@@ -78,7 +83,7 @@ class StreamTableGraph:
         # line that declares the graph.
         _ = self.components
         for table in self.tables:
-            table.settle(self.database_uri)
+            table.settle(self.database_uri, self.placement)
 
     @classmethod
     def from_folder(cls, name: str, path: str | Path, *args: Any, **kwargs: Any) -> StreamTableGraph:

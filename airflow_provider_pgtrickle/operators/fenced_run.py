@@ -65,16 +65,23 @@ class FencedRun:
             raise
         self._let_writers_maintain()
 
-    def refresh_without_spark(self, tables: Sequence[QualifiedName]) -> bool:
-        """Refresh a unit that needs no computation; False if it needs Spark."""
+    def refresh_without_spark(self, tables: Sequence[QualifiedName], *, force_full: bool = False) -> bool:
+        """Refresh a unit in this process; False if something has to be computed on Spark."""
         done = refresh_without_spark(
-            self.database, tables, self.settings, run_token=self._turn, initiated_by=self._initiator
+            self.database,
+            tables,
+            self.settings,
+            run_token=self._turn,
+            initiated_by=self._initiator,
+            force_full=force_full,
         )
-        if done is not None:
-            self._let_writers_maintain()
-        return done is not None
+        if done is None:
+            return False
+        # A task may refresh hundreds of units in this way, and what the history says of its run gets longer with each.
+        self._let_writers_maintain([name for name, result in done.items() if result.status == "COMPLETED"])
+        return True
 
-    def _let_writers_maintain(self) -> None:
+    def _let_writers_maintain(self, done: Sequence[str] | None = None) -> None:
         """IMMEDIATE tables that were refreshed are maintained by their sources' writers from now on.
 
         If that can't be now, they are as fresh as any other table, and the next run tries again.
@@ -82,7 +89,8 @@ class FencedRun:
         from airflow_provider_pgtrickle.engine.immediate import live
 
         try:
-            done = [name for name, o in self.outcomes().items() if o.result.status == "COMPLETED"]
+            if done is None:
+                done = [name for name, o in self.outcomes().items() if o.result.status == "COMPLETED"]
             for table in live.enliven(self.database, self.settings, done):
                 _log.info("%s is maintained by its sources' writers from now on", table)
         except PgTrickleError as error:
@@ -121,11 +129,18 @@ class FencedRun:
 
 
 def refresh_without_spark(
-    database: Database, tables: Sequence[QualifiedName], settings: Settings, *, run_token: str, initiated_by: str
+    database: Database,
+    tables: Sequence[QualifiedName],
+    settings: Settings,
+    *,
+    run_token: str,
+    initiated_by: str,
+    force_full: bool = False,
 ) -> dict[str, RefreshResult] | None:
-    """Refresh a unit without changes, which moves its data timestamp; None if Spark is needed.
+    """Refresh a unit by what PostgreSQL computes; None if Spark is needed.
 
-    Spark is needed if a view or a source was altered, or a change has just come in.
+    Even of a unit without changes, whose data timestamp is to be moved, a view or a source may have been altered, or a
+    change may just have come in.
     """
     from airflow_provider_pgtrickle.engine.refresh.executor import NoExecutor
     from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
@@ -136,6 +151,7 @@ def refresh_without_spark(
             tables,
             executor=_refuse,
             settings=settings,
+            force_full=force_full,
             run_token=run_token,
             initiated_by=initiated_by,
         )

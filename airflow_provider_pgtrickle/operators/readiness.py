@@ -15,6 +15,8 @@ from airflow_provider_pgtrickle.operators.unit import Unit
 if TYPE_CHECKING:
     import psycopg
 
+    from airflow_provider_pgtrickle.engine.settings import Settings
+
 NOT_DUE = "not due"
 NO_CHANGE = "no change"
 HALTED = "halted"
@@ -24,8 +26,8 @@ LIVE = "maintained by its sources' writers"
 _STATES = """
 SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedule, st.refresh_mode, st.append_only,
        st.diamond_consistency, st.diamond_schedule_policy, st.requested_cdc_mode AS cdc_mode, st.partition_by, st.tier,
-       st.differential_max_change_ratio, st.verify_every, st.status, st.is_populated, st.needs_reinit, st.is_gated,
-       st.gated_reason, st.last_error, st.data_timestamp, coalesce(b.pending, 0)::bigint AS pending_rows,
+       st.differential_max_change_ratio, st.verify_every, st.placement, st.status, st.is_populated, st.needs_reinit,
+       st.is_gated, st.gated_reason, st.last_error, st.data_timestamp, coalesce(b.pending, 0)::bigint AS pending_rows,
        clock_timestamp() AS asked_at, coalesce(d.uncaptured, false) AS uncaptured, st.steady,
        coalesce(d.stream_tables, '{}') AS stream_tables, x.pgt_id IS NOT NULL AS is_distrusted, st.fingerprint,
        st.is_live
@@ -53,6 +55,7 @@ _DECLARED = (
     "tier",
     "differential_max_change_ratio",
     "verify_every",
+    "placement",
 )
 
 
@@ -98,6 +101,10 @@ class TableState:
             f"{self.name} is in status {self.status}{cause}."
             f" Mend the cause, then resume it (pgtrickle alter {self.name} --status active) or refresh it in full."
         )
+
+    def placement(self, settings: Settings) -> str:
+        """Where its changes may be computed."""
+        return str(self.options["placement"] or settings.placement)
 
     @property
     def is_waiting(self) -> bool:

@@ -1,4 +1,4 @@
-"""Refresh one unit of stream tables on Spark."""
+"""Refresh one unit of stream tables, on Spark or in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 class StreamTableRefreshOperator(BaseOperator):
     """Refreshes stream tables together: one snapshot, one commit.
 
-    The task is skipped, without starting Spark, if nothing changed. Killing it revokes its lease in PostgreSQL, so that
+    The task is skipped, without starting Spark, if nothing changed. With placement `auto` or `database` it asks for
+    Spark only if something is to be computed there. Killing it revokes its lease in PostgreSQL, so that
     a driver that survives can't commit.
 
     :param tables: their names, templated
@@ -78,29 +79,33 @@ class StreamTableRefreshOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         with as_airflow():
             run = self._run = FencedRun(hook_of(self.postgres_conn_id), context)
-            has_work = self.force_full or self._has_work(run)
+            states = self._ready(run)
+            has_work = self.force_full or any(state.has_work for state in states)
+            needs_spark = has_work and all(state.placement(run.settings) == "spark" for state in states)
             run.end_earlier_rounds(context)
             if self.force_full:
                 run.withdraw(self._parsed)
-            if has_work or not run.refresh_without_spark(self._parsed):
+            if needs_spark or not run.refresh_without_spark(self._parsed, force_full=self.force_full):
                 self._refresh(run)
             self._outcomes = run.outcomes(self.stream_tables)
         return self._report(context)
 
-    def _has_work(self, run: FencedRun) -> bool:
+    def _ready(self, run: FencedRun) -> list[TableState]:
         """Look again, because the plan may be minutes old and upstream refreshes may have changed nothing."""
         states = self._states(run)
+        if self.force_full:
+            return list(states.values())
         for name in self.stream_tables:
             if name not in states:
                 raise UnknownStreamTable(f"There is no stream table named {name}", remedy="Run the task `plan` first.")
         if held := readiness.held(states.values()):
             raise AirflowSkipException(held)
-        if not self.force_full and (halted := readiness.halted(states.values())):
+        if halted := readiness.halted(states.values()):
             if run.settings.halted == "warn":
                 raise AirflowSkipException(halted)
             raise RefreshError(halted)
         run.withdraw([table for table in self._parsed if states[str(table)].has_to_be_withdrawn])
-        return any(state.has_work for state in states.values())
+        return list(states.values())
 
     def _states(self, run: FencedRun) -> dict[str, TableState]:
         with run.database.transaction() as conn:

@@ -33,6 +33,8 @@ _EVENTS_AT_ONCE = 50
 class StreamTableGraphRefreshOperator(BaseOperator):
     """Refreshes the units that are due and changed, one after the other, in one Spark session or application.
 
+    Units that PostgreSQL computes are refreshed by this process, which opens no Spark for them.
+
     A unit that fails stops only the units that read it. The tasks of units that were brought up to date are left to the
     scheduler, the others are skipped. It returns the arguments of a mapped `StreamTableOutcomeOperator`.
 
@@ -75,10 +77,12 @@ class StreamTableGraphRefreshOperator(BaseOperator):
                 if verdict.skip.get(unit.task_id, NO_CHANGE) == NO_CHANGE
             ]
             run.end_earlier_rounds(context)
-            changed = {name for name, state in states.items() if state.has_work}
+            for_spark = {
+                name for name, state in states.items() if state.has_work and state.placement(run.settings) == "spark"
+            }
             halted = dict(verdict.halted) if run.settings.halted == "fail" else {}
             due = [unit for unit in due if unit.task_id not in halted]
-            failed = self._refresh(run, due, reads, changed, halted)
+            failed = self._refresh(run, due, reads, for_spark, halted)
             outcomes = run.outcomes()
         return self._report(context, failed, outcomes)
 
@@ -122,7 +126,7 @@ class StreamTableGraphRefreshOperator(BaseOperator):
         run: FencedRun,
         due: Sequence[Unit],
         reads: Mapping[str, set[str]],
-        changed: set[str],
+        for_spark: set[str],
         halted: Mapping[str, str],
     ) -> dict[str, str]:
         """By task id: why units failed, are halted, or were left out because they read such a unit."""
@@ -131,7 +135,7 @@ class StreamTableGraphRefreshOperator(BaseOperator):
         for unit in due:
             if broken := reads[unit.task_id] & failed.keys():
                 failed[unit.task_id] = _left_out(unit, broken)
-            elif changed.intersection(unit.names) or reads[unit.task_id] & wanted.keys():
+            elif for_spark.intersection(unit.names) or reads[unit.task_id] & wanted.keys():
                 wanted[unit.task_id] = unit
             else:
                 try:

@@ -26,13 +26,7 @@ class Live(Maintained):
         conn, path = opened.conn, f'"{opened.schema}", pg_temp'
         with conn.transaction():
             definition = define(conn, query, live.MODE, path)
-            made = establish(
-                conn,
-                QualifiedName(opened.schema, name),
-                definition,
-                Options(refresh_mode=live.MODE),
-                server_row_ids=True,
-            )
+            made = establish(conn, QualifiedName(opened.schema, name), definition, Options(refresh_mode=live.MODE))
             live.refuse(conn, Settings(), made)
             live.install(conn, made)
             cls._fill(conn, records.get(conn, made.qualified), tuple(sorted(definition.view.sources)))

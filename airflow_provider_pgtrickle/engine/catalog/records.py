@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -58,6 +58,7 @@ class StreamTable:
     tier: str
     differential_max_change_ratio: float | None
     verify_every: str | None
+    placement: str | None
     is_gated: bool
     gated_reason: str | None
     is_hidden: bool
@@ -162,6 +163,10 @@ class RefreshRecord:
     duration_ms: float | None
     phases: dict[str, Any] | None
     plan: str | None
+    way: str | None
+    candidates: dict[str, float] | None
+    actual_ms: float | None
+    source_rows: float | None
     error_message: str | None
 
 
@@ -201,6 +206,14 @@ def get(conn: Connection, name: QualifiedName) -> StreamTable:
     if not found:
         raise UnknownStreamTable(f"There is no stream table {name}", remedy="pgtrickle status lists those there are.")
     return found[0]
+
+
+def named(conn: Connection, names: Sequence[QualifiedName]) -> list[StreamTable]:
+    """Like `get`, for several names at once and in their order."""
+    condition = sql.SQL("WHERE (pgt_schema, pgt_name) IN (SELECT * FROM unnest(%s::text[], %s::text[]))")
+    tables = _select(conn, condition, [[name.schema for name in names], [name.name for name in names]])
+    found = {table.qualified: table for table in tables}
+    return [found.get(name) or get(conn, name) for name in names]
 
 
 def find(conn: Connection, name: QualifiedName) -> StreamTable | None:

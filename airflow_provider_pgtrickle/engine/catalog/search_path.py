@@ -20,10 +20,12 @@ _SET = "SELECT pg_catalog.set_config('search_path', %s, true)"
 
 def own_schemas(conn: Connection) -> list[str]:
     """The schemas of the path that the role, the database or the connection string gives the session."""
-    # The rollback takes the setting back, in a transaction of the caller's too.
-    with conn.transaction(force_rollback=True):
+    # The setting is put back by name: a rollback would make the driver forget its prepared statements.
+    with conn.transaction():
+        before = conn.execute("SELECT pg_catalog.current_setting('search_path')").fetchone()
         conn.execute("SET LOCAL search_path TO DEFAULT")
         row = conn.execute("SELECT pg_catalog.current_schemas(false)::pg_catalog.text[]").fetchone()
+        conn.execute(_SET, before)
     return list(row[0]) if row else []
 
 

@@ -91,6 +91,8 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
             records.update(conn, before.id, **update)
         dependencies.settle_schedules(conn, settings)
         after = records.get(conn, name)
+        if after.placement != before.placement:
+            parts.belong(conn, after)
         is_new = query is not None or after.server_row_ids != before.server_row_ids
         due = is_new and before.is_populated and after.status == "ACTIVE"
         return Altered(after, notices, before, read_before, due)

@@ -42,7 +42,7 @@ def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, qu
         parts.refuse_reading(conn, whole)
         owner = parts.Owner(name, options.refresh_mode)
         definition = parts.in_parts(conn, settings, owner, whole)
-        created = establish(conn, name, definition, options, server_row_ids=options.refresh_mode == "IMMEDIATE")
+        created = establish(conn, name, definition, options)
         parts.belong(conn, created)
         dependencies.settle_schedules(conn, settings)
         view = definition.view

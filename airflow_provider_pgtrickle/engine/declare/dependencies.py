@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import psycopg
 
@@ -10,9 +11,21 @@ from airflow_provider_pgtrickle.engine.catalog import records
 from airflow_provider_pgtrickle.engine.catalog.probe import Probe
 from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StreamTable
 from airflow_provider_pgtrickle.engine.errors import CycleDetected
-from airflow_provider_pgtrickle.engine.graph import Graph, Node
 from airflow_provider_pgtrickle.engine.settings import Settings
 
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.engine.graph import Graph, Node
+
+_UPSTREAM = """
+WITH RECURSIVE unit (pgt_id) AS (
+    SELECT %s::bigint
+    UNION
+    SELECT h.pgt_id FROM unit JOIN pgtrickle.pgt_dependencies d USING (pgt_id)
+    JOIN pgtrickle.pgt_stream_tables h ON h.pgt_id = d.source_pgt_id AND h.is_hidden
+)
+SELECT EXISTS (SELECT FROM unit JOIN pgtrickle.pgt_dependencies d USING (pgt_id)
+               JOIN pgtrickle.pgt_stream_tables s ON s.pgt_id = d.source_pgt_id AND NOT s.is_hidden)
+"""
 _READS = "SELECT pgt_id, source_pgt_id, source_schema || '.' || source_name FROM pgtrickle.pgt_reads"
 
 
@@ -39,16 +52,25 @@ def of(conn: psycopg.Connection, probed: Probe) -> tuple[Dependency, ...]:
     return tables + tuple(Dependency(0, relid, "VIEW", schema, name) for relid, schema, name in views)
 
 
-def graph(conn: psycopg.Connection) -> Graph:
-    """The graph of all stream tables as they are declared now."""
+def graph(conn: psycopg.Connection, tables: Iterable[StreamTable] | None = None) -> Graph:
+    """The graph of all stream tables as they are declared now; `tables`: all of them, if they were read already."""
+    # The import is late, because its library takes as long as two refreshes and most of them need no graph.
+    from airflow_provider_pgtrickle.engine.graph import Graph
+
     sources: dict[int, set[str]] = {}
-    tables = [table for table in records.get_all(conn) if not table.is_hidden]
+    tables = [table for table in tables or records.get_all(conn) if not table.is_hidden]
     names = {table.id: str(table.qualified) for table in tables}
     reads: Iterable[tuple[int, int, str]] = conn.execute(_READS)
     for reader, source_id, name in reads:
         # A stream table counts by its present name; it may have been renamed or moved.
         sources.setdefault(reader, set()).add(names.get(source_id) or name)
     return Graph.build(_node(table, frozenset(sources.get(table.id, ()))) for table in tables)
+
+
+def reads_stream_tables(conn: psycopg.Connection, table: StreamTable) -> bool:
+    """Whether the table or a part of it reads another stream table, which is to be refreshed before it."""
+    row = conn.execute(_UPSTREAM, (table.id,)).fetchone()
+    return row is not None and bool(row[0])
 
 
 def settle_schedules(conn: psycopg.Connection, settings: Settings) -> None:
@@ -81,4 +103,6 @@ def readers(conn: psycopg.Connection, table: StreamTable) -> tuple[StreamTable, 
 
 
 def _node(table: StreamTable, sources: frozenset[str]) -> Node:
+    from airflow_provider_pgtrickle.engine.graph import Node
+
     return Node(str(table.qualified), sources, table.schedule, table.diamond_consistency, table.diamond_schedule_policy)

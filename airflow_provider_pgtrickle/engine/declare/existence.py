@@ -27,6 +27,7 @@ def establish(
         name=name.name,
         status="INITIALIZING",
         is_populated=False,
+        server_row_ids=True,
         **options.catalog_columns(),
         **definition.catalog_columns(),
         **columns,

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_provider_pgtrickle.engine import schedule as schedules
 from airflow_provider_pgtrickle.engine.errors import UsageError
-from airflow_provider_pgtrickle.engine.settings import Settings
+from airflow_provider_pgtrickle.engine.settings import PLACEMENTS, Settings
 
 MODES = ("AUTO", "DIFFERENTIAL", "FULL", "IMMEDIATE")
 APPEND_ONLY = (
@@ -39,6 +39,8 @@ class Options:
     """None means the setting of that name; 0.0 never falls back to FULL."""
     verify_every: str | None = None
     """How often its DAG verifies the content: `1d` or a cron expression; None means only on request."""
+    placement: str | None = None
+    """Where its changes are computed: `spark`, `auto` or `database`; None means the setting of that name."""
 
     @classmethod
     def checked(cls, settings: Settings, given: Mapping[str, Any]) -> Options:
@@ -140,6 +142,10 @@ def _verify_every(value: Any, settings: Settings) -> str | None:
     return value.strip()
 
 
+def _placement(value: Any, settings: Settings) -> str | None:
+    return None if value is None else _one_of("placement", PLACEMENTS, str.lower)(value, settings)
+
+
 def _partition_by(value: Any, settings: Settings) -> str | None:
     if value is None:
         return None
@@ -179,5 +185,6 @@ CHECKS: Mapping[str, Callable[[Any, Settings], Any]] = MappingProxyType(
         "tier": _one_of("tier", ("hot", "warm", "cold", "frozen"), str.lower),
         "differential_max_change_ratio": _ratio,
         "verify_every": _verify_every,
+        "placement": _placement,
     }
 )

@@ -67,10 +67,10 @@ def in_parts(conn: psycopg.Connection, settings: Settings, owner: Owner, whole: 
 
 
 def belong(conn: psycopg.Connection, owner: StreamTable) -> None:
-    """Record the stream table as the owner of the parts that it reads."""
+    """Record the stream table as the owner of the parts that it reads, which are computed where it is."""
     for pgt_id in records.with_parts(conn, [owner.id]):
         if pgt_id != owner.id:
-            records.update(conn, pgt_id, part_of=owner.id)
+            records.update(conn, pgt_id, part_of=owner.id, placement=owner.placement)
 
 
 def erase_unread(conn: psycopg.Connection, owner: int) -> None:

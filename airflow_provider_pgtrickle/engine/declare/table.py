@@ -136,6 +136,17 @@ def exists(conn: psycopg.Connection, name: QualifiedName) -> bool:
     return oid(conn, name) is not None
 
 
+def existing(conn: psycopg.Connection, names: Iterable[QualifiedName]) -> set[QualifiedName]:
+    """Those of the names that a relation has."""
+    wanted = list(names)
+    rows = conn.execute(
+        "SELECT n.s, n.t FROM unnest(%s::text[], %s::text[]) AS n(s, t)"
+        " WHERE pg_catalog.to_regclass(pg_catalog.format('%%I.%%I', n.s, n.t)) IS NOT NULL",
+        ([name.schema for name in wanted], [name.name for name in wanted]),
+    ).fetchall()
+    return {QualifiedName(schema, name) for schema, name in rows}
+
+
 def compare(current: Iterable[Column], wanted: Iterable[Column]) -> Change:
     """What has to be done to make the stored columns the wanted ones; their order doesn't matter."""
     now = {c.name: c for c in current if c.name != ROW_ID}

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+import secrets
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+
+#: No query holds this.
+_MARK = f"__pgt_{secrets.token_hex(8)}_"
+_MARKS = re.compile(rf"{_MARK}(\d+)_")
 
 
 @dataclass(frozen=True)
@@ -13,7 +19,7 @@ class Window:
     buffer: tuple[str, str]
     old: str
     new: str
-    also: tuple[int, ...] = ()
+    also: tuple[int | str, ...] = ()
     """Transactions after `old` whose changes were consumed already, because the unit itself applied them."""
 
 
@@ -49,3 +55,29 @@ class Binding:
     @property
     def changed(self) -> frozenset[str]:
         return frozenset(key for key, source in self.sources.items() if source.changed)
+
+    def marked(self) -> tuple[Binding, Hashable, tuple[str, ...]]:
+        """The binding with marks for what differs from refresh to refresh; its shape without that; and the values.
+
+        Bindings of one shape have the same SQL, but for the values in the places of the marks.
+        """
+        values: list[str] = []
+
+        def mark(value: str | int) -> str:
+            values.append(str(value))
+            return f"{_MARK}{len(values) - 1}_"
+
+        sources = {}
+        for key, source in self.sources.items():
+            window, handed_on = source.window, source.handed_on
+            if isinstance(window, Window):
+                window = replace(window, old=mark(window.old), new="", also=tuple(map(mark, window.also)))
+            if handed_on is not None:
+                handed_on = HandedOn(mark(handed_on.sql))
+            sources[key] = replace(source, window=window, handed_on=handed_on)
+        return replace(self, sources=sources), (tuple(sources.items()), self.stored), tuple(values)
+
+
+def filled(text: str, values: tuple[str, ...]) -> str:
+    """The SQL of a marked binding, with the values in the places of the marks."""
+    return _MARKS.sub(lambda found: values[int(found[1])], text)

@@ -56,6 +56,8 @@ class Explanation:
     """CREATE INDEX statements that would let the delta look its rows up."""
     leaves: tuple[tuple[str, str], ...]
     """(what is read, PostgreSQL SQL of it) of each leaf of the delta if every source has changed."""
+    ways: tuple[str, ...] = ()
+    """The ways to refresh it, with what each was predicted to take, and took."""
     parts: tuple[tuple[str, str, Explanation], ...] = ()
     """(name, query, its own explanation) of each part: an inner aggregate that is kept in a hidden stream table."""
     writers: tuple[WriterCost, ...] = ()
@@ -74,6 +76,8 @@ class Explanation:
             lines.append(f"hidden columns: {', '.join(self.hidden)}")
         if self.missing_indexes:
             lines += ["", "indexes that would help:", *(f"{statement};" for statement in self.missing_indexes)]
+        if self.ways:
+            lines += ["", "ways:", *self.ways]
         if self.writers:
             lines += ["", "what a statement on a source runs for it:", *map(str, self.writers)]
         lines += ["", "operator tree:", self.operator_tree]

@@ -16,7 +16,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import render, tables_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.bounds import bounds
 from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
 from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
-from airflow_provider_pgtrickle.engine.dvm.frontend.common_terms import common_terms
+from airflow_provider_pgtrickle.engine.dvm.frontend.common_equalities import common_equalities
 from airflow_provider_pgtrickle.engine.dvm.frontend.distinct_on import distinct_on
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import drop_limit, is_bounded, number_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_order import drop_order
@@ -136,9 +136,9 @@ STEPS: tuple[Step, ...] = (
     Text(whole_rows),
     Text(mark_sets),
     Text(drop_limit),
-    Text(common_terms),
     Text(refuse),
     leave_top_as_written,
+    Text(common_equalities),
     Text(named_windows),
     Text(distinct_on),
     Text(drop_order),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm import pipeline
-from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window, filled
 from airflow_provider_pgtrickle.engine.dvm.budget import budget, deep
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_name
 from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter
@@ -30,6 +30,8 @@ from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source
 from airflow_provider_pgtrickle.engine.dvm.sinks import Sink
 from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Addition
 from airflow_provider_pgtrickle.engine.errors import QueryError
+
+_KEPT = 8
 
 
 class View:
@@ -54,6 +56,8 @@ class View:
         self.refusal = refusal
         self.topk = topk
         self._sink = sink
+        # Rendering takes longer than PostgreSQL needs for a small change, and mostly the same sources change.
+        self._deltas: dict[Hashable, str | None] = {}
 
     # -- storage -------------------------------------------------------------------------------
 
@@ -143,8 +147,14 @@ class View:
 
     def delta(self, binding: Binding) -> str | None:
         """Return PostgreSQL's SELECT of `__pgt_w` and the storage's columns: the change of the stored rows."""
-        plan = self.plan(binding.changed)
-        return None if plan is None else self._emitter(binding).statement(plan)
+        marked, shape, values = binding.marked()
+        if shape not in self._deltas:
+            plan = self.plan(binding.changed)
+            if len(self._deltas) >= _KEPT:
+                self._deltas.pop(next(iter(self._deltas)), None)
+            self._deltas[shape] = None if plan is None else self._emitter(marked).statement(plan)
+        text = self._deltas[shape]
+        return None if text is None else filled(text, values)
 
     def render(self, node: Node, binding: Binding) -> str:
         """Return PostgreSQL's SELECT of any node of a plan."""

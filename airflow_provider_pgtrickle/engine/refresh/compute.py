@@ -20,10 +20,21 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.types import as_text
 from airflow_provider_pgtrickle.engine.errors import RefreshError, ValueFault
 from airflow_provider_pgtrickle.engine.refresh import stage
-from airflow_provider_pgtrickle.engine.refresh.executor import Computation, Executor, Staged, StageTarget, read_arrow
+from airflow_provider_pgtrickle.engine.refresh.cost import Way
+from airflow_provider_pgtrickle.engine.refresh.decision import Action
+from airflow_provider_pgtrickle.engine.refresh.executor import (
+    Computation,
+    Executor,
+    Planner,
+    Staged,
+    StageTarget,
+    patiently,
+    planning,
+    read_arrow,
+)
 from airflow_provider_pgtrickle.engine.refresh.plan import Planned, UpstreamChange
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
-from airflow_provider_pgtrickle.engine.refresh.stage import Difference, consolidate, names
+from airflow_provider_pgtrickle.engine.refresh.stage import Difference, Target, consolidate, names
 from airflow_provider_pgtrickle.engine.settings import Settings
 
 _MOST_LITERAL_ROWS = 50_000
@@ -36,7 +47,11 @@ class Computed(Planned):
     staged: Staged | None
     """None if there was nothing to compute."""
     difference: Difference | None = None
-    """The true difference, if a later table of the unit reads it before the commit."""
+    """The true difference, if it is known before the commit: a later table reads it, or this session computed it."""
+    described: Target | None = None
+    """The table as it was when this session made the difference."""
+    spent_ms: float = 0.0
+    """The time that it took to compute the rows, and to hand them on."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +75,8 @@ def compute(
 ) -> Computed | NoValue:
     """Carry out a plan as far as its rows; nothing is written to the stream table yet."""
     try:
+        if member.plan.way is Way.DATABASE and member.st.server_row_ids:
+            return _in_session(coordinator, member)
         return Computed(**vars(member), staged=_run(coordinator, database, executor, snapshot_id, member, token))
     except (psycopg.Error, RefreshError) as error:
         words = _no_value(error)
@@ -71,14 +88,57 @@ def compute(
 def hand_on(coordinator: Connection, member: Computed, settings: Settings) -> tuple[Computed, UpstreamChange]:
     """Make the member's true change in the snapshot's transaction, where later tables of the unit can read it."""
     is_judged = member.st.is_hidden and not member.plan.whole
-    if member.staged is None or member.staged.arrow is None:
+    if member.staged is None:
         return member, UpstreamChange(0, is_judged=is_judged)
-    target = member.target(coordinator)
-    table = stage.temporary(coordinator, target, member.st.id, member.staged.arrow, member.staged.late)
-    made = consolidate(coordinator, target, member.st.id, table, whole=member.plan.whole)
+    made = member.difference
+    if made is None:
+        target = member.target(coordinator)
+        rows = rows_of(coordinator, member, member.staged, target)
+        made = consolidate(coordinator, target, member.st.id, rows, whole=member.plan.whole)
     limit = min(settings.collect_max_rows, _MOST_LITERAL_ROWS)
     change = _readable(coordinator, made, member.st.visible, limit)
     return replace(member, difference=made), replace(change, is_judged=is_judged)
+
+
+def rows_of(conn: Connection, member: Computed, staged: Staged, target: Target) -> sql.Composable:
+    """The computed rows as an item of FROM. Those that came to this process are staged in a temporary table."""
+    if staged.stage_table is None:
+        assert staged.arrow is not None
+        table = stage.temporary(conn, target, member.st.id, staged.arrow)
+    else:
+        table = sql.Identifier(*staged.stage_table)
+        stage.analyze(conn, table, staged.rows)
+    return stage.finished(conn, table, staged.late, target, identified=staged.identified)
+
+
+def _in_session(conn: Connection, member: Planned) -> Computed:
+    """Compute in the coordinator's session: the difference, or the rows of a table that has none or other columns."""
+    computation = member.plan.computation
+    if computation is None:
+        return Computed(**vars(member), staged=None)
+    stage.allow_memory(conn, computation.expected_rows)
+    rows = stage.computed(computation.sql, computation.columns)
+    if not member.stored.is_populated or member.action is Action.REINITIALIZE:
+        table = stage.prepare(conn, member.st.id, rows)
+        number = _written(conn, computation, stage.filling(table, rows))
+        staged = Staged(number, None, ("pg_temp", f"pgt_stage_{member.st.id}"), rows_read=number, reads=1)
+        return Computed(**vars(member), staged=staged)
+    target = member.target(conn)
+    with conn.transaction():
+        table = stage.differing(conn, target, member.st.id)
+        number = _written(conn, computation, stage.consolidating(target, table, rows, whole=member.plan.whole))
+    staged = Staged(number, None, rows_read=number, reads=1)
+    return Computed(**vars(member), staged=staged, difference=stage.counted(conn, table), described=target)
+
+
+def _written(conn: Connection, computation: Computation, statement: sql.Composed) -> int:
+    """Fill a temporary table: the only kind that functions of others may write, too."""
+
+    def run(planner: Planner) -> int:
+        with read_only(conn), planning(conn, planner):
+            return conn.execute(statement).rowcount
+
+    return patiently(computation.patience_ms, run)
 
 
 def _run(
@@ -92,7 +152,7 @@ def _run(
     computation = member.plan.computation
     if computation is None:
         return None
-    if member.plan.here or executor is None:
+    if member.plan.way is Way.DATABASE or executor is None:
         with read_only(coordinator):
             arrow = read_arrow(coordinator, computation)
         return Staged(arrow.num_rows, arrow, rows_read=arrow.num_rows, reads=1)

@@ -28,6 +28,7 @@ class Fallback(StrEnum):
     BUFFER_LOST = "buffer_lost"
     FORCED = "forced"
     DATA_ERROR = "data_error"
+    CHEAPER = "predicted_cheaper"
 
 
 class Skip(StrEnum):
@@ -64,9 +65,13 @@ class SourceFacts:
     judged: bool = False
     """The source is a part that has passed the ratio check itself. A part may have few rows, of which most change."""
 
+    changed_keys: int | None = None
+    """The number of rows that changed, however often; counted only where it decides."""
+
     @property
     def ratio(self) -> float:
-        return 0.0 if self.judged else self.pending_rows / max(self.rows, 1.0)
+        changed = self.pending_rows if self.changed_keys is None else self.changed_keys
+        return 0.0 if self.judged else changed / max(self.rows, 1.0)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ joins only: a hash join costs one reading of its table, however wrong the guess 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH = 20_000
+_SET = "SELECT pg_catalog.set_config(%s, %s, true)"
 
 
 class NoExecutor(EnvironmentFault):
@@ -75,10 +76,15 @@ class Computation:
     """The work for one member, as data."""
 
     sql: str
-    """A PostgreSQL SELECT that yields `__pgt_w`, `__pgt_key` and the storage columns as text."""
+    """A PostgreSQL SELECT that yields `__pgt_w`, `__pgt_key` and the storage columns.
+
+    All but the weight are text, except in a computation that the coordinator's session stages itself.
+    """
     columns: tuple[str, ...]
     """The storage columns' names, in order."""
     expected_rows: int
+    identified: bool = False
+    """`__pgt_key` is the row id itself; else it is the text of which the executor makes the row id."""
     large: bool = False
     """The executors write into the stage table instead of sending their rows to the driver."""
     slices: tuple[str, ...] = ()
@@ -109,6 +115,8 @@ class Staged:
     rows_read: int = 0
     reads: int = 0
     jobs: int = 0
+    identified: bool = True
+    """The row ids are there; else they are still to be computed by the server."""
     late: tuple[tuple[str, str], ...] = ()
     """(storage column, PostgreSQL expression over the others): columns still to be computed for the rows that come."""
 
@@ -141,12 +149,32 @@ def read_arrow(conn: psycopg.Connection[tuple[Any, ...]], computation: Computati
     return patiently(computation.patience_ms, lambda planner: _read_planned(conn, computation, planner))
 
 
+def read_rows(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation) -> list[tuple[Any, ...]]:
+    """The columns of the statement's few rows, without their weights and row ids."""
+    columns = sql.SQL(", ").join(sql.Identifier("c", name) for name in computation.columns)
+    return conn.execute(sql.SQL("SELECT {} FROM ({}) AS c").format(columns, sql.SQL(computation.sql))).fetchall()
+
+
 def _read_planned(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation, planner: Planner) -> pa.Table:
-    # Nothing is written here, so rolling back undoes the settings only.
-    with conn.transaction(force_rollback=True) if planner else nullcontext():
-        for setting in planner:
-            conn.execute("SELECT pg_catalog.set_config(%s, %s, true)", setting)
+    with planning(conn, planner):
         return _read(conn, computation)
+
+
+@contextmanager
+def planning(conn: psycopg.Connection[tuple[Any, ...]], planner: Planner) -> Iterator[None]:
+    """In the block the session has the planner's settings; an error takes back what the block has done."""
+    if not planner:
+        yield
+        return
+    with conn.transaction():
+        before = [
+            conn.execute("SELECT %s, pg_catalog.current_setting(%s)", (name, name)).fetchone() for name, _ in planner
+        ]
+        for setting in planner:
+            conn.execute(_SET, setting)
+        yield
+        for kept in before:
+            conn.execute(_SET, kept)
 
 
 def _read(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation) -> pa.Table:
@@ -164,6 +192,6 @@ def _read(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation) -
         cursor.execute(statement)
         while rows := cursor.fetchmany(_BATCH):
             weights, keys, *values = zip(*rows, strict=True)
-            arrays = [weights, [row_id(key) for key in keys], *values]
+            arrays = [weights, keys if computation.identified else [row_id(key) for key in keys], *values]
             batches.append(pa.record_batch([pa.array(a, t) for a, t in zip(arrays, types, strict=True)], schema=schema))
     return pa.Table.from_batches(batches, schema)

@@ -6,7 +6,7 @@ A RUNNING row is written first, so that a run that dies leaves a trace; the outc
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -38,12 +38,28 @@ class RefreshResult:
     reads: int = 0
     spark_jobs: int = 0
     run_token: str = ""
+    way: str | None = None
+    """Who computed it: `database`, or through Spark `pushed` or `lowered`; None if nothing was computed."""
     status: str = "COMPLETED"
 
     @property
     def changed(self) -> bool:
         """Whether any row of the stream table has changed."""
         return bool(self.rows_inserted or self.rows_updated or self.rows_deleted)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """One table's part in a refresh, for its row of the history."""
+
+    pgt_id: int
+    result: RefreshResult
+    plan: str
+    candidates: Mapping[str, float] | None = None
+    """The ways that competed, by what each was predicted to take in milliseconds."""
+    actual_ms: float | None = None
+    """What this table's computation and its writing took; None if nothing was computed."""
+    source_rows: float | None = None
 
 
 _LOST = "The run ended without a word: its process or its database session was killed."
@@ -103,30 +119,39 @@ def recover(conn: Connection, ids: Sequence[int] | None = None) -> int:
     ).rowcount
 
 
-def finish(conn: Connection, pgt_id: int, result: RefreshResult, trace: Trace, plan: str | None) -> None:
-    """Complete a RUNNING row with the figures of the result."""
-    conn.execute(
+def finish(conn: Connection, done: Iterable[Finished], trace: Trace) -> None:
+    """Complete RUNNING rows."""
+    conn.cursor().executemany(
         "UPDATE pgtrickle.pgt_refresh_history SET status = %s, action = %s, fallback_reason = %s, data_timestamp = %s,"
         " end_time = pg_catalog.clock_timestamp(), rows_inserted = %s, rows_updated = %s, rows_deleted = %s,"
         " source_changes = %s, rows_read = %s, reads = %s, spark_jobs = %s, duration_ms = %s,"
-        " phases = %s, plan = %s WHERE refresh_id = %s",
-        (
-            result.status,
-            result.action,
-            result.fallback_reason,
-            result.data_timestamp,
-            result.rows_inserted,
-            result.rows_updated,
-            result.rows_deleted,
-            result.source_changes,
-            result.rows_read,
-            result.reads,
-            result.spark_jobs,
-            result.duration_ms,
-            Jsonb(trace.phases),
-            plan and plan[:_LONGEST_PLAN],
-            trace.rows[pgt_id],
-        ),
+        " phases = %s, plan = %s, way = %s, candidates = %s, actual_ms = %s, source_rows = %s,"
+        " regime = pgtrickle.pgt_regime(pgt_id) WHERE refresh_id = %s",
+        [
+            (
+                result.status,
+                result.action,
+                result.fallback_reason,
+                result.data_timestamp,
+                result.rows_inserted,
+                result.rows_updated,
+                result.rows_deleted,
+                result.source_changes,
+                result.rows_read,
+                result.reads,
+                result.spark_jobs,
+                result.duration_ms,
+                Jsonb(trace.phases),
+                one.plan[:_LONGEST_PLAN],
+                result.way,
+                None if one.candidates is None else Jsonb(one.candidates),
+                one.actual_ms,
+                one.source_rows,
+                trace.rows[one.pgt_id],
+            )
+            for one in done
+            for result in [one.result]
+        ],
     )
 
 

@@ -133,7 +133,7 @@ class Held:
 
 def hold(conn: Connection, request: Request, trace: history.Trace) -> Held:
     """Lock all tables of the unit and take their lease; if one table is unavailable, no lease is taken."""
-    named = [records.get(conn, name) for name in request.names]
+    named = records.named(conn, request.names)
     live = tuple(st for st in named if st.is_live)
     if len(live) == len(named):
         return Held((), Skip.LIVE, live)
@@ -152,7 +152,8 @@ def define(conn: Connection, held: Held, request: Request) -> tuple[dict[str, Lo
     # The moment is read before the fingerprints are compared, so that no change between the two goes unseen.
     moment = _moment(conn, held.tables)
     changed = _changed(conn, held.tables) | _altered(conn, held.tables)
-    unit = {st.key: _defined(conn, st, changed, request) for st in held.tables}
+    there = table.existing(conn, [st.qualified for st in held.tables])
+    unit = {st.key: _defined(conn, st, changed, request, exists=st.qualified in there) for st in held.tables}
     if any(member.reinit_reason for member in unit.values()):
         moment = _moment(conn, [member.st for member in unit.values()])
         _refuse_to_chase(conn, unit)
@@ -255,9 +256,9 @@ def _altered(conn: Connection, tables: Sequence[StreamTable]) -> set[int]:
     return {pgt_id for (pgt_id,) in conn.execute(_ALTERED, (Jsonb(known),)).fetchall()}
 
 
-def _defined(conn: Connection, st: StreamTable, changed: Collection[int], request: Request) -> Locked:
+def _defined(conn: Connection, st: StreamTable, changed: Collection[int], request: Request, *, exists: bool) -> Locked:
     """Read the definition; if it is no longer valid, read the one that replaces it."""
-    if not (st.is_hidden or request.force_full or table.exists(conn, st.qualified)):
+    if not (st.is_hidden or request.force_full or exists):
         raise TableAltered(
             "Its table was dropped",
             stream_table=str(st.qualified),

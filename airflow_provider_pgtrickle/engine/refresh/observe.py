@@ -15,7 +15,7 @@ from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare.storage import recapture
 from airflow_provider_pgtrickle.engine.dvm.binding import Window
-from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_name
+from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_column, buffer_name
 from airflow_provider_pgtrickle.engine.dvm.emit import window_predicate
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.refresh import history, snapshot
@@ -287,6 +287,24 @@ def _pending(conn: Connection, windows: Mapping[tuple[int, str], Window]) -> dic
         for number, place in enumerate(places)
     )
     return {places[number]: (rows, truncated) for number, rows, truncated in conn.execute(counts)}
+
+
+def changed_keys(conn: Connection, state: SourceState) -> int | None:
+    """The number of keys in the source's window; None if its rows can't be told apart by a key."""
+    key = state.source.primary_key
+    if state.window is None or not key or state.source.kind == "STREAM_TABLE":
+        return None
+    sides = sql.SQL(" UNION ").join(
+        sql.SQL("SELECT {} FROM {} WHERE {} AND action IN ({})").format(
+            sql.SQL(", ").join(sql.Identifier(buffer_column(side, column)) for column in key),
+            sql.Identifier(*state.window.buffer),
+            within(state.window),
+            sql.SQL(actions),
+        )
+        for side, actions in (("new", "'I', 'U'"), ("old", "'U', 'D'"))
+    )
+    row = conn.execute(sql.SQL("SELECT count(*) FROM ({}) AS k").format(sides)).fetchone()
+    return None if row is None else int(row[0])
 
 
 def within(window: Window) -> sql.Composed:

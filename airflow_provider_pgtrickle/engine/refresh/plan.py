@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from psycopg import sql
@@ -14,12 +14,21 @@ from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, Sou
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.dvm.types import as_text
-from airflow_provider_pgtrickle.engine.refresh.decision import Action, Decision, MemberFacts, decide
+from airflow_provider_pgtrickle.engine.refresh.cost import Candidate, Experience, Way
+from airflow_provider_pgtrickle.engine.refresh.decision import Action, Decision, Fallback, MemberFacts, decide
 from airflow_provider_pgtrickle.engine.refresh.executor import Computation, patience_ms
-from airflow_provider_pgtrickle.engine.refresh.observe import Observed
+from airflow_provider_pgtrickle.engine.refresh.observe import Observed, changed_keys
 from airflow_provider_pgtrickle.engine.refresh.slices import ctid_slices
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.engine.settings import Settings
+
+# Where nobody gave a ratio and cost doesn't decide.
+_USUAL_RATIO = 0.15
+_WHERE = {
+    Way.DATABASE: "in the coordinator's session",
+    Way.PUSHED: "in one statement that the executor reads",
+    Way.LOWERED: "by the executor",
+}
 
 
 @dataclass(frozen=True)
@@ -33,8 +42,11 @@ class MemberPlan:
     """None if there is nothing to compute."""
     whole: bool = False
     """The computation yields the whole content, from which the stored rows are subtracted."""
-    here: bool = False
-    """The computation runs in the coordinator's session, as it reads an uncommitted change too large for SQL text."""
+    way: Way = Way.PUSHED
+    candidates: tuple[Candidate, ...] = ()
+    """The ways that competed, if there were several."""
+    source_rows: float | None = None
+    """Estimated rows of all sources, if they were asked for."""
 
     def __str__(self) -> str:
         reason = f" ({self.decision.fallback_reason})" if self.decision.fallback_reason else ""
@@ -42,11 +54,14 @@ class MemberPlan:
         if self.computation is None:
             return head
         yields = "the whole content" if self.whole else "the change"
-        where = "in the coordinator's session" if self.here else "by the executor"
+        where = _WHERE[self.way]
         target = "the stage table" if self.computation.large else "the driver"
+        if self.way is Way.DATABASE and self.computation.identified:
+            target = "a temporary table"
         expected = f"about {self.computation.expected_rows} rows to {target}"
+        predicted = "".join(f"\n{c.title}: {c.predicted_ms:.0f} ms predicted" for c in self.candidates)
         how = str(self.computation.spark or self.computation.sql)
-        return f"{head}\ncompute {yields} {where}, {expected}:\n{how}"
+        return f"{head}\ncompute {yields} {where}, {expected}{predicted}:\n{how}"
 
 
 @dataclass(frozen=True)
@@ -81,16 +96,30 @@ def plan(
     *,
     forced: bool,
     read_here: bool,
+    placement: str,
+    experience: Callable[[], Experience] = Experience,
     broken: str | None = None,
 ) -> Planned:
     """Decide a table's action and plan its work. `upstream`: by key, what earlier tables of the unit hand on.
 
+    A change of an earlier table that is too large for SQL text is read in the coordinator's session, which made it.
     `read_here`: a later member reads this member's change, so the change has to come to the coordinator's session.
+    `experience`: what is known of the table's refreshes; it is asked for only if there is a choice.
     `broken`: why the difference that was planned before could not be computed.
     """
     upstream = {key: change for key, change in upstream.items() if key in member.states}
     known = _facts(member, upstream, sizes, settings, forced=forced, broken=broken)
+    known = _counted_by_key(coordinator, member, known)
     decision = decide(known)
+    only_here = any(change.here_only for change in upstream.values())
+    candidates = _candidates(member, known, decision, sizes, settings, "database" if only_here else placement)
+    chosen = candidates[0] if candidates else Candidate(Way.PUSHED, whole=False)
+    if len(candidates) > 1:
+        learned, source_rows = experience(), sum(sizes.get(key, 0.0) for key in member.states)
+        candidates = [learned.predicted(candidate, known.source_changes, source_rows) for candidate in candidates]
+        chosen = learned.chosen(candidates)
+    if chosen.whole and not decision.whole:
+        decision = Decision(Action.FULL, Fallback.CHEAPER)
     binding = Binding(
         sources={
             key: SourceBinding(
@@ -107,32 +136,71 @@ def plan(
     rows = _rows_sql(member, decision, binding)
     if rows is None:
         return _planned(member, MemberPlan(member.name, decision, known.source_changes))
-    here = any(change.here_only for change in upstream.values())
+    here = chosen.way is Way.DATABASE
+    identified = member.st.server_row_ids
     expected = _largest(member, sizes, settings) if whole else known.source_changes
     computation = Computation(
-        sql=_as_text(member, rows),
+        sql=_typed(member, rows) if here and identified else _as_text(member, rows),
         columns=tuple(column.name for column in member.st.storage),
         expected_rows=expected,
+        identified=identified,
         large=expected > settings.collect_max_rows and not here and not read_here,
         patience_ms=None if whole else patience_ms(known.source_changes),
         spark=None
         if here or expected <= (settings.pushdown_max_rows if whole else settings.pushdown_max_changes)
         else _in_spark(coordinator, member, binding, whole, settings),
     )
-    return _planned(member, MemberPlan(member.name, decision, known.source_changes, computation, whole, here))
+    way = Way.DATABASE if here else Way.LOWERED if computation.spark is not None else Way.PUSHED
+    several = tuple(candidates) if len(candidates) > 1 else ()
+    all_sized = all(key in sizes for key in member.states)
+    rows_now = sum(sizes[key] for key in member.states) if all_sized else None
+    return _planned(
+        member,
+        MemberPlan(member.name, decision, known.source_changes, computation, whole, way, several, rows_now),
+    )
 
 
 def _planned(member: Observed, plan: MemberPlan) -> Planned:
     return Planned(**vars(member), plan=plan)
 
 
-def sized(members: Mapping[str, Observed], *, forced: bool) -> list[Source]:
+def _candidates(
+    member: Observed,
+    known: MemberFacts,
+    decision: Decision,
+    sizes: Mapping[str, float],
+    settings: Settings,
+    placement: str,
+) -> list[Candidate]:
+    """The ways in which the decision can be carried out, or FULL instead of it; the first is the default."""
+    if decision.action in (Action.NO_DATA, Action.SKIP):
+        return []
+    free = decision.action is Action.DIFFERENTIAL and _chooses(member, settings)
+    found = []
+    for whole in (False, True) if free else (decision.whole,):
+        limit = settings.pushdown_max_rows if whole else settings.pushdown_max_changes
+        expected = _largest(member, sizes, settings) if whole else known.source_changes
+        by_spark = Way.LOWERED if expected > limit else Way.PUSHED
+        ways = {"database": (Way.DATABASE,), "spark": (by_spark,), "auto": (Way.DATABASE, by_spark)}[placement]
+        found += [Candidate(way, whole) for way in ways]
+    return found
+
+
+def _chooses(member: Observed, settings: Settings) -> bool:
+    """Whether FULL may be taken for no other reason than its cost."""
+    given = (member.st.differential_max_change_ratio, settings.differential_max_change_ratio)
+    return member.st.refresh_mode == "AUTO" and given == (None, None)
+
+
+def sized(members: Mapping[str, Observed], settings: Settings, *, forced: bool) -> list[Source]:
     """The sources whose size the decisions and the choice of a stage may need."""
     found: dict[str, Source] = {}
     for member in members.values():
         unchanged = member.stored.is_populated and not member.reinit_reason and not forced and member.query.steady
+        changed = any(state.pending_rows or key in members for key, state in member.states.items())
+        chooses = changed and _chooses(member, settings)
         for key, state in member.states.items():
-            asked = state.pending_rows > 0 or state.buffer_lost or key in members or not unchanged
+            asked = chooses or state.pending_rows > 0 or state.buffer_lost or key in members or not unchanged
             if state.source.kind != "FOREIGN_TABLE" and asked:
                 found[key] = state.source
     return list(found.values())
@@ -164,12 +232,16 @@ def _facts(
 ) -> MemberFacts:
     st = member.st
     ratio = st.differential_max_change_ratio
+    if ratio is None:
+        ratio = settings.differential_max_change_ratio
+    if ratio is None:
+        ratio = 0.0 if _chooses(member, settings) and member.query.topk is None else _USUAL_RATIO
     refusal = member.query.refusal
     return MemberFacts(
         name=member.name,
         refresh_mode=st.refresh_mode,
         populated=st.is_populated,
-        max_change_ratio=settings.differential_max_change_ratio if ratio is None else ratio,
+        max_change_ratio=ratio,
         sources=tuple(
             replace(
                 state.facts(sizes.get(key, 0.0), change.rows if change else 0),
@@ -184,6 +256,23 @@ def _facts(
         refusal=refusal.message if refusal else (None if st.differentiable else st.refusal),
         topk=member.query.topk is not None,
         steady=member.query.steady,
+    )
+
+
+def _counted_by_key(coordinator: Connection, member: Observed, known: MemberFacts) -> MemberFacts:
+    """The facts, with changed rows counted once each where their changes would exceed the limit: 170 of one are one."""
+    limit = known.max_change_ratio
+    if limit <= 0 or all(source.ratio <= limit for source in known.sources):
+        return known
+    return replace(
+        known,
+        sources=tuple(
+            replace(source, changed_keys=changed_keys(coordinator, state))
+            if source.ratio > limit and state.source.primary_key and state.pending_rows == source.pending_rows
+            else source
+            for source in known.sources
+            for state in [member.states[source.key]]
+        ),
     )
 
 
@@ -202,10 +291,32 @@ def _rows_sql(member: Observed, decision: Decision, binding: Binding) -> str | N
     return sql.SQL("SELECT 1 AS {}, f.* FROM ({}) AS f").format(sql.Identifier(WEIGHT), whole).as_string(None)
 
 
+def _typed(member: Observed, rows: str) -> str:
+    """SQL of the rows with the types of the storage, and their row ids."""
+    return (
+        sql.SQL('SELECT {} AS "__pgt_key", "d".* FROM (SELECT "r"."__pgt_w"{} FROM ({}) AS "r") AS "d"')
+        .format(
+            sql.SQL(identity.server_row_id_sql(member.st.identity_columns, "d")),
+            sql.SQL("").join(
+                # The type is PostgreSQL's own `format_type` text.
+                sql.SQL(", {}::{} AS {}").format(
+                    sql.Identifier("r", column.name), sql.SQL(column.type), sql.Identifier(column.name)
+                )
+                for column in member.st.storage
+            ),
+            sql.SQL(rows),
+        )
+        .as_string(None)
+    )
+
+
 def _as_text(member: Observed, rows: str) -> str:
     """SQL of the rows, each column as text that PostgreSQL's own input functions read back, and the identity's key."""
     storage = member.st.storage
-    key = identity.canonical_sql(member.st.identity_columns, "d")
+    if member.st.server_row_ids:
+        key, rows = '"d"."__pgt_key"', _typed(member, rows)
+    else:
+        key = identity.canonical_sql(member.st.identity_columns, "d")
     return (
         sql.SQL('SELECT "d"."__pgt_w" AS "__pgt_w", {} AS "__pgt_key"{} FROM ({}) AS "d"')
         .format(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _CHUNK = 50_000
 _ANALYZE_FROM = 5_000
+_MUCH = 50_000
+_WORK_MEM = "128MB"
 
 OP = "__pgt_op"
 
@@ -70,9 +72,7 @@ class Difference:
         return sum(self.counts.values())
 
 
-def temporary(
-    conn: Connection, target: Target, pgt_id: int, arrow: pa.Table, late: tuple[tuple[str, str], ...]
-) -> sql.Identifier:
+def temporary(conn: Connection, target: Target, pgt_id: int, arrow: pa.Table) -> sql.Identifier:
     """Make a temporary stage of these rows, whose columns have the types and collations of the stream table's."""
     name = f"pgt_stage_{pgt_id}"
     conn.execute(
@@ -82,8 +82,32 @@ def temporary(
     )
     stage = sql.Identifier("pg_temp", name)
     copy_arrow(conn, stage, arrow)
-    finish(conn, stage, late, target)
     return stage
+
+
+def prepare(conn: Connection, pgt_id: int, rows: sql.Composable) -> sql.Identifier:
+    """Make an empty temporary stage for the rows of a statement, with the types and collations that it yields."""
+    name = f"pgt_stage_{pgt_id}"
+    conn.execute(
+        sql.SQL("CREATE TEMPORARY TABLE {} AS SELECT * FROM {} WITH NO DATA").format(sql.Identifier(name), rows)
+    )
+    return sql.Identifier("pg_temp", name)
+
+
+def filling(stage: sql.Identifier, rows: sql.Composable) -> sql.Composed:
+    """The statement that fills it."""
+    return sql.SQL("INSERT INTO {} SELECT * FROM {}").format(stage, rows)
+
+
+def computed(statement: str, columns: tuple[str, ...]) -> sql.Composed:
+    """The rows of a computation that the session stages itself, as an item of FROM with a stage's columns."""
+    return sql.SQL("(SELECT {}, {} AS {}{} FROM ({}) AS c) AS r").format(
+        sql.Identifier("c", WEIGHT),
+        sql.Identifier("c", "__pgt_key"),
+        sql.Identifier(ROW_ID),
+        sql.SQL("").join(sql.SQL(", {}").format(sql.Identifier("c", name)) for name in columns),
+        sql.SQL(statement),
+    )
 
 
 def shared(conn: Connection, pgt_id: int, token: str, columns: tuple[tuple[str, str], ...]) -> tuple[str, str]:
@@ -164,35 +188,64 @@ def copy_arrow(conn: Connection, target: sql.Identifier, arrow: pa.Table) -> int
     return int(arrow.num_rows)
 
 
-def finish(conn: Connection, table: sql.Identifier, late: tuple[tuple[str, str], ...], target: Target) -> None:
-    """Compute what PostgreSQL computes: the late columns of the rows that come, and the row ids of some tables."""
-    if target.server_row_id is not None:
-        conn.execute(
-            sql.SQL("UPDATE {} AS r SET {} = {}").format(table, sql.Identifier(ROW_ID), sql.SQL(target.server_row_id))
-        )
+def finished(
+    conn: Connection, table: sql.Identifier, late: tuple[tuple[str, str], ...], target: Target, *, identified: bool
+) -> sql.Composable:
+    """The stage as an item of FROM, with what PostgreSQL computes: late columns of the rows that come, and row ids."""
     if late:
         settings = sql.SQL(", ").join(
             sql.SQL("{} = {}").format(sql.Identifier(name), sql.SQL(expression)) for name, expression in late
         )
         conn.execute(sql.SQL("UPDATE {} SET {} WHERE {} > 0").format(table, settings, sql.Identifier(WEIGHT)))
+    if identified or target.server_row_id is None:
+        return table
+    return sql.SQL("(SELECT {}, {} AS {}, {} FROM {} AS r) AS r").format(
+        sql.Identifier("r", WEIGHT),
+        sql.SQL(target.server_row_id),
+        sql.Identifier(ROW_ID),
+        names(target.names, "r"),
+        table,
+    )
 
 
-def consolidate(conn: Connection, target: Target, pgt_id: int, stage: sql.Identifier, *, whole: bool) -> Difference:
+def consolidate(conn: Connection, target: Target, pgt_id: int, stage: sql.Composable, *, whole: bool) -> Difference:
     """Make the difference from the stage. If the stage is the whole content, the stored rows are subtracted from it."""
+    table = differing(conn, target, pgt_id)
+    conn.execute(consolidating(target, table, stage, whole=whole))
+    return counted(conn, table)
+
+
+def differing(conn: Connection, target: Target, pgt_id: int) -> sql.Identifier:
+    """Make an empty temporary table for the difference, with the types and collations of the stream table's columns."""
     name = f"pgt_difference_{pgt_id}"
-    columns = target.columns
+    # A column of type text would cost PostgreSQL a table for long values, with an index.
+    conn.execute(
+        sql.SQL(
+            "CREATE TEMPORARY TABLE {} AS SELECT 0::bigint AS {}, {}, ' '::pg_catalog.\"char\" AS {}"
+            " FROM {} WITH NO DATA"
+        ).format(
+            sql.Identifier(name),
+            sql.Identifier(WEIGHT),
+            names((ROW_ID, *target.names)),
+            sql.Identifier(OP),
+            target.table.sql,
+        )
+    )
+    return sql.Identifier("pg_temp", name)
+
+
+def consolidating(target: Target, table: sql.Identifier, stage: sql.Composable, *, whole: bool) -> sql.Composed:
+    """The statement that makes the difference of the stage's rows, or of any other rows with its columns."""
     rows = sql.SQL("SELECT {}, {} FROM {}").format(sql.Identifier(WEIGHT), names((ROW_ID, *target.names)), stage)
     if whole:
         rows += sql.SQL(" UNION ALL SELECT -1, {} FROM {}").format(names((ROW_ID, *target.names)), target.table.sql)
-    conn.execute(
-        sql.SQL("CREATE TEMPORARY TABLE {name} AS SELECT c.*, {op} AS {op_name} FROM ({net}) c").format(
-            name=sql.Identifier(name),
-            op=operation(target),
-            op_name=sql.Identifier(OP),
-            net=net(rows, columns),
-        )
+    return sql.SQL("INSERT INTO {} SELECT c.*, {} FROM ({}) c").format(
+        table, operation(target), net(rows, target.columns)
     )
-    table = sql.Identifier("pg_temp", name)
+
+
+def counted(conn: Connection, table: sql.Identifier) -> Difference:
+    """The difference that the table holds."""
     counts = conn.execute(
         sql.SQL("SELECT {0}, sum(abs({1}))::bigint FROM {2} GROUP BY 1").format(
             sql.Identifier(OP), sql.Identifier(WEIGHT), table
@@ -337,6 +390,17 @@ def handing_on(target: Target, buffer: str, visible: tuple[str, ...], rows: sql.
         values=sql.SQL("").join(sql.SQL(", {}").format(sql.Identifier("w", c)) for c in visible),
         weighted=weighted,
     )
+
+
+def allow_memory(conn: Connection, rows: int) -> None:
+    """Raise the memory limits for many rows. Grouping or indexing them on disk would take several times as long."""
+    if rows >= _MUCH:
+        for setting in ("work_mem", "maintenance_work_mem"):
+            conn.execute(
+                "SELECT pg_catalog.set_config(%(name)s, %(least)s, true) WHERE"
+                " pg_catalog.pg_size_bytes(pg_catalog.current_setting(%(name)s)) < pg_catalog.pg_size_bytes(%(least)s)",
+                {"name": setting, "least": _WORK_MEM},
+            )
 
 
 def analyze(conn: Connection, table: sql.Identifier, rows: int) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import psycopg
 
@@ -21,12 +22,13 @@ from airflow_provider_pgtrickle.engine.dvm.budget import deep
 from airflow_provider_pgtrickle.engine.dvm.buffers import buffer_name
 from airflow_provider_pgtrickle.engine.errors import SURROUNDINGS, LeaseLost, PgTrickleError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh import failure, history, lease, lock, snapshot
+from airflow_provider_pgtrickle.engine.refresh import cost, failure, history, lease, lock, snapshot
 from airflow_provider_pgtrickle.engine.refresh.compute import Computed, NoValue, compute, hand_on
+from airflow_provider_pgtrickle.engine.refresh.cost import Experience, Way
 from airflow_provider_pgtrickle.engine.refresh.decision import Skip
 from airflow_provider_pgtrickle.engine.refresh.executor import Executor
 from airflow_provider_pgtrickle.engine.refresh.failure import Verdict, judge
-from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult, Trace
+from airflow_provider_pgtrickle.engine.refresh.history import Finished, RefreshResult, Trace
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
 from airflow_provider_pgtrickle.engine.refresh.lock import Queries, Request
 from airflow_provider_pgtrickle.engine.refresh.observe import Observed, describe_changes, observe, sizes
@@ -209,7 +211,8 @@ def _attempt(request: Request, trace: Trace) -> dict[str, RefreshResult] | Apart
 def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, trace: Trace) -> dict[str, Computed]:
     """Plan and compute one table after the other, because a plan contains the changes that earlier tables hand on."""
     with trace.phase("decide"):
-        rows = sizes(conn, request.database, sized(unit, forced=request.force_full))
+        rows = sizes(conn, request.database, sized(unit, request.settings, forced=request.force_full))
+    learned = cache(lambda: cost.read(conn, [member.stored.id for member in unit.values()]))
     described: set[int] = set()
     executor: Executor | None = None
     snapshot_id = ""
@@ -224,20 +227,34 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
             broken = made.words if made is not None else None
             with trace.phase("decide"):
                 planned = plan(
-                    conn, member, upstream, rows, request.settings, forced=forced, read_here=read_here, broken=broken
+                    conn,
+                    member,
+                    upstream,
+                    rows,
+                    request.settings,
+                    forced=forced,
+                    read_here=read_here,
+                    placement=member.stored.placement or request.settings.placement,
+                    experience=partial(_known, learned, member),
+                    broken=broken,
                 )
                 if planned.plan.computation is not None and not planned.plan.whole:
                     describe_changes(request.database, member.states.values(), described)
-            if planned.plan.computation is not None and not planned.plan.here and executor is None:
+            if planned.plan.computation is not None and planned.plan.way is not Way.DATABASE and executor is None:
                 executor, snapshot_id = request.executor(), snapshot.export(conn)
+            begun = time.perf_counter()
             token = f"{request.token.attempt}w" if broken else request.token.attempt
             with trace.phase("compute"):
                 made = compute(conn, request.database, executor, snapshot_id, planned, token)
         if read_here:
             with trace.phase("hand_on"):
                 made, upstream[key] = hand_on(conn, made, request.settings)
-        computed[key] = made
+        computed[key] = replace(made, spent_ms=(time.perf_counter() - begun) * 1000)
     return computed
+
+
+def _known(learned: Callable[[], Mapping[int, Experience]], member: Observed) -> Experience:
+    return learned()[member.stored.id]
 
 
 def _clean_up(conn: Connection, unit: Iterable[Computed]) -> None:
@@ -271,8 +288,7 @@ def _skipped(tables: Iterable[StreamTable], reason: str, request: Request, trace
 def _moved(conn: Connection, unit: Mapping[str, Computed], request: Request, trace: Trace) -> dict[str, RefreshResult]:
     """The results of a unit that somebody else refreshed meanwhile: the computed rows are outdated and thrown away."""
     results = _skipped([member.stored for member in unit.values()], Skip.FRONTIER_MOVED, request, trace)
-    for member in unit.values():
-        history.finish(conn, member.stored.id, results[member.name], trace, str(member.plan))
+    history.finish(conn, [Finished(m.stored.id, results[m.name], str(m.plan)) for m in unit.values()], trace)
     return results
 
 

@@ -43,7 +43,7 @@ from airflow_provider_pgtrickle.engine.refresh.compare import (
     differing,
     wrong_row_ids,
 )
-from airflow_provider_pgtrickle.engine.refresh.executor import Executor, read_arrow
+from airflow_provider_pgtrickle.engine.refresh.executor import Executor, read_rows
 from airflow_provider_pgtrickle.engine.refresh.lock import reinit_reason
 from airflow_provider_pgtrickle.engine.refresh.observe import Reader, SourceState
 from airflow_provider_pgtrickle.engine.refresh.query import analysed
@@ -568,7 +568,8 @@ def _held_against(
     states: dict[int, dict[str, SourceState]],
     numbers: list[int],
 ) -> tuple[int, Found]:
-    is_large = run.extent.rows > request.settings.pushdown_max_rows
+    by_spark = (run.st.placement or request.settings.placement) != "database"
+    is_large = by_spark and run.extent.rows > request.settings.pushdown_max_rows
     executor = request.executor() if is_large else None
     slices: tuple[str, ...] = ()
     if executor is not None and run.extent.plain:
@@ -579,10 +580,13 @@ def _held_against(
     found = Found()
     for comparison in _comparisons(conn, subject, states):
         computation = comparison.sums(run.ranges, numbers, slices)
-        staged = executor.compute(exported, computation, None).arrow if executor else read_arrow(conn, computation)
-        assert staged is not None
-        sums = staged.select(list(computation.columns)).to_pylist()
-        rows, differ = differing(tuple(row.values()) for row in sums)
+        if executor is None:
+            sums = read_rows(conn, computation)
+        else:
+            arrow = executor.compute(exported, computation, None).arrow
+            assert arrow is not None
+            sums = [tuple(row.values()) for row in arrow.select(list(computation.columns)).to_pylist()]
+        rows, differ = differing(sums)
         if differ:
             found = _joined(found, _least(conn, comparison, run.ranges, differ), comparison)
     ids = wrong_row_ids(conn, run.st, run.ranges, numbers, _MOST_ROWS)

@@ -7,6 +7,7 @@ twice.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -23,15 +24,16 @@ from airflow_provider_pgtrickle.engine.capture.guard import (
 )
 from airflow_provider_pgtrickle.engine.catalog import alerts
 from airflow_provider_pgtrickle.engine.catalog.alerts import Event
+from airflow_provider_pgtrickle.engine.catalog.database import REPLANNED
 from airflow_provider_pgtrickle.engine.declare import identity_index, lookup_index, replica_identity, row_id_index
 from airflow_provider_pgtrickle.engine.declare.storage import rebuild
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, ROW_ID, buffer_name
 from airflow_provider_pgtrickle.engine.errors import InvariantViolated, TableAltered, TransientFault
 from airflow_provider_pgtrickle.engine.refresh import history, lease, stage
-from airflow_provider_pgtrickle.engine.refresh.compute import Computed
+from airflow_provider_pgtrickle.engine.refresh.compute import Computed, rows_of
 from airflow_provider_pgtrickle.engine.refresh.decision import Action
 from airflow_provider_pgtrickle.engine.refresh.executor import Staged
-from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.history import Finished, RefreshResult
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
 from airflow_provider_pgtrickle.engine.refresh.sameness import agree
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier, Snapshot
@@ -49,8 +51,6 @@ from airflow_provider_pgtrickle.engine.refresh.stage import (
 )
 from airflow_provider_pgtrickle.engine.settings import Settings
 
-_MUCH = 50_000
-_WORK_MEM = "128MB"
 # For this many rows or more, building an index anew is cheaper than adding to it.
 _MANY = 20_000
 
@@ -113,20 +113,43 @@ def _commit(
     with conn.transaction():
         if any(member.action is not Action.NO_DATA for member in unit.values()):
             # A crash of the server may lose bookkeeping, or a frontier that moved without rows, but not written rows.
-            conn.execute("SET LOCAL synchronous_commit TO DEFAULT")
+            conn.execute(f"SET LOCAL synchronous_commit TO DEFAULT; {REPLANNED}")
         frontiers = lease.verify(conn, ids, token)
         if any(frontiers[member.stored.id] != member.stored.frontier for member in unit.values()):
             return None
         with trace.phase("apply"):
-            written = {key: _write(conn, member, settings) for key, member in unit.items()}
-        results = {}
+            written = {key: _timed(conn, member, settings) for key, member in unit.items()}
+        results = {key: _result(member, written[key].applied, at, unit, token, trace) for key, member in unit.items()}
+        _advance(conn, unit, at, results)
+        done = [_finished(member, results[key], written[key].ms) for key, member in unit.items()]
+        history.finish(conn, done, trace)
         for key, member in unit.items():
-            result = _result(member, written[key], at, unit, token, trace)
-            _advance(conn, member, unit, at, result)
-            history.finish(conn, member.stored.id, result, trace, str(member.plan))
-            _announce(conn, member, result)
-            results[member.name] = result
-    return results
+            _announce(conn, member, results[key])
+    return {member.name: results[key] for key, member in unit.items()}
+
+
+@dataclass(frozen=True)
+class _Timed:
+    applied: Applied
+    ms: float
+
+
+def _timed(conn: Connection, member: Computed, settings: Settings) -> _Timed:
+    begun = time.perf_counter()
+    applied = _write(conn, member, settings)
+    return _Timed(applied, (time.perf_counter() - begun) * 1000)
+
+
+def _finished(member: Computed, result: RefreshResult, writing_ms: float) -> Finished:
+    plan, actual = member.plan, round(member.spent_ms + writing_ms, 3)
+    return Finished(
+        member.stored.id,
+        result,
+        str(plan),
+        {candidate.title: candidate.predicted_ms for candidate in plan.candidates} or None,
+        actual if plan.computation is not None else None,
+        plan.source_rows,
+    )
 
 
 def _write(conn: Connection, member: Computed, settings: Settings) -> Applied:
@@ -136,9 +159,9 @@ def _write(conn: Connection, member: Computed, settings: Settings) -> Applied:
             raise TransientFault("Its sources changed once more during the refresh", stream_table=member.name)
     if member.staged is None:
         return Applied()
-    _allow_memory(conn, member.staged.rows)
+    stage.allow_memory(conn, member.staged.rows)
     let_through(conn)
-    target = member.target(conn)
+    target = member.described or member.target(conn)
     _nothing_changes_what_is_written(conn, target)
     if member.st.partition_by and member.st.relid is not None:
         guard_added_partitions(conn, member.st.relid)
@@ -147,10 +170,11 @@ def _write(conn: Connection, member: Computed, settings: Settings) -> Applied:
 
 
 def _applied(conn: Connection, member: Computed, staged: Staged, target: Target) -> Applied:
+    rows: sql.Composable
     if member.difference is not None:
         applied, rows = _apply(conn, target, member.difference), member.difference.table
     else:
-        rows = _stage(conn, member, staged, target)
+        rows = rows_of(conn, member, staged, target)
         if member.plan.whole and _is_empty(conn, target):
             applied = _populate(conn, target, rows, staged.rows)
         else:
@@ -165,28 +189,6 @@ def _applied(conn: Connection, member: Computed, staged: Staged, target: Target)
     return applied
 
 
-def _stage(conn: Connection, member: Computed, staged: Staged, target: Target) -> sql.Identifier:
-    """Get the stage: the one that the executors filled, or a temporary one that is filled here."""
-    if staged.stage_table is None:
-        assert staged.arrow is not None
-        return stage.temporary(conn, target, member.st.id, staged.arrow, staged.late)
-    table = sql.Identifier(*staged.stage_table)
-    analyze(conn, table, staged.rows)
-    stage.finish(conn, table, staged.late, target)
-    return table
-
-
-def _allow_memory(conn: Connection, rows: int) -> None:
-    """Raise the memory limits for many rows. Grouping or indexing them on disk would take several times as long."""
-    if rows >= _MUCH:
-        for setting in ("work_mem", "maintenance_work_mem"):
-            conn.execute(
-                "SELECT pg_catalog.set_config(%(name)s, %(least)s, true) WHERE"
-                " pg_catalog.pg_size_bytes(pg_catalog.current_setting(%(name)s)) < pg_catalog.pg_size_bytes(%(least)s)",
-                {"name": setting, "least": _WORK_MEM},
-            )
-
-
 def _exists(conn: Connection, buffer: str) -> bool:
     row = conn.execute(
         "SELECT EXISTS (SELECT FROM pg_catalog.pg_class WHERE relname = %s"
@@ -197,43 +199,50 @@ def _exists(conn: Connection, buffer: str) -> bool:
 
 
 def _advance(
-    conn: Connection, member: Computed, unit: Mapping[str, Computed], at: Snapshot, result: RefreshResult
+    conn: Connection, unit: Mapping[str, Computed], at: Snapshot, results: Mapping[str, RefreshResult]
 ) -> None:
-    """Move the frontier, and clear what earlier failures left in the table's row of the catalog."""
+    """Move the frontiers, and clear what earlier failures left in the tables' rows of the catalog."""
     # The changes that an upstream table of the unit writes in this transaction lie beyond the snapshot, and are
     # consumed already. If that table was rebuilt, it wrote them into a new buffer.
-    own, files = _written_upstream(conn, [key for key in member.states if key in unit])
-    assert result.data_timestamp is not None
-    # The writing has locked the table, so nobody can alter it any more.
-    rewritten, table = _own_rows(conn, member)
-    if rewritten and member.action is not Action.REINITIALIZE:
-        raise TransientFault("Its table was altered while it was refreshed", stream_table=member.name)
-    moved: Frontier = member.frontier.advanced(
-        {
-            key: at.frontier(files.get(key, state.buffer), own if key in files else (), state.epoch)
-            for key, state in member.states.items()
-        },
-        result.data_timestamp.isoformat(),
-        table,
-    )
-    conn.execute(
+    own, files = _written_upstream(conn, [key for member in unit.values() for key in member.states if key in unit])
+    # The writing has locked the tables, so nobody can alter them any more.
+    tables = _own_rows(conn, unit)
+    moved = []
+    for key, member in unit.items():
+        rewritten, table = tables[member.stored.id]
+        if rewritten and member.action is not Action.REINITIALIZE:
+            raise TransientFault("Its table was altered while it was refreshed", stream_table=member.name)
+        instant = results[key].data_timestamp
+        assert instant is not None
+        frontier: Frontier = member.frontier.advanced(
+            {
+                source: at.frontier(files.get(source, state.buffer), own if source in files else (), state.epoch)
+                for source, state in member.states.items()
+            },
+            instant.isoformat(),
+            table,
+        )
+        moved.append((Jsonb(frontier.to_json()), instant, member.stored.id))
+    conn.cursor().executemany(
         "UPDATE pgtrickle.pgt_stream_tables SET frontier = %s, data_timestamp = %s,"
         " last_refresh_at = pg_catalog.clock_timestamp(), is_populated = true, status = 'ACTIVE',"
         " consecutive_errors = 0, last_error = NULL, needs_reinit = false, reinit_reason = NULL,"
         " lease_token = NULL, lease_pid = NULL, lease_expires = NULL, updated_at = pg_catalog.now() WHERE pgt_id = %s",
-        (Jsonb(moved.to_json()), result.data_timestamp, member.stored.id),
+        moved,
     )
 
 
-def _own_rows(conn: Connection, member: Computed) -> tuple[bool, tuple[str, ...]]:
-    """Whether ALTER TABLE has rewritten the stored rows since the last refresh, and the columns' present digest."""
-    row = conn.execute(
-        "SELECT pgtrickle.pgt_was_rewritten(%s::text[], n.now), n.now"
-        " FROM (SELECT pgtrickle.pgt_table_digest(%s) AS now) AS n",
-        (list(member.frontier.table), member.stored.id),
-    ).fetchone()
-    assert row is not None  # a SELECT without FROM
-    return bool(row[0]), tuple(row[1] or ())
+def _own_rows(conn: Connection, unit: Mapping[str, Computed]) -> dict[int, tuple[bool, tuple[str, ...]]]:
+    """By id: whether ALTER TABLE has rewritten the stored rows since the last refresh, and the columns' digest now."""
+    before = {member.stored.id: list(member.frontier.table) for member in unit.values()}
+    rows = conn.execute(
+        "SELECT t.id, pgtrickle.pgt_was_rewritten("
+        " ARRAY(SELECT pg_catalog.jsonb_array_elements_text(t.digest)), n.now), n.now"
+        " FROM pg_catalog.jsonb_to_recordset(%s) AS t(id bigint, digest jsonb)"
+        " CROSS JOIN LATERAL (SELECT pgtrickle.pgt_table_digest(t.id) AS now) AS n",
+        (Jsonb([{"id": pgt_id, "digest": digest} for pgt_id, digest in before.items()]),),
+    ).fetchall()
+    return {pgt_id: (bool(rewritten), tuple(now or ())) for pgt_id, rewritten, now in rows}
 
 
 def _written_upstream(conn: Connection, upstream: Sequence[str]) -> tuple[tuple[int, ...], dict[str, int | None]]:
@@ -272,6 +281,7 @@ def _result(
         reads=staged.reads if staged else 0,
         spark_jobs=staged.jobs if staged else 0,
         run_token=token.run,
+        way=str(member.plan.way) if member.plan.computation is not None else None,
     )
 
 
@@ -326,7 +336,7 @@ def _apply(conn: Connection, target: Target, difference: Difference) -> Applied:
     return Applied(inserted, updated, deleted)
 
 
-def _populate(conn: Connection, target: Target, rows: sql.Identifier, number: int) -> Applied:
+def _populate(conn: Connection, target: Target, rows: sql.Composable, number: int) -> Applied:
     """Fill an empty table, whose rows needn't be compared with anything."""
     columns = names((ROW_ID, *target.names))
     with row_id_index.built_afterwards(conn, target.table) if number >= _MANY else nullcontext():

@@ -70,7 +70,8 @@ class SparkExecutor:
         meter = Meter(self._spark)
         with translating(), computed(self._spark, meter, snapshot, plan) as rows:
             staged = self._staged(meter, with_row_id(rows, computation.columns), computation, stage)
-        return replace(staged, late=plan.late)
+        # Spark lacks the server's hash.
+        return replace(staged, late=plan.late, identified=not computation.identified)
 
     def _pushed(self, snapshot: Snapshot, computation: Computation, stage: StageTarget | None) -> Staged:
         """Let PostgreSQL compute all of it in one statement, which is one read for Spark."""
@@ -82,7 +83,9 @@ class SparkExecutor:
             meter = Meter(self._spark)
             rows = meter.read(replace(snapshot, planner=planner), leaf)
             try:
-                return self._staged(meter, with_row_id(rows, names), computation, stage)
+                return self._staged(
+                    meter, with_row_id(rows, names, identified=computation.identified), computation, stage
+                )
             except PgTrickleError:
                 self._empty(stage)
                 raise

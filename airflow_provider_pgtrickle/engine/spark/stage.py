@@ -23,13 +23,14 @@ KEY = "__pgt_key"
 _NAME_BYTES = 63
 
 
-def with_row_id(df: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """The stage's columns: the weight, the row id from the key's canonical text, then `columns`.
+def with_row_id(df: DataFrame, columns: Sequence[str], *, identified: bool = False) -> DataFrame:
+    """The stage's columns: the weight, the row id, then `columns`. The key is the row id, or its canonical text.
 
     They are SQL texts, because `pyspark.sql.functions` belong to one kind of session for the whole process.
     """
     quoted = [f"`{name.replace('`', '``')}`" for name in columns]
-    return df.selectExpr(f"CAST({WEIGHT} AS INT) AS {WEIGHT}", f"xxhash64({KEY}) AS {ROW_ID}", *quoted)
+    row_id = KEY if identified else f"xxhash64({KEY})"
+    return df.selectExpr(f"CAST({WEIGHT} AS INT) AS {WEIGHT}", f"{row_id} AS {ROW_ID}", *quoted)
 
 
 def collect(df: DataFrame) -> pa.Table:

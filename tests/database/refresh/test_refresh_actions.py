@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from airflow_provider_pgtrickle.engine.dvm import Reason, Refusal
@@ -96,8 +98,30 @@ def test_too_many_changes_fall_back_to_full_and_not_twice(big: Workshop) -> None
     assert big.refresh_one("big").action == "DIFFERENTIAL"
 
 
+def test_many_changes_of_one_row_are_one_changed_row(big: Workshop) -> None:
+    big.run("UPDATE pgtrickle.pgt_stream_tables SET differential_max_change_ratio = 0.15")
+    big.refresh_one("big")
+    for _ in range(30):
+        big.run("UPDATE orders SET amount = amount + 1 WHERE id IN (60, 70)")
+    result = big.refresh_one("big")
+    assert (result.action, result.source_changes) == ("DIFFERENTIAL", 60)
+    assert big.differs("big", BIG) == []
+    big.run("UPDATE orders SET id = id + 1000 WHERE id <= 8")
+    assert big.refresh_one("big").fallback_reason == "change_ratio_exceeded"
+
+
 def test_the_ratio_is_the_settings_where_the_table_has_none(big: Workshop) -> None:
     big.run("UPDATE pgtrickle.pgt_stream_tables SET differential_max_change_ratio = NULL")
+    big.refresh_one("big")
+    big.run("UPDATE orders SET amount = amount + 1 WHERE id <= 20")
+    bound = replace(big.settings, differential_max_change_ratio=0.15)
+    assert big.refresh_one("big", settings=bound).fallback_reason == "change_ratio_exceeded"
+
+
+def test_without_a_ratio_strict_mode_keeps_the_usual_one(big: Workshop) -> None:
+    big.run(
+        "UPDATE pgtrickle.pgt_stream_tables SET differential_max_change_ratio = NULL, refresh_mode = 'DIFFERENTIAL'"
+    )
     big.refresh_one("big")
     big.run("UPDATE orders SET amount = amount + 1 WHERE id <= 20")
     assert big.refresh_one("big").fallback_reason == "change_ratio_exceeded"

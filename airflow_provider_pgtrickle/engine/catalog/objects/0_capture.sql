@@ -64,3 +64,17 @@ END;
 CREATE OR REPLACE FUNCTION pgtrickle.pgt_was_rewritten(before text[], now text[]) RETURNS boolean
 LANGUAGE sql IMMUTABLE
 RETURN coalesce(before[1] <> now[1] OR before[2] <> now[2] AND before[3] <> now[3], false);
+
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_regime(stream_table bigint) RETURNS text
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT pg_catalog.md5(pg_catalog.concat_ws('|', coalesce(t.split_query, t.defining_query), t.fingerprint,
+        pg_catalog.current_setting('server_version_num'),
+        (SELECT pg_catalog.string_agg(i.indexrelid::text, ',' ORDER BY i.indexrelid)
+         FROM pgtrickle.pgt_dependencies d JOIN pg_catalog.pg_index i ON i.indrelid = d.source_relid
+         WHERE d.pgt_id = t.pgt_id AND i.indisvalid)))
+    FROM pgtrickle.pgt_stream_tables t WHERE t.pgt_id = stream_table;
+END;
+
+COMMENT ON FUNCTION pgtrickle.pgt_regime(bigint) IS
+    'Digest of what the cost of a stream table''s refreshes depends on, besides sizes.';

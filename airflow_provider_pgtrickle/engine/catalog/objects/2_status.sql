@@ -226,7 +226,8 @@ SELECT
     t.verify_every,
     t.is_live,
     v.status AS verified,
-    v.ended_at AS verified_at
+    v.ended_at AS verified_at,
+    t.placement
 FROM pgtrickle.pgt_stream_tables t
 CROSS JOIN LATERAL (
     SELECT CASE WHEN t.is_live THEN pgtrickle.pgt_data_timestamp(t.pgt_id) ELSE t.data_timestamp END AS data_timestamp
