@@ -196,7 +196,7 @@ def _judged(
 def _is_as_declared(table: StreamTable, state: TableState | None) -> bool:
     if state is None or state.query != table.query:
         return False
-    return {**state.options, "cdc_mode": state.options["cdc_mode"] or "auto"} == table.options
+    return state.options == table.options
 
 
 def _spelled(table: StreamTable) -> str:

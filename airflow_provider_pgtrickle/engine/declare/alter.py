@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 
+from airflow_provider_pgtrickle.engine.capture import mode as capture_mode
 from airflow_provider_pgtrickle.engine.catalog import alerts, records
 from airflow_provider_pgtrickle.engine.catalog.database import scalar
 from airflow_provider_pgtrickle.engine.catalog.faults import about
@@ -91,6 +92,8 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
             records.update(conn, before.id, **update)
         dependencies.settle_schedules(conn, settings)
         after = records.get(conn, name)
+        if query is not None or {"requested_cdc_mode", "refresh_mode"} & set(update):
+            notices += capture_mode.examine(conn, settings, after)
         is_new = query is not None or after.server_row_ids != before.server_row_ids
         due = is_new and before.is_populated and after.status == "ACTIVE"
         return Altered(after, notices, before, read_before, due)

@@ -15,6 +15,8 @@ class Window:
     new: str
     also: tuple[int, ...] = ()
     """Transactions after `old` whose changes were consumed already, because the unit itself applied them."""
+    beyond: str | None = None
+    """A FROM item with rows that `new` sees and the buffer doesn't hold yet, in the buffer's columns."""
 
 
 @dataclass(frozen=True)
