@@ -60,6 +60,8 @@ class StreamTablePlanOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any] | None:
         with as_airflow(), hook_of(self.postgres_conn_id).get_client() as client:
             client.install()
+            # Pending changes are counted in the buffers.
+            client.pump()
             states = self._declared(client)
             states = self._withdraw_suspect(client, states)
             self._compare_with_postgres(states)

@@ -204,6 +204,8 @@ def settle(conn: Connection, settings: Settings) -> None:
         _come_back_if_lost(conn, settings)
         drain(conn, settings)
         _leave(conn, settings)
+    for orphan in wal.orphans(conn):
+        wal.drop_orphan(conn, orphan)
 
 
 def drain(conn: Connection, settings: Settings) -> int:

@@ -107,9 +107,9 @@ class Target:
         return cls(relid, buffer, tuple(columns), tuple(types), tuple(key), parse_lsn(begins), until)
 
     @cached_property
-    def nothing(self) -> tuple[bytes, ...]:
+    def nothing(self) -> bytes:
         """The values of a row that isn't there."""
-        return (NULL,) * len(self.columns)
+        return (_FIELD + NULL) * len(self.columns)
 
     @property
     def names(self) -> list[str]:
@@ -120,10 +120,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one buffer, each the fields of `Target.names` as text."""
+    """Rows of one buffer, each the fields of `Target.names` as text, parted by `_FIELD`."""
 
     target: Target
-    fields: list[list[bytes]] = field(default_factory=list)
+    found: list[bytes] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,8 @@ class _Fit:
     key: tuple[int, ...] = ()
     is_told: bool = False
     """The log tells the old values of all of them."""
+    is_whole: bool = False
+    """They are all columns of the relation, in its order."""
 
     @classmethod
     def of(cls, rows: Rows, relation: Relation | None) -> _Fit:
@@ -145,7 +147,9 @@ class _Fit:
         if relation is None or any(f is None or f[1] != wanted for f, wanted in zip(found, target.types, strict=True)):
             return cls(rows, None)
         places = tuple(f[0] for f in found if f is not None)
-        return cls(rows, places, tuple(columns[k][0] for k in target.key), all(f[2] for f in found if f is not None))
+        key = tuple(columns[k][0] for k in target.key)
+        is_told = all(f[2] for f in found if f is not None)
+        return cls(rows, places, key, is_told, places == tuple(range(len(columns))))
 
 
 class Decoder:
@@ -166,9 +170,9 @@ class Decoder:
         self._near = near
         self._since = since
         self._visible = visible
-        self._fits: dict[int, list[_Fit]] = {}
+        self._fits: dict[bytes, list[_Fit]] = {}
         self._rows: dict[str, Rows] = {}
-        self._head: list[bytes] = []
+        self._head = b""
         self._commit = 0
         self._is_taken = False
         self._marked: set[str] = set()
@@ -186,34 +190,39 @@ class Decoder:
                 xid = widened(begun.xid, self._near)
                 self._commit = begun.commit_lsn
                 self._is_taken = begun.commit_lsn >= self._since and (self._visible is None or self._visible(xid))
-                self._head = [str(xid).encode(), lsn_text(begun.commit_lsn).encode()]
+                self._head = str(xid).encode() + _FIELD + lsn_text(begun.commit_lsn).encode() + _FIELD
                 self._marked = set()
             elif kind == 67:  # C
                 self.ended = pgoutput.commit_end(message)
             elif kind == 82:  # R
                 relation = pgoutput.relation(message)
                 known, targets = self._targets(relation)
-                self._fits[relation.relid] = [
+                self._fits[message[1:5]] = [
                     _Fit.of(self._rows.setdefault(target.buffer, Rows(target)), relation if known else None)
                     for target in targets
                 ]
 
-    def drain(self) -> list[tuple[Target, list[list[bytes]]]]:
+    def drain(self) -> list[tuple[Target, list[bytes]]]:
         """The rows so far by buffer, which are handed out once."""
         drained = []
         for rows in self._rows.values():
-            if rows.fields:
-                drained.append((rows.target, rows.fields[:]))
-                rows.fields.clear()
+            if rows.found:
+                drained.append((rows.target, rows.found[:]))
+                rows.found.clear()
         return drained
 
     def _change(self, kind: int, message: bytes) -> None:
-        for fit in self._fits.get(pgoutput.relid(message), ()):
+        for fit in self._fits.get(message[1:5], ()):
             target = fit.rows.target
             if self._commit < target.begins or (target.ends is not None and self._commit >= target.ends):
                 continue
             if fit.wanted is None or (kind != 73 and not fit.is_told):
                 self._mark(fit)
+            elif kind == 73:
+                row = pgoutput.values(message, 6)[0]
+                if not fit.is_whole:
+                    row = [row[i] for i in fit.wanted]
+                fit.rows.found.append(self._head + _FIELD.join((b"I", *row)) + target.nothing)
             else:
                 self._write(fit, fit.wanted, kind, message)
 
@@ -222,17 +231,13 @@ class Decoder:
         target = fit.rows.target
         if target.buffer not in self._marked:
             self._marked.add(target.buffer)
-            fit.rows.fields.append([*self._head, b"T", *target.nothing, *target.nothing])
+            fit.rows.found.append(self._head + b"T" + target.nothing + target.nothing)
 
     def _write(self, fit: _Fit, wanted: tuple[int, ...], kind: int, message: bytes) -> None:
-        add, nothing = fit.rows.fields.append, fit.rows.target.nothing
-        if kind == 73:
-            row = pgoutput.values(message, 6)[0]
-            add([*self._head, b"I", *[row[i] for i in wanted], *nothing])
-            return
+        add, nothing = fit.rows.found.append, fit.rows.target.nothing
         old, new = pgoutput.rows(message)
         if kind == 68:
-            add([*self._head, b"D", *nothing, *[(old or ())[i] for i in wanted]])
+            add(self._head + b"D" + nothing + _after([(old or ())[i] for i in wanted]))
             return
         if old is None or new is None:
             # Nothing of the replica identity changed, and no more than that is captured.
@@ -242,10 +247,14 @@ class Decoder:
         if before == after:
             return
         if fit.key and all(new[i] == old[i] or new[i] is UNCHANGED for i in fit.key):
-            add([*self._head, b"U", *after, *before])
+            add(self._head + b"U" + _after(after) + _after(before))
         else:
-            add([*self._head, b"D", *nothing, *before])
-            add([*self._head, b"I", *after, *nothing])
+            add(self._head + b"D" + nothing + _after(before))
+            add(self._head + b"I" + _after(after) + nothing)
+
+
+def _after(values: Sequence[bytes]) -> bytes:
+    return b"".join(_FIELD + value for value in values)
 
 
 @dataclass(frozen=True)
@@ -407,7 +416,7 @@ def _flush(conn: Connection, database: Database, upto: str) -> None:
         other.execute("SELECT pg_catalog.pg_logical_emit_message(true, 'pgtrickle', '')")
 
 
-def _item(conn: Connection, target: Target, fields: list[list[bytes]]) -> str:
+def _item(conn: Connection, target: Target, rows: list[bytes]) -> str:
     """The rows as an array of the buffer's row type: its text is read by the input functions of the columns."""
     columns = [
         name
@@ -421,7 +430,7 @@ def _item(conn: Connection, target: Target, fields: list[list[bytes]]) -> str:
     order = [places.get(name) for name in columns]
     array = ",".join(
         _quoted("(" + ",".join("" if p is None or row[p] == NULL else _quoted(row[p].decode()) for p in order) + ")")
-        for row in fields
+        for row in (fields.split(_FIELD) for fields in rows)
     )
     kind = f'"{CHANGES}"."{target.buffer}"[]'
     return f"unnest({literal('{' + array + '}')}::{kind})"
@@ -443,8 +452,8 @@ def _targets(conn: Connection) -> Callable[[Relation], tuple[bool, Sequence[Targ
     return of
 
 
-def _copy(conn: Connection, target: Target, fields: list[list[bytes]]) -> None:
-    block = _ROW.join(map(_FIELD.join, fields)) + _ROW
+def _copy(conn: Connection, target: Target, rows: list[bytes]) -> None:
+    block = _ROW.join(rows) + _ROW
     for token, text in _ESCAPES:
         block = block.replace(token, text)
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
