@@ -28,12 +28,15 @@ from airflow_provider_pgtrickle.engine.names import QualifiedName
 __all__ = ["buffer_column", "track", "untrack"]
 
 
-def track(conn: Connection, source: Source, columns: Iterable[str], pgt_id: int) -> QualifiedName:
+def track(
+    conn: Connection, source: Source, columns: Iterable[str], pgt_id: int, *, whole: bool | None = None
+) -> QualifiedName:
     """Capture changes of `columns` of `source` for the stream table `pgt_id`; the buffer's name.
 
     A later call widens the buffer. It also mends the capture after a change of the table's schema or partitions or of
     its triggers, and then begins a new epoch, which tells every reader that changes may be missing. Rows captured
     earlier hold NULL in new columns; the reader of these columns begins with a FULL refresh anyway.
+    `whole`: whether the capture was whole until the caller changed it, under a lock that keeps writers out.
     """
     wanted = set(columns)
     mended = was_whole = False
@@ -46,7 +49,7 @@ def track(conn: Connection, source: Source, columns: Iterable[str], pgt_id: int)
             plan = layout(conn, source, wanted | _tracked_columns(conn, source.relid))
             if not _stands(conn, plan):
                 # Under the lock nobody else changes what the digest covers.
-                was_whole = _is_whole(conn, plan.relid)
+                was_whole = _is_whole(conn, plan.relid) if whole is None else whole
                 conn.execute(create_function(plan, build_buffer(conn, plan)))
                 keep_to_owner(conn, plan.function.sql)
                 attach(conn, plan, anew=not was_whole)
@@ -96,6 +99,7 @@ def go_over(conn: Connection, source: Source) -> bool:
     """
     name = QualifiedName(source.schema, source.name)
     lock_members(conn, name, "ACCESS EXCLUSIVE")
+    whole = _is_whole(conn, source.relid)
     readers = conn.execute(
         "UPDATE pgtrickle.pgt_change_tracking SET mode = 'WAL', mode_since = pg_catalog.clock_timestamp(),"
         " mode_reason = NULL, wal_from = pg_catalog.pg_current_wal_insert_lsn(), wal_until = NULL"
@@ -104,7 +108,7 @@ def go_over(conn: Connection, source: Source) -> bool:
     ).fetchone()
     if readers is None or not readers[0]:
         return False
-    track(conn, source, (), readers[0][0])
+    track(conn, source, (), readers[0][0], whole=whole)
     tell_of_transition(conn, str(name), "TRIGGER", "WAL", None)
     return is_by_wal(conn, source.relid)
 
@@ -115,6 +119,7 @@ def come_back(conn: Connection, source: Source, reason: str, *, lost: bool) -> N
     `lost`: changes may be missing that the log doesn't tell any more, so every reader has to run FULL.
     """
     lock_members(conn, QualifiedName(source.schema, source.name))
+    whole = _is_whole(conn, source.relid)
     readers = conn.execute(
         "UPDATE pgtrickle.pgt_change_tracking SET mode = 'TRIGGER', mode_since = pg_catalog.clock_timestamp(),"
         " mode_reason = %s, wal_until = pg_catalog.pg_current_wal_insert_lsn()"
@@ -124,7 +129,7 @@ def come_back(conn: Connection, source: Source, reason: str, *, lost: bool) -> N
     if readers is None:
         return
     if readers[0]:
-        track(conn, source, (), readers[0][0])
+        track(conn, source, (), readers[0][0], whole=whole)
     if lost:
         forget_log(conn, source.relid)
     tell_of_transition(conn, f"{source.schema}.{source.name}", "WAL", "TRIGGER", reason)
