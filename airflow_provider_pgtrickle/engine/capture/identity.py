@@ -20,7 +20,7 @@ _IDENTITIES = """
            ARRAY(SELECT a.attname::text FROM pg_catalog.pg_index i
                  JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY(i.indkey::int2[])
                  WHERE i.indrelid = c.oid AND i.indimmediate AND i.indisvalid
-                   AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END)
+                   AND CASE c.relreplident WHEN 'i' THEN i.indisreplident WHEN 'n' THEN false ELSE i.indisprimary END)
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     WHERE c.oid = ANY(%(members)s::oid[]) ORDER BY c.oid
 """

@@ -154,12 +154,6 @@ def examine(conn: Connection, settings: Settings, st: StreamTable) -> tuple[str,
     if wish != "wal":
         return ()
     if st.refresh_mode == "IMMEDIATE":
-        if own:
-            raise UsageError(
-                "Refresh mode IMMEDIATE and cdc_mode 'wal' exclude each other: writers maintain the table by triggers",
-                stream_table=str(st.qualified),
-                remedy="Use cdc_mode 'auto' or 'trigger', or another refresh mode.",
-            )
         return (f"cdc_mode 'wal' has no effect on {st.qualified}: IMMEDIATE works by triggers",)
     notices: list[str] = []
     lacking = Ability.of(conn).lacks(wish)
@@ -212,7 +206,7 @@ def drain(conn: Connection, settings: Settings) -> int:
     """Pump whatever the log holds for us; the rows written."""
     with wal.turn(conn, settings.lock_timeout_seconds):
         state = wal.state(conn)
-        return pump(conn, state).rows if state is not None and not state.lost else 0
+        return pump(conn, state, to_the_end=True).rows if state is not None and not state.lost else 0
 
 
 def _sources(conn: Connection, settings: Settings, relids: Collection[int], *, every: bool = False) -> list[Source]:

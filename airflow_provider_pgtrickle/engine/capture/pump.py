@@ -268,18 +268,23 @@ class Pumped:
     rows: int = 0
 
 
-def pump(conn: Connection, state: wal.State) -> Pumped:
+def pump(conn: Connection, state: wal.State, *, to_the_end: bool = False) -> Pumped:
     """Write all that has committed into the buffers. `conn` is in autocommit and idle.
 
-    It has to be this session's turn: see `wal.turn`.
+    It has to be this session's turn: see `wal.turn`. The position is stored if there were rows or much log, and in any
+    case with `to_the_end`.
     """
     rows = 0
+    if not _Here.of(conn).is_flushed:
+        with conn.transaction():
+            conn.execute("SET LOCAL synchronous_commit = local")
+            conn.execute("SELECT pg_catalog.pg_logical_emit_message(true, 'pgtrickle', '')")
     while True:
         with conn.transaction():
             # The slot only follows what is on the disk, because a slot ahead of the rows would lose them.
             conn.execute("SET LOCAL synchronous_commit = local; SET LOCAL work_mem = '64MB'")
             here = _Here.of(conn)
-            batch = _pumped(conn, state, here)
+            batch = _pumped(conn, state, here, 1 if to_the_end else _WORTH_ADVANCING)
         rows += batch.rows
         if batch.position is not None:
             _advance(conn, state, batch.position)
@@ -301,14 +306,6 @@ class _Here:
 
     @classmethod
     def of(cls, conn: Connection) -> _Here:
-        here = cls._look(conn)
-        if not here.is_flushed and Capabilities.of(conn).flushing_messages:
-            conn.execute(_FLUSH)
-            here = cls._look(conn)
-        return here
-
-    @classmethod
-    def _look(cls, conn: Connection) -> _Here:
         row = conn.execute(_HERE).fetchone()
         assert row is not None
         return cls(*row)
@@ -327,7 +324,7 @@ class _Batch:
     is_last: bool
 
 
-def _pumped(conn: Connection, state: wal.State, here: _Here) -> _Batch:
+def _pumped(conn: Connection, state: wal.State, here: _Here, least: int) -> _Batch:
     decoder: Decoder | None = None
     messages = rows = 0
     xid: int | None = None
@@ -354,7 +351,7 @@ def _pumped(conn: Connection, state: wal.State, here: _Here) -> _Batch:
     is_last = messages < _BATCH
     ended = decoder.ended if decoder is not None else 0
     position = max(ended, parse_lsn(here.flushed)) if is_last else ended
-    if position <= stored or (not rows and position - stored < _WORTH_ADVANCING):
+    if position <= stored or (not rows and position - stored < least):
         return _Batch(rows, xid, None, is_last)
     conn.execute(
         "UPDATE pgtrickle.pgt_wal SET position = %s, pumped_at = pg_catalog.clock_timestamp() WHERE slot_name = %s",

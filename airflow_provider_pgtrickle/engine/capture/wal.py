@@ -27,6 +27,8 @@ _TURN = int.from_bytes(b"pgtw")
 
 _STATE = """
     SELECT w.slot_name, w.publication, w.position::text, s.slot_name IS NOT NULL,
+           EXISTS (SELECT FROM pg_catalog.pg_publication p WHERE p.pubname = w.publication
+                   AND p.pubinsert AND p.pubupdate AND p.pubdelete),
            s.confirmed_flush_lsn::text, s.wal_status,
            pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), w.position)::bigint
     FROM pgtrickle.pgt_wal w
@@ -60,6 +62,7 @@ class State:
     publication: str
     position: str
     exists: bool
+    is_published: bool
     confirmed: str | None
     wal_status: str | None
     lag_bytes: int
@@ -74,6 +77,8 @@ class State:
             return "the server has removed log that the replication slot needs"
         if parse_lsn(self.confirmed) > parse_lsn(self.position):
             return "the replication slot was advanced by somebody else"
+        if not self.is_published:
+            return "the publication is gone, or publishes less"
         if self.lag_bytes < 0:
             return "the log is not the one that was read so far"
         return None

@@ -24,7 +24,13 @@ from airflow_provider_pgtrickle.engine.catalog.records import Dependency, Stream
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
 from airflow_provider_pgtrickle.engine.declare import capturing, columns, dependencies, parts, table
 from airflow_provider_pgtrickle.engine.declare.definition import Definition, define
-from airflow_provider_pgtrickle.engine.declare.options import APPEND_ONLY, Options, check, refuse_schedule
+from airflow_provider_pgtrickle.engine.declare.options import (
+    APPEND_ONLY,
+    Options,
+    check,
+    refuse_by_wal,
+    refuse_schedule,
+)
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.settings import Settings
@@ -65,6 +71,7 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         if "cdc_mode" in update:
             update["requested_cdc_mode"] = update.pop("cdc_mode")
         mode = update.get("refresh_mode", before.refresh_mode)
+        refuse_by_wal(mode, update.get("requested_cdc_mode", before.requested_cdc_mode))
         notices: tuple[str, ...] = ()
         if query is not None:
             definition = define(conn, query, mode, path)

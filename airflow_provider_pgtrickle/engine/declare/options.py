@@ -66,7 +66,17 @@ def check(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
             raise UsageError(f"There is no option named {name!r}", remedy=f"Known: {', '.join(names)}.")
     checked = {name: CHECKS[name](value, settings) for name, value in given.items()}
     refuse_schedule(checked.get("refresh_mode"), checked.get("schedule"))
+    refuse_by_wal(checked.get("refresh_mode"), checked.get("cdc_mode"))
     return checked
+
+
+def refuse_by_wal(refresh_mode: str | None, cdc_mode: str | None) -> None:
+    """Raise if changes are to come from the log to a table that writers maintain."""
+    if refresh_mode == "IMMEDIATE" and cdc_mode == "wal":
+        raise UsageError(
+            "Refresh mode IMMEDIATE and cdc_mode 'wal' exclude each other: writers maintain the table by triggers",
+            remedy="Use cdc_mode 'auto' or 'trigger', or another refresh mode.",
+        )
 
 
 def refuse_schedule(refresh_mode: str | None, schedule: str | None) -> None:

@@ -276,7 +276,9 @@ SELECT
     s.confirmed_flush_lsn,
     pg_catalog.pg_wal_lsn_diff(here.lsn, w.position)::bigint AS lag_bytes,
     pg_catalog.pg_wal_lsn_diff(here.lsn, s.restart_lsn)::bigint AS retained_wal_bytes,
-    s.slot_name IS NULL OR s.wal_status = 'lost' OR s.confirmed_flush_lsn > w.position AS is_lost
+    s.slot_name IS NULL OR s.wal_status = 'lost' OR s.confirmed_flush_lsn > w.position
+        OR NOT EXISTS (SELECT FROM pg_catalog.pg_publication p WHERE p.pubname = w.publication
+                       AND p.pubinsert AND p.pubupdate AND p.pubdelete) AS is_lost
 FROM pgtrickle.pgt_wal w
 LEFT JOIN pg_catalog.pg_replication_slots s
     ON s.slot_name = w.slot_name AND s.slot_type = 'logical' AND s.database = pg_catalog.current_database()
