@@ -279,15 +279,16 @@ def pump(conn: Connection, state: wal.State, *, to_the_end: bool = False) -> Pum
         with conn.transaction():
             conn.execute("SET LOCAL synchronous_commit = local")
             conn.execute("SELECT pg_catalog.pg_logical_emit_message(true, 'pgtrickle', '')")
+    least = 1 if to_the_end or state.begins_far_back else _WORTH_ADVANCING
     while True:
         with conn.transaction():
             # The slot only follows what is on the disk, because a slot ahead of the rows would lose them.
             conn.execute("SET LOCAL synchronous_commit = local; SET LOCAL work_mem = '64MB'")
             here = _Here.of(conn)
-            batch = _pumped(conn, state, here, 1 if to_the_end else _WORTH_ADVANCING)
+            batch = _pumped(conn, state, here, least)
         rows += batch.rows
         if batch.position is not None:
-            _advance(conn, state, batch.position)
+            _advance(conn, state, batch.position, least)
         if batch.is_last:
             return Pumped(here.snapshot if here.is_flushed else None, batch.xid, rows)
 
@@ -460,8 +461,8 @@ def _copy(conn: Connection, target: Target, rows: list[bytes]) -> None:
         copy.write(block)
 
 
-def _advance(conn: Connection, state: wal.State, position: str) -> None:
+def _advance(conn: Connection, state: wal.State, position: str, least: int) -> None:
     """Let the server remove the log before `position`, which is committed. It costs a reading of that log."""
-    if state.confirmed is None or parse_lsn(position) - parse_lsn(state.confirmed) < _WORTH_ADVANCING:
+    if state.confirmed is None or parse_lsn(position) - parse_lsn(state.confirmed) < least:
         return
     conn.execute("SELECT pg_catalog.pg_replication_slot_advance(%s, %s)", (state.slot, position))

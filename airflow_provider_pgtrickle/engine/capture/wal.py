@@ -30,7 +30,9 @@ _STATE = """
            EXISTS (SELECT FROM pg_catalog.pg_publication p WHERE p.pubname = w.publication
                    AND p.pubinsert AND p.pubupdate AND p.pubdelete),
            s.confirmed_flush_lsn::text, s.wal_status,
-           pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), w.position)::bigint
+           pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), w.position)::bigint,
+           coalesce(pg_catalog.pg_wal_lsn_diff(w.position, s.restart_lsn) >= 1048576
+                    AND w.pumped_at < pg_catalog.clock_timestamp() - interval '5 seconds', false)
     FROM pgtrickle.pgt_wal w
     LEFT JOIN pg_catalog.pg_replication_slots s
         ON s.slot_name = w.slot_name AND s.slot_type = 'logical' AND s.database = pg_catalog.current_database()
@@ -67,6 +69,9 @@ class State:
     wal_status: str | None
     lag_bytes: int
     """How much log was written since."""
+    begins_far_back: bool
+    """Each reading begins far before the position. Advancing the slot may move that, but not more often than the server
+    writes down which transactions run."""
 
     @property
     def lost(self) -> str | None:
