@@ -41,7 +41,8 @@ _ABILITY = """
            OR EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = 'rds_replication'
                       AND pg_catalog.pg_has_role(r.oid, 'MEMBER')),
            pg_catalog.current_setting('max_slot_wal_keep_size') <> '-1',
-           pg_catalog.current_setting('max_replication_slots')::int > 0
+           pg_catalog.current_setting('max_replication_slots')::int > 0,
+           pg_catalog.has_table_privilege('pgtrickle.pgt_change_tracking', 'UPDATE')
 """
 
 # A part's readers ask for what its owner asks for. What came back is taken from the log up to that moment.
@@ -96,6 +97,8 @@ class Ability:
     is_limited: bool
     """The server removes log that a slot has kept for too long."""
     has_slots: bool
+    may_change: bool
+    """The role may change how sources are captured, and not only refresh."""
 
     @classmethod
     def of(cls, conn: Connection) -> Ability:
@@ -129,10 +132,12 @@ def arrange(conn: Connection, settings: Settings, relids: Collection[int]) -> bo
     sources = _sources(conn, settings, relids)
     if not any(s.has_slot or s.wish == "wal" or (s.wish == "auto" and s.is_logical) for s in sources):
         return False
+    ability = Ability.of(conn)
+    if not ability.may_change:
+        return any(source.is_taken for source in sources)
     if any(source.has_slot for source in sources):
         _come_back_if_lost(conn, settings)
         sources = _sources(conn, settings, relids)
-    ability = Ability.of(conn)
     for source in sources:
         if source.mode == "WAL" and source.wish == "trigger":
             _bring_back(conn, source, "a reader asks for triggers")
@@ -268,17 +273,17 @@ def _bring_back(conn: Connection, source: Source, reason: str, *, lost: bool = F
 def _take_over(conn: Connection, settings: Settings, source: Source, ability: Ability) -> None:
     if source.is_waiting and source.wish == "auto":
         return
-    missing = ability.lacks(source.wish)
-    found = read_sources(conn, [source.relid]).get(source.relid)
-    if found is None or found.kind != "TABLE":
-        return
+    found, missing = None, ability.lacks(source.wish)
     if missing is None:
+        found = read_sources(conn, [source.relid]).get(source.relid)
+        if found is None or found.kind != "TABLE":
+            return
         plan = layout(conn, found, _columns(conn, source.relid))
         missing = untold(conn, source.relid, [m.relid for m in plan.members], [c.name for c in plan.columns])
         if plan.is_live or plan.is_counted:
             missing = Untold("writers maintain a stream table that reads it", "")
-    if missing is not None:
-        _note(conn, source, missing.reason)
+    if missing is not None or found is None:
+        _note(conn, source, missing.reason if missing else None)
         return
     try:
         with wal.turn(conn, settings.lock_timeout_seconds):
@@ -293,10 +298,13 @@ def _take_over(conn: Connection, settings: Settings, source: Source, ability: Ab
         _note(conn, source, str(error).partition("\n")[0])
 
 
-def _note(conn: Connection, source: Source, reason: str) -> None:
+def _note(conn: Connection, source: Source, reason: str | None) -> None:
+    """Write down why a source stays on triggers. Nobody waits for that: a declaration may hold the row."""
     if source.reason != reason:
         conn.execute(
-            "UPDATE pgtrickle.pgt_change_tracking SET mode_reason = %s WHERE source_relid = %s AND mode = 'TRIGGER'",
+            "UPDATE pgtrickle.pgt_change_tracking SET mode_reason = %s WHERE source_relid IN"
+            " (SELECT source_relid FROM pgtrickle.pgt_change_tracking WHERE source_relid = %s AND mode = 'TRIGGER'"
+            " FOR UPDATE SKIP LOCKED)",
             (reason, source.relid),
         )
 
