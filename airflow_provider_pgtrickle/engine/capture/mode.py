@@ -33,6 +33,9 @@ _log = logging.getLogger(__name__)
 _PATIENCE = "500ms"
 _MB = 1 << 20
 
+#: SQLSTATEs, or their classes, of a log or a slot that can't be decoded, however often it is tried.
+_UNDECODABLE = ("22", "55000", "58", "0A", "XX", "42704", "42P01", "42703")
+
 # On Amazon RDS a role replicates by membership.
 _ABILITY = """
     SELECT pg_catalog.current_setting('wal_level') = 'logical',
@@ -209,9 +212,20 @@ def settle(conn: Connection, settings: Settings) -> None:
 
 def drain(conn: Connection, settings: Settings) -> int:
     """Pump whatever the log holds for us; the rows written."""
-    with wal.turn(conn, settings.lock_timeout_seconds):
-        state = wal.state(conn)
-        return pump(conn, state, to_the_end=True).rows if state is not None and not state.lost else 0
+    try:
+        with wal.turn(conn, settings.lock_timeout_seconds):
+            state = wal.state(conn)
+            return pump(conn, state, to_the_end=True).rows if state is not None and not state.lost else 0
+    except psycopg.Error as error:
+        if not is_undecodable(error):
+            raise
+        give_up(conn, f"the log could not be decoded: {error.diag.message_primary}")
+        return 0
+
+
+def is_undecodable(error: psycopg.Error) -> bool:
+    """Whether the log can't be decoded, however often it is tried."""
+    return (error.sqlstate or "").startswith(_UNDECODABLE)
 
 
 def _sources(conn: Connection, settings: Settings, relids: Collection[int], *, every: bool = False) -> list[Source]:

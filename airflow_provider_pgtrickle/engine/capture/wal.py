@@ -139,6 +139,9 @@ def begin(conn: Connection, patience_seconds: int) -> State:
         return found
     name = slot_name(conn)
     drop_orphan(conn, name)
+    # A slot fails on a transaction that was written before its publication was there, so that comes first.
+    with conn.transaction():
+        _publication(conn)
     failover = ", failover => true" if Capabilities.of(conn).failover_slots else ""
     try:
         with conn.transaction():
@@ -156,12 +159,10 @@ def begin(conn: Connection, patience_seconds: int) -> State:
         ) from error
     assert row is not None
     try:
-        with conn.transaction():
-            _publication(conn)
-            conn.execute(
-                "INSERT INTO pgtrickle.pgt_wal (slot_name, publication, position) VALUES (%s, %s, %s)",
-                (name, PUBLICATION, row[0]),
-            )
+        conn.execute(
+            "INSERT INTO pgtrickle.pgt_wal (slot_name, publication, position) VALUES (%s, %s, %s)",
+            (name, PUBLICATION, row[0]),
+        )
     except BaseException:
         if not conn.broken:
             drop_orphan(conn, name)

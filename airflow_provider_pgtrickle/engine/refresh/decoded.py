@@ -26,9 +26,6 @@ _MOST_XIDS = 10_000
 
 NOTHING: Mapping[str, Beyond] = MappingProxyType({})
 
-#: SQLSTATEs, or their classes, of a log or a slot that can't be decoded, however often it is tried.
-_UNDECODABLE = ("22", "55000", "58", "0A", "XX", "42704", "42P01", "42703")
-
 
 def take(conn: Connection, database: Database, begin: Callable[[], Snapshot]) -> tuple[Snapshot, Mapping[str, Beyond]]:
     """Pump, take the snapshot by `begin`, and read what it sees beyond the buffers. `conn` is in autocommit and idle.
@@ -50,7 +47,7 @@ def take(conn: Connection, database: Database, begin: Callable[[], Snapshot]) ->
                 return at, found
             conn.execute("ROLLBACK")
     except psycopg.Error as error:
-        if not (error.sqlstate or "").startswith(_UNDECODABLE):
+        if not mode.is_undecodable(error):
             raise
         if conn.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             conn.execute("ROLLBACK")

@@ -242,3 +242,28 @@ def test_a_pump_of_another_session_between_snapshot_and_reading_is_noticed(
     assert reads[0] is None
     assert reads[-1] is not None
     assert shop.differences("totals") == []
+
+
+def test_the_ways_over_and_back_beside_writers_lose_nothing(any_shop: Shop) -> None:
+    shop = any_shop
+    names = ("totals", "regions")
+    shop.declare(*names, cdc_mode="trigger")
+    actions: list[str] = []
+    modes: set[str] = set()
+
+    def change_ways() -> None:
+        for wish in ("wal", "trigger", "wal", "trigger", "wal"):
+            for name in names:
+                shop.pt.alter_stream_table(name, cdc_mode=wish)
+            for _ in range(3):
+                actions.extend(shop.pt.refresh_stream_table(name).action for name in names)
+                modes.update(shop.modes().values())
+            found = shop.pt.verify(refresh=False)
+            assert found.differences == 0, found
+
+    _beside_writers(shop, 3, change_ways)
+    assert modes == {"TRIGGER", "WAL"}
+    assert set(actions) <= {"DIFFERENTIAL", "NO_DATA"}
+    for name in names:
+        shop.pt.refresh_stream_table(name)
+        assert shop.differences(name) == []
