@@ -128,7 +128,6 @@ def goals(rows: list[Measured]) -> Iterator[Goal]:
     found = {(row.suite, row.name): row for row in rows}
     for suite in sorted({suite for suite, _ in found if suite.startswith("writers")}):
         bare = found[suite, "untracked"].seconds
-        yield Goal(f"{suite}: by triggers, times untracked", 1.85, found[suite, "trigger"].seconds / bare)
         yield Goal(f"{suite}: from the WAL, times untracked", 1.05, found[suite, "wal"].seconds / bare)
     yield Goal("pumped rows a second of CPU", 200_000, found["pump", "rows"].facts["a_second"], at_most=False)
     yield Goal("pump where nothing was written (ms)", 5, found["pump", "nothing written"].seconds * 1000)
