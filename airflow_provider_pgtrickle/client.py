@@ -16,6 +16,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from airflow_provider_pgtrickle.engine import dvm
+from airflow_provider_pgtrickle.engine.capture import mode
 from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers, drop_orphan_stages
 from airflow_provider_pgtrickle.engine.catalog import indexes, migrate, records
 from airflow_provider_pgtrickle.engine.catalog.database import Database, server_default_schema, translating
@@ -170,7 +171,8 @@ class PgTrickle:
                 live.withdraw(conn, there)
             dropped = drop(conn, self.settings, qualified, cascade=cascade)
             live.settle(conn)
-            return dropped
+        self._settle_capture()
+        return dropped
 
     def withdraw(self, *names: str) -> None:
         """Let their sources' writers no longer maintain IMMEDIATE tables, until they are refreshed."""
@@ -259,8 +261,21 @@ class PgTrickle:
         self._refresh_readers(withdrawn)
         return found
 
+    def pump(self) -> int:
+        """Write what the log tells of sources captured from it into their buffers; the rows written.
+
+        Each refresh does that. Where a database is seldom refreshed, it lets the server remove its log.
+        """
+        with self.database.session() as conn, translating():
+            migrate.require(conn)
+            return mode.drain(conn, self.settings)
+
     def cleanup(self) -> dict[str, int]:
-        """Remove consumed changes, orphaned staging tables and old history; the rows removed per buffer."""
+        """Remove consumed changes, orphaned staging tables and old history; the rows removed per buffer.
+
+        The log is pumped before, and slots that nothing reads any more are dropped.
+        """
+        self._settle_capture()
         with self._transaction() as conn:
             drop_orphan_stages(conn)
             history.prune(conn, self.settings.refresh_history_days)
@@ -317,6 +332,11 @@ class PgTrickle:
 
     # Internals
 
+    def _settle_capture(self) -> None:
+        """After sources have lost readers: what is left in the log is pumped, and an unused slot is dropped."""
+        with self.database.session() as conn, translating():
+            mode.settle(conn, self.settings)
+
     def _alter(self, name: QualifiedName, changes: dict[str, Any]) -> StreamTable:
         anew = {"query", "refresh_mode", "status", "accept"}
         with self._transaction() as conn:
@@ -327,6 +347,8 @@ class PgTrickle:
             if now.refresh_mode == live.MODE and {"query", "refresh_mode"} & set(changes):
                 live.refuse(conn, self.settings, now)
             live.settle(conn)
+        if {"query", "cdc_mode"} & set(changes):
+            self._settle_capture()
         # Writers maintain it no longer, or not yet.
         is_left = not now.is_live and (there.is_live or (now.refresh_mode == live.MODE and bool(anew & set(changes))))
         notices = altered.notices

@@ -87,9 +87,29 @@ def _capture(database: Database) -> tuple[bool, str]:
     with database.transaction() as conn, conn.cursor(row_factory=dict_row) as cursor:
         if not migrate.is_installed(conn):
             return False, "the catalog is not installed"
-        sources = cursor.execute("SELECT * FROM pgtrickle.check_cdc_health()").fetchall()
+        sources = cursor.execute(
+            "SELECT * FROM pgtrickle.check_cdc_health(%s, %s)",
+            (database.settings.change_buffer_warning_rows, database.settings.wal_lag_warning_mb),
+        ).fetchall()
     alarmed = [f"{source['source_table']}: {source['alert']}" for source in sources if source["alert"]]
     return not alarmed, "; ".join(alarmed) or f"{len(sources)} sources captured"
+
+
+def _slots(database: Database) -> tuple[bool, str]:
+    with database.transaction() as conn:
+        if not migrate.is_installed(conn):
+            return False, "the catalog is not installed"
+        found = conn.execute(
+            "SELECT slot_name, bool_or(source_relid IS NOT NULL), max(retained_wal_bytes), max(wal_status)"
+            " FROM pgtrickle.slot_health() GROUP BY 1 ORDER BY 1"
+        ).fetchall()
+    orphans = [name for name, is_read, _, _ in found if not is_read]
+    told = [
+        f"nothing reads slot {name}, and the server keeps its log for it: run `pgtrickle cleanup`" for name in orphans
+    ]
+    told += [f"the server has removed log that slot {name} needs" for name, _, _, status in found if status == "lost"]
+    kept = ", ".join(f"{name} keeps {(size or 0) >> 20} MB of log" for name, _, size, _ in found)
+    return not told, "; ".join(told) or kept or "no replication slot"
 
 
 def _stream_tables(database: Database) -> tuple[bool, str]:
@@ -169,6 +189,7 @@ CHECKS: tuple[tuple[str, Callable[[Database], tuple[bool, str]]], ...] = (
     ("database", _server),
     ("catalog", _catalog),
     ("capture", _capture),
+    ("slots", _slots),
     ("stream tables", _stream_tables),
     ("verification", _verifications),
     ("locks", _locks),

@@ -37,7 +37,7 @@ class StreamTable:
     :param append_only: stored, but without effect: a difference that only adds rows is one plain INSERT anyway
     :param diamond_consistency: `atomic`: a diamond that closes here is one unit; `none`: its tables stand alone
     :param diamond_schedule_policy: `fastest`: such a unit is due when one of its tables is; `slowest`: when all are
-    :param cdc_mode: how changes of its sources are captured: `auto` or `trigger`, which are the same today
+    :param cdc_mode: how changes of its sources are captured: `trigger`, `wal` or `auto`; None: by the setting
     :param partition_by: `RANGE(column)`, `LIST(column)` or `HASH(column)`, to partition its storage
     :param tier: `hot`: refreshed on schedule; `warm`: in twice its duration, but by cron as usual; `cold`: once filled,
     only on demand; `frozen`: never
@@ -55,7 +55,7 @@ class StreamTable:
     append_only: bool = False
     diamond_consistency: str = "atomic"
     diamond_schedule_policy: str = "fastest"
-    cdc_mode: str = "auto"
+    cdc_mode: str | None = None
     partition_by: str | None = None
     tier: str = "hot"
     differential_max_change_ratio: float | None = None

@@ -1,4 +1,4 @@
-"""install, cleanup: commands for the catalog itself."""
+"""install, cleanup, pump: commands for the catalog itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ def cleanup(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
     return Answer(rows=[{"buffer": buffer, "rows_removed": rows} for buffer, rows in sorted(removed.items())])
 
 
+def pump(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
+    rows = client.pump()
+    return Answer(text=f"{rows} changes were taken from the log.", data={"rows": rows})
+
+
 COMMANDS = (
     Command("install", "Create the catalog in the database, or bring it up to date.", install),
     Command("cleanup", "Remove consumed changes, orphaned staging tables and old history.", cleanup),
+    Command("pump", "Take the changes of sources that are captured from the WAL into their buffers.", pump),
 )

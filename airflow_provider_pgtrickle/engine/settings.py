@@ -46,6 +46,19 @@ class Settings:
         " acts, or `warn` in the plan's log and be skipped.",
         ("fail", "warn"),
     )
+    cdc_mode: str = _setting(
+        "auto",
+        "How sources are captured where their stream tables don't say: `trigger`; `wal`, from the log; `auto`, by"
+        " triggers until the log can be used without a risk for the disk.",
+        ("auto", "trigger", "wal"),
+    )
+    wal_lag_warning_mb: int = _setting(100, "Log in MB that was not pumped, above which a warning is given.")
+    wal_lag_limit_mb: int = _setting(
+        1_024, "Log in MB that was not pumped, above which sources are captured by triggers again."
+    )
+    wal_transition_timeout_seconds: int = _setting(
+        10, "Longest wait for older transactions when a replication slot is made."
+    )
     change_buffer_warning_rows: int = _setting(
         1_000_000, "Pending rows in a change buffer above which buffer_growth_warning is sent."
     )

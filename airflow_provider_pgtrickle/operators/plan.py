@@ -60,6 +60,8 @@ class StreamTablePlanOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any] | None:
         with as_airflow(), hook_of(self.postgres_conn_id).get_client() as client:
             client.install()
+            # Pending changes are counted in the buffers.
+            client.pump()
             states = self._declared(client)
             states = self._withdraw_suspect(client, states)
             self._compare_with_postgres(states)
@@ -212,7 +214,7 @@ def _judged(
 def _is_as_declared(table: StreamTable, state: TableState | None) -> bool:
     if state is None or state.query != table.query:
         return False
-    return {**state.options, "cdc_mode": state.options["cdc_mode"] or "auto"} == table.options
+    return state.options == table.options
 
 
 def _spelled(table: StreamTable) -> str:

@@ -20,14 +20,14 @@ _OPTIONS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "work_mem": "64MB", 
 
 
 @contextmanager
-def server(dsn: str | None) -> Iterator[str]:
+def server(dsn: str | None, **options: str) -> Iterator[str]:
     """The URL of a server's maintenance database; without one, a server that is gone afterwards."""
     if dsn:
         yield dsn
         return
     with tempfile.TemporaryDirectory(prefix="pgtrickle-bench-") as folder:
         Path(folder).chmod(0o755)
-        started = PostgresServer(Path(folder) / "server", options=_OPTIONS).start()
+        started = PostgresServer(Path(folder) / "server", options={**_OPTIONS, **options}).start()
         try:
             yield started.dsn()
         finally:

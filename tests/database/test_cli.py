@@ -185,9 +185,9 @@ def test_what_writers_maintain_is_declared_shown_and_compared(shell: Shell, dsn:
     ("argv", "sentence"),
     [
         (["create", "t", "--query", TOTALS, "--refresh-mode", "immediate", "--schedule", "5m"], "takes no schedule"),
-        (["create", "t", "--query", TOTALS, "--refresh-mode", "immediate", "--cdc-mode", "wal"], "not available"),
+        (["create", "t", "--query", TOTALS, "--refresh-mode", "immediate", "--cdc-mode", "wal"], "exclude each other"),
         (["alter", "totals", "--schedule", "5m"], "takes no schedule"),
-        (["alter", "totals", "--cdc-mode", "wal"], "not available"),
+        (["alter", "totals", "--cdc-mode", "wal"], "exclude each other"),
     ],
 )
 def test_what_writers_maintain_takes_no_schedule(shell: Shell, argv: list[str], sentence: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from psycopg import Connection, sql
 
+from airflow_provider_pgtrickle.engine.capture.identity import untold
 from airflow_provider_pgtrickle.engine.catalog.relations import read_sources
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_column, buffer_name
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
@@ -66,6 +67,8 @@ class Layout:
     """The beginnings and ends of its statements are counted, because changes of several sources meet."""
     row_wise: bool
     """Statements may reach the rows through a relation that isn't a member, and then fire no statement trigger here."""
+    by_wal: bool
+    """Changes are taken from the log; only TRUNCATE fires a trigger."""
 
     @property
     def buffer(self) -> QualifiedName:
@@ -154,6 +157,9 @@ def layout(conn: Connection, source: Source, columns: Iterable[str]) -> Layout:
     captured = captured_columns(conn, fresh.relid, names)
     pairs = conn.execute(_PAIRS_BY_KEY, [fresh.relid]).fetchone() if fresh.primary_key else None
     maintaining = functions_there(conn, [f"immediate_{fresh.relid}", f"begin_{fresh.relid}"])
+    by_wal = not maintaining and is_by_wal(conn, fresh.relid)
+    if by_wal:
+        by_wal = untold(conn, fresh.relid, [relid for relid, *_ in members], [c.name for c in captured]) is None
     return Layout(
         relid=fresh.relid,
         name=QualifiedName(fresh.schema, fresh.name),
@@ -167,7 +173,16 @@ def layout(conn: Connection, source: Source, columns: Iterable[str]) -> Layout:
         is_live=f"immediate_{fresh.relid}" in maintaining,
         is_counted=f"begin_{fresh.relid}" in maintaining,
         row_wise=any(outside for *_, outside, _, _ in members),
+        by_wal=by_wal,
     )
+
+
+def is_by_wal(conn: Connection, relid: int) -> bool:
+    """Whether the catalog says that the table is captured from the log."""
+    row = conn.execute(
+        "SELECT mode = 'WAL' FROM pgtrickle.pgt_change_tracking WHERE source_relid = %s", [relid]
+    ).fetchone()
+    return row is not None and bool(row[0])
 
 
 def functions_there(conn: Connection, names: Iterable[str]) -> set[str]:

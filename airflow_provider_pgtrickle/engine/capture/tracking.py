@@ -6,10 +6,19 @@ from collections.abc import Iterable
 
 from psycopg import Connection, sql
 
+from airflow_provider_pgtrickle.engine.capture import wal
 from airflow_provider_pgtrickle.engine.capture.buffer import build_buffer, is_logged
-from airflow_provider_pgtrickle.engine.capture.layout import Layout, keep_to_owner, layout, lock_members
+from airflow_provider_pgtrickle.engine.capture.identity import untold
+from airflow_provider_pgtrickle.engine.capture.layout import (
+    Layout,
+    is_by_wal,
+    keep_to_owner,
+    layout,
+    lock_members,
+)
 from airflow_provider_pgtrickle.engine.capture.trigger_function import create_function
 from airflow_provider_pgtrickle.engine.capture.triggers import attach, detach, is_attached
+from airflow_provider_pgtrickle.engine.catalog.alerts import tell_of_transition
 from airflow_provider_pgtrickle.engine.catalog.faults import translating
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_column
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
@@ -19,12 +28,15 @@ from airflow_provider_pgtrickle.engine.names import QualifiedName
 __all__ = ["buffer_column", "track", "untrack"]
 
 
-def track(conn: Connection, source: Source, columns: Iterable[str], pgt_id: int) -> QualifiedName:
+def track(
+    conn: Connection, source: Source, columns: Iterable[str], pgt_id: int, *, whole: bool | None = None
+) -> QualifiedName:
     """Capture changes of `columns` of `source` for the stream table `pgt_id`; the buffer's name.
 
     A later call widens the buffer. It also mends the capture after a change of the table's schema or partitions or of
     its triggers, and then begins a new epoch, which tells every reader that changes may be missing. Rows captured
     earlier hold NULL in new columns; the reader of these columns begins with a FULL refresh anyway.
+    `whole`: whether the capture was whole until the caller changed it, under a lock that keeps writers out.
     """
     wanted = set(columns)
     mended = was_whole = False
@@ -37,19 +49,21 @@ def track(conn: Connection, source: Source, columns: Iterable[str], pgt_id: int)
             plan = layout(conn, source, wanted | _tracked_columns(conn, source.relid))
             if not _stands(conn, plan):
                 # Under the lock nobody else changes what the digest covers.
-                was_whole = _is_whole(conn, plan.relid)
+                was_whole = _is_whole(conn, plan.relid) if whole is None else whole
                 conn.execute(create_function(plan, build_buffer(conn, plan)))
                 keep_to_owner(conn, plan.function.sql)
                 attach(conn, plan, anew=not was_whole)
+                wal.publish(conn, plan)
                 mended = True
         conn.execute(
             """
             INSERT INTO pgtrickle.pgt_change_tracking AS t (source_relid, source_schema, source_name, buffer, columns,
-                key_columns, tracked_by_pgt_ids, slot_name, fingerprint)
-            VALUES (%s, %s, %s, %s, %s, %s, ARRAY[%s::bigint], %s, %s)
+                column_types, key_columns, tracked_by_pgt_ids, slot_name, fingerprint)
+            VALUES (%s, %s, %s, %s, %s, %s::oid[], %s, ARRAY[%s::bigint], %s, %s)
             ON CONFLICT (source_relid) DO UPDATE SET
                 source_schema = excluded.source_schema, source_name = excluded.source_name,
-                columns = excluded.columns, key_columns = excluded.key_columns, fingerprint = excluded.fingerprint,
+                columns = excluded.columns, column_types = excluded.column_types, key_columns = excluded.key_columns,
+                fingerprint = excluded.fingerprint,
                 tracked_by_pgt_ids = ARRAY(SELECT DISTINCT id FROM unnest(
                     t.tracked_by_pgt_ids || excluded.tracked_by_pgt_ids) AS id ORDER BY id)
             """,
@@ -59,6 +73,7 @@ def track(conn: Connection, source: Source, columns: Iterable[str], pgt_id: int)
                 plan.name.name,
                 plan.buffer.name,
                 [c.name for c in plan.columns],
+                [c.type_oid for c in plan.columns],
                 list(plan.key),
                 pgt_id,
                 plan.trigger,
@@ -66,6 +81,7 @@ def track(conn: Connection, source: Source, columns: Iterable[str], pgt_id: int)
             ],
         )
         if mended:
+            _settle_mode(conn, plan)
             conn.execute(
                 "UPDATE pgtrickle.pgt_change_tracking SET digest = pgtrickle.pgt_capture_digest(source_relid),"
                 " epoch = CASE WHEN %s THEN epoch ELSE pg_catalog.pg_current_xact_id()::text::bigint END"
@@ -73,6 +89,80 @@ def track(conn: Connection, source: Source, columns: Iterable[str], pgt_id: int)
                 [was_whole, plan.relid],
             )
     return plan.buffer
+
+
+def go_over(conn: Connection, source: Source) -> bool:
+    """Capture a tracked table from the log from now on, in the caller's transaction; whether it is.
+
+    The lock is the one that dropping triggers takes, and taken at once: a writer that has read the table already then
+    waits for it, instead of waiting in a circle.
+    """
+    name = QualifiedName(source.schema, source.name)
+    lock_members(conn, name, "ACCESS EXCLUSIVE")
+    whole = _is_whole(conn, source.relid)
+    readers = conn.execute(
+        "UPDATE pgtrickle.pgt_change_tracking SET mode = 'WAL', mode_since = pg_catalog.clock_timestamp(),"
+        " mode_reason = NULL, wal_from = pg_catalog.pg_current_wal_insert_lsn(), wal_until = NULL"
+        " WHERE source_relid = %s AND mode = 'TRIGGER' RETURNING tracked_by_pgt_ids",
+        [source.relid],
+    ).fetchone()
+    if readers is None or not readers[0]:
+        return False
+    track(conn, source, (), readers[0][0], whole=whole)
+    tell_of_transition(conn, str(name), "TRIGGER", "WAL", None)
+    return is_by_wal(conn, source.relid)
+
+
+def come_back(conn: Connection, source: Source, reason: str, *, lost: bool) -> None:
+    """Capture a table by triggers again, in the caller's transaction.
+
+    `lost`: changes may be missing that the log doesn't tell any more, so every reader has to run FULL.
+    """
+    lock_members(conn, QualifiedName(source.schema, source.name))
+    whole = _is_whole(conn, source.relid)
+    readers = conn.execute(
+        "UPDATE pgtrickle.pgt_change_tracking SET mode = 'TRIGGER', mode_since = pg_catalog.clock_timestamp(),"
+        " mode_reason = %s, wal_until = pg_catalog.pg_current_wal_insert_lsn()"
+        " WHERE source_relid = %s AND mode = 'WAL' RETURNING tracked_by_pgt_ids",
+        [reason, source.relid],
+    ).fetchone()
+    if readers is None:
+        return
+    if readers[0]:
+        track(conn, source, (), readers[0][0], whole=whole)
+    if lost:
+        forget_log(conn, source.relid)
+    tell_of_transition(conn, f"{source.schema}.{source.name}", "WAL", "TRIGGER", reason)
+
+
+def forget_log(conn: Connection, relid: int) -> None:
+    """Begin a new epoch, because the log no longer tells what is missing."""
+    conn.execute(
+        "UPDATE pgtrickle.pgt_change_tracking SET epoch = pg_catalog.pg_current_xact_id()::text::bigint,"
+        " wal_from = NULL, wal_until = NULL WHERE source_relid = %s",
+        [relid],
+    )
+
+
+def _settle_mode(conn: Connection, plan: Layout) -> None:
+    """Write down how the table is captured now. Nobody writes it meanwhile, so the log's position parts the changes."""
+    mode, reason = "WAL" if plan.by_wal else "TRIGGER", None
+    if not plan.by_wal:
+        found = untold(conn, plan.relid, [m.relid for m in plan.members], [c.name for c in plan.columns])
+        reason = found.reason if found else "writers maintain a stream table that reads it" if plan.is_live else None
+    left = conn.execute(
+        "UPDATE pgtrickle.pgt_change_tracking SET mode = 'TRIGGER', mode_since = pg_catalog.clock_timestamp(),"
+        " mode_reason = %s, wal_until = pg_catalog.pg_current_wal_insert_lsn()"
+        " WHERE source_relid = %s AND mode = 'WAL' AND NOT %s",
+        [reason, plan.relid, plan.by_wal],
+    )
+    if left.rowcount:
+        tell_of_transition(conn, str(plan.name), "WAL", "TRIGGER", reason)
+    conn.execute(
+        "UPDATE pgtrickle.pgt_dependencies SET cdc_mode = %s WHERE source_relid = %s AND cdc_mode <> 'NONE'"
+        " AND cdc_mode <> %s",
+        [mode, plan.relid, mode],
+    )
 
 
 def untrack(conn: Connection, relid: int, pgt_id: int) -> None:
@@ -89,6 +179,7 @@ def untrack(conn: Connection, relid: int, pgt_id: int) -> None:
         ).fetchone()
         if row is None or row[0] > 0:
             return
+        wal.withdraw(conn, relid)
         detach(conn, relid)
         conn.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(sql.Identifier(CHANGES, row[1])))
         conn.execute("DELETE FROM pgtrickle.pgt_change_tracking WHERE source_relid = %s", [relid])

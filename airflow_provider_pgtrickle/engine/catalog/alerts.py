@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 CHANNEL = "pg_trickle_alert"
+#: Tells when the capture of a source changes between triggers and the WAL.
+TRANSITIONS = "pg_trickle_cdc_transition"
 
 #: Whether `stale_data` is due for a row `i` of `pgtrickle.stream_tables_info`: at twice the schedule, because every
 #: table is as old as its schedule just before its refresh. A warm table takes twice its time; one that is held back or
@@ -60,3 +62,15 @@ def send(conn: Connection, event: Event, stream_table: str, **details: Any) -> N
         name: redact(value)[:_LONGEST_TEXT] if isinstance(value, str) else value for name, value in details.items()
     }
     conn.execute("SELECT pg_catalog.pg_notify(%s, %s)", (CHANNEL, json.dumps(payload, default=str)))
+
+
+def tell_of_transition(conn: Connection, source: str, old_mode: str, new_mode: str, reason: str | None) -> None:
+    """Announce that a source is captured in another way; listeners hear of it when the transaction commits."""
+    payload = {
+        "event": "transition_complete" if new_mode == "WAL" else "transition_back",
+        "source_table": source,
+        "old_mode": old_mode,
+        "new_mode": new_mode,
+        "reason": redact(reason)[:_LONGEST_TEXT] if reason else None,
+    }
+    conn.execute("SELECT pg_catalog.pg_notify(%s, %s)", (TRANSITIONS, json.dumps(payload)))

@@ -30,6 +30,12 @@ class Capabilities:
     """GROUPING SETS tells equal keys apart (18)."""
     virtual_columns: bool
     """Generated columns that are computed when read (18)."""
+    failover_slots: bool
+    """Replication slots that a standby keeps, too (17)."""
+    flushing_messages: bool
+    """pg_logical_emit_message(…, flush) (17)."""
+    publishes_generated: bool
+    """Publications send stored generated columns (18)."""
 
     @classmethod
     def of(cls, conn: Connection) -> Capabilities:
@@ -49,4 +55,7 @@ class Capabilities:
             returning_old_new=major >= 18,
             equal_keys_kept_apart=major >= 18,
             virtual_columns=major >= 18,
+            failover_slots=major >= 17,
+            flushing_messages=major >= 17,
+            publishes_generated=major >= 18,
         )

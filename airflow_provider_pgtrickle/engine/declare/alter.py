@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 
+from airflow_provider_pgtrickle.engine.capture import mode as capture_mode
 from airflow_provider_pgtrickle.engine.catalog import alerts, records
 from airflow_provider_pgtrickle.engine.catalog.database import scalar
 from airflow_provider_pgtrickle.engine.catalog.faults import about
@@ -23,7 +24,13 @@ from airflow_provider_pgtrickle.engine.catalog.records import Dependency, Stream
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
 from airflow_provider_pgtrickle.engine.declare import capturing, columns, dependencies, parts, table
 from airflow_provider_pgtrickle.engine.declare.definition import Definition, define
-from airflow_provider_pgtrickle.engine.declare.options import APPEND_ONLY, Options, check, refuse_schedule
+from airflow_provider_pgtrickle.engine.declare.options import (
+    APPEND_ONLY,
+    Options,
+    check,
+    refuse_by_wal,
+    refuse_schedule,
+)
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.settings import Settings
@@ -64,6 +71,7 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         if "cdc_mode" in update:
             update["requested_cdc_mode"] = update.pop("cdc_mode")
         mode = update.get("refresh_mode", before.refresh_mode)
+        refuse_by_wal(mode, update.get("requested_cdc_mode", before.requested_cdc_mode))
         notices: tuple[str, ...] = ()
         if query is not None:
             definition = define(conn, query, mode, path)
@@ -93,6 +101,8 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         after = records.get(conn, name)
         if after.placement != before.placement:
             parts.belong(conn, after)
+        if query is not None or {"requested_cdc_mode", "refresh_mode"} & set(update):
+            notices += capture_mode.examine(conn, settings, after)
         is_new = query is not None or after.server_row_ids != before.server_row_ids
         due = is_new and before.is_populated and after.status == "ACTIVE"
         return Altered(after, notices, before, read_before, due)

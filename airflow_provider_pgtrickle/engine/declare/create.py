@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import sql
 
+from airflow_provider_pgtrickle.engine.capture import mode
 from airflow_provider_pgtrickle.engine.catalog import records
 from airflow_provider_pgtrickle.engine.catalog.database import scalar
 from airflow_provider_pgtrickle.engine.catalog.faults import about
@@ -45,11 +46,12 @@ def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, qu
         created = establish(conn, name, definition, options)
         parts.belong(conn, created)
         dependencies.settle_schedules(conn, settings)
+        captured = mode.examine(conn, settings, created)
         view = definition.view
         published = replica_identity.notice(
             conn, name, keyed=view.keyed, never_null=view.never_null == frozenset(view.identity)
         )
-        return Created(created, definition.notices + options.notices + published)
+        return Created(created, definition.notices + options.notices + published + captured)
 
 
 def _refuse_taken(conn: psycopg.Connection, name: QualifiedName) -> None:

@@ -31,6 +31,12 @@ _READS = "SELECT pgt_id, source_pgt_id, source_schema || '.' || source_name FROM
 
 def of(conn: psycopg.Connection, probed: Probe) -> tuple[Dependency, ...]:
     """The tables a query reads and the views it reads them through; `pgt_id` is the caller's to fill in."""
+    modes: dict[int, str] = dict(
+        conn.execute(
+            "SELECT source_relid::bigint, mode FROM pgtrickle.pgt_change_tracking WHERE source_relid = ANY(%s::oid[])",
+            ([source.relid for source in probed.sources],),
+        ).fetchall()
+    )
     tables = tuple(
         Dependency(
             pgt_id=0,
@@ -40,7 +46,7 @@ def of(conn: psycopg.Connection, probed: Probe) -> tuple[Dependency, ...]:
             source_name=source.name,
             source_pgt_id=source.pgt_id,
             columns_used=tuple(probed.columns_used.get(source.relid, ())),
-            cdc_mode="TRIGGER" if source.captured else "NONE",
+            cdc_mode=modes.get(source.relid, "TRIGGER") if source.captured else "NONE",
         )
         for source in probed.sources
     )

@@ -31,7 +31,8 @@ class Options:
     """Stored, but without effect: a difference that only adds rows is one plain INSERT anyway."""
     diamond_consistency: str = "atomic"
     diamond_schedule_policy: str = "fastest"
-    cdc_mode: str = "auto"
+    cdc_mode: str | None = None
+    """How its sources are captured: `trigger`, `wal` or `auto`; None means the setting of that name."""
     partition_by: str | None = None
     """`RANGE (day)`, `LIST (region)`, `HASH (id)`; a column alone means RANGE. Set at creation only."""
     tier: str = "hot"
@@ -67,7 +68,17 @@ def check(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
             raise UsageError(f"There is no option named {name!r}", remedy=f"Known: {', '.join(names)}.")
     checked = {name: CHECKS[name](value, settings) for name, value in given.items()}
     refuse_schedule(checked.get("refresh_mode"), checked.get("schedule"))
+    refuse_by_wal(checked.get("refresh_mode"), checked.get("cdc_mode"))
     return checked
+
+
+def refuse_by_wal(refresh_mode: str | None, cdc_mode: str | None) -> None:
+    """Raise if changes are to come from the log to a table that writers maintain."""
+    if refresh_mode == "IMMEDIATE" and cdc_mode == "wal":
+        raise UsageError(
+            "Refresh mode IMMEDIATE and cdc_mode 'wal' exclude each other: writers maintain the table by triggers",
+            remedy="Use cdc_mode 'auto' or 'trigger', or another refresh mode.",
+        )
 
 
 def refuse_schedule(refresh_mode: str | None, schedule: str | None) -> None:
@@ -93,21 +104,14 @@ def _refresh_mode(value: Any, settings: Settings) -> str:
     return _one_of("refresh_mode", MODES, str.upper)(value, settings)
 
 
-def _cdc_mode(value: Any, settings: Settings) -> str:
-    mode = _one_of("cdc_mode", ("auto", "trigger", "wal"), str.lower)(value, settings)
-    if mode == "wal":
-        raise UsageError(
-            "cdc_mode 'wal' is not available: it needs a replication slot and rights that an ordinary owner lacks",
-            remedy="Use 'auto' or 'trigger': both capture by triggers, replicated rows included.",
-        )
-    return mode
+def _cdc_mode(value: Any, settings: Settings) -> str | None:
+    return None if value is None else _one_of("cdc_mode", ("auto", "trigger", "wal"), str.lower)(value, settings)
 
 
 def _one_of(name: str, allowed: tuple[str, ...], fold: Callable[[str], str]) -> Callable[[Any, Settings], str]:
     def checked(value: Any, settings: Settings) -> str:
         if not isinstance(value, str) or fold(value.strip()) not in allowed:
-            known = [choice for choice in allowed if choice != "wal"]
-            raise UsageError(f"{name} can't be {value!r}", remedy=f"Use one of {', '.join(known)}.")
+            raise UsageError(f"{name} can't be {value!r}", remedy=f"Use one of {', '.join(allowed)}.")
         return fold(value.strip())
 
     return checked

@@ -8,6 +8,7 @@ from __future__ import annotations
 import psycopg
 from psycopg import sql
 
+from airflow_provider_pgtrickle.engine.capture.wal import PUBLICATION
 from airflow_provider_pgtrickle.engine.declare import identity_index, marked_index
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
@@ -49,7 +50,10 @@ def settle(conn: psycopg.Connection, table: QualifiedName, *, first: bool = Fals
 
 def notice(conn: psycopg.Connection, table: QualifiedName, *, keyed: bool, never_null: bool) -> tuple[str, ...]:
     """A warning for databases with publications if this table needs the whole old row."""
-    published = conn.execute("SELECT EXISTS (SELECT FROM pg_catalog.pg_publication)").fetchone()
+    # Our own publication has sources only.
+    published = conn.execute(
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_publication WHERE pubname <> %s)", [PUBLICATION]
+    ).fetchone()
     if (keyed and never_null) or not (published and published[0]):
         return ()
     return (

@@ -21,6 +21,8 @@ class Window:
     new: str
     also: tuple[int | str, ...] = ()
     """Transactions after `old` whose changes were consumed already, because the unit itself applied them."""
+    beyond: str | None = None
+    """A FROM item with rows that `new` sees and the buffer doesn't hold yet, in the buffer's columns."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class Binding:
         for key, source in self.sources.items():
             window, handed_on = source.window, source.handed_on
             if isinstance(window, Window):
-                window = replace(window, old=mark(window.old), new="", also=tuple(map(mark, window.also)))
+                also, beyond = tuple(map(mark, window.also)), window.beyond and mark(window.beyond)
+                window = replace(window, old=mark(window.old), new="", also=also, beyond=beyond)
             if handed_on is not None:
                 handed_on = HandedOn(mark(handed_on.sql))
             sources[key] = replace(source, window=window, handed_on=handed_on)

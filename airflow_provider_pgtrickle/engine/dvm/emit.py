@@ -231,7 +231,7 @@ class PostgresEmitter(Emitter):
             if isinstance(window, InHand):
                 buffer, where = f"{window.rows} AS b", "true"
             else:
-                buffer, where = ".".join(quote(p) for p in window.buffer), window_predicate(window)
+                buffer, where = window_rows(window), window_predicate(window)
 
             def side(weight: int, prefix: str, actions: str) -> str:
                 items = [f"{weight} AS {self.weight}"]
@@ -297,6 +297,12 @@ class PostgresEmitter(Emitter):
 
 def _where(terms: Sequence[str]) -> str:
     return f" WHERE {' AND '.join(terms)}" if terms else ""
+
+
+def window_rows(window: Window) -> str:
+    """Return the FROM item in which `window_predicate` finds the window's rows."""
+    buffer = ".".join(quote(part) for part in window.buffer)
+    return f"(SELECT * FROM {buffer} UNION ALL SELECT * FROM {window.beyond}) AS b" if window.beyond else buffer
 
 
 def window_predicate(window: Window) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import LiteralString
 
 from psycopg import sql
 
+from airflow_provider_pgtrickle.engine.capture import mode
+from airflow_provider_pgtrickle.engine.capture.pump import Beyond
 from airflow_provider_pgtrickle.engine.catalog import alerts
 from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 from airflow_provider_pgtrickle.engine.catalog.database import Database
@@ -16,9 +18,9 @@ from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare.storage import recapture
 from airflow_provider_pgtrickle.engine.dvm.binding import Window
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_column, buffer_name
-from airflow_provider_pgtrickle.engine.dvm.emit import window_predicate
+from airflow_provider_pgtrickle.engine.dvm.emit import window_predicate, window_rows
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
-from airflow_provider_pgtrickle.engine.refresh import history, snapshot
+from airflow_provider_pgtrickle.engine.refresh import decoded, history, snapshot
 from airflow_provider_pgtrickle.engine.refresh.decision import SourceFacts
 from airflow_provider_pgtrickle.engine.refresh.lock import Locked, Request
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier, Snapshot
@@ -139,7 +141,9 @@ def observe(
     conn: Connection, unit: Mapping[str, Locked], request: Request, trace: history.Trace
 ) -> tuple[Snapshot, dict[str, Observed]]:
     """Take the snapshot and read what the decisions need. Torn capture is mended, and then everything is read again."""
-    at, observed = _look(conn, unit, trace)
+    with trace.phase("capture"):
+        by_wal = mode.arrange(conn, request.settings, _tables(unit))
+    at, observed = _look(conn, unit, request, trace, by_wal=by_wal)
     torn = [member for member in observed.values() if any(state.torn for state in member.states.values())]
     if torn:
         conn.execute("COMMIT")
@@ -147,16 +151,28 @@ def observe(
             # One transaction for each: a writer of two sources may hold the second when the first is locked here.
             with conn.transaction():
                 recapture(conn, member.stored, request.settings)
-        at, observed = _look(conn, unit, trace)
+        at, observed = _look(conn, unit, request, trace, by_wal=by_wal)
     _warn_of_growth(observed, request)
     return at, observed
 
 
-def _look(conn: Connection, unit: Mapping[str, Locked], trace: history.Trace) -> tuple[Snapshot, dict[str, Observed]]:
+def _tables(unit: Mapping[str, Locked]) -> set[int]:
+    """The captured tables that the unit reads."""
+    sources = (source for member in unit.values() for source in member.query.sources.values())
+    return {source.relid for source in sources if source.pgt_id is None and source.captured}
+
+
+def _look(
+    conn: Connection, unit: Mapping[str, Locked], request: Request, trace: history.Trace, *, by_wal: bool
+) -> tuple[Snapshot, dict[str, Observed]]:
+    beyond = decoded.NOTHING
     with trace.phase("snapshot"):
-        at = snapshot.take(conn)
+        if by_wal:
+            at, beyond = decoded.take(conn, request.database, lambda: snapshot.take(conn))
+        else:
+            at = snapshot.take(conn)
     with trace.phase("decide"):
-        states = read(conn, at, [Reader(m.st, m.query.sources, m.frontier) for m in unit.values()])
+        states = read(conn, at, [Reader(m.st, m.query.sources, m.frontier) for m in unit.values()], beyond)
     return at, {key: Observed(**vars(member), states=states[member.st.id]) for key, member in unit.items()}
 
 
@@ -176,12 +192,17 @@ def _warn_of_growth(unit: Mapping[str, Observed], request: Request) -> None:
             alerts.send(conn, Event.BUFFER_GROWTH_WARNING, name, source=source, pending_rows=state.pending_rows)
 
 
-def read(conn: Connection, at: Snapshot, readers: Sequence[Reader]) -> dict[int, dict[str, SourceState]]:
-    """The state of every source of every member, by stream table id and source key."""
+def read(
+    conn: Connection, at: Snapshot, readers: Sequence[Reader], beyond: Mapping[str, Beyond] = decoded.NOTHING
+) -> dict[int, dict[str, SourceState]]:
+    """The state of every source of every member, by stream table id and source key.
+
+    `beyond`: by buffer, what the snapshot sees and the buffer doesn't hold.
+    """
     sources = {key: source for reader in readers for key, source in reader.sources.items()}
     buffers = _buffers(conn, sources)
     windows = {
-        (reader.st.id, key): _window(reader.frontier, source, buffers[key], at)
+        (reader.st.id, key): _window(reader.frontier, source, buffers[key], at, beyond)
         for reader in readers
         for key, source in reader.sources.items()
     }
@@ -259,7 +280,9 @@ def _buffers(conn: Connection, sources: Mapping[str, Source]) -> dict[str, _Buff
     return {key: _Buffer(*state) for key, *state in rows}
 
 
-def _window(frontier: Frontier, source: Source, buffer: _Buffer, at: Snapshot) -> Window | None:
+def _window(
+    frontier: Frontier, source: Source, buffer: _Buffer, at: Snapshot, beyond: Mapping[str, Beyond]
+) -> Window | None:
     """The source's changes since the frontier; None if some may be missing.
 
     The view `pgt_distrusted` answers that for whole tables. It is not read here, because the frontier needs each
@@ -273,7 +296,9 @@ def _window(frontier: Frontier, source: Source, buffer: _Buffer, at: Snapshot) -
     if since.xids.xmax > at.frontier(None).xids.xmax:
         # Transaction numbers only grow, so this frontier is from before a restore or from another cluster.
         return None
-    return since.window((CHANGES, buffer_name(source.key)), at.xids)
+    window = since.window((CHANGES, buffer_name(source.key)), at.xids)
+    more = beyond.get(window.buffer[1])
+    return replace(window, beyond=more.item) if more else window
 
 
 def _pending(conn: Connection, windows: Mapping[tuple[int, str], Window]) -> dict[tuple[int, str], tuple[int, bool]]:
@@ -282,7 +307,7 @@ def _pending(conn: Connection, windows: Mapping[tuple[int, str], Window]) -> dic
     places = list(windows)
     counts = sql.SQL(" UNION ALL ").join(
         sql.SQL("SELECT {}, count(*), coalesce(bool_or(action = 'T'), false) FROM {} WHERE {}").format(
-            sql.Literal(number), sql.Identifier(*windows[place].buffer), within(windows[place])
+            sql.Literal(number), sql.SQL(window_rows(windows[place])), within(windows[place])
         )
         for number, place in enumerate(places)
     )
@@ -297,7 +322,7 @@ def changed_keys(conn: Connection, state: SourceState) -> int | None:
     sides = sql.SQL(" UNION ").join(
         sql.SQL("SELECT {} FROM {} WHERE {} AND action IN ({})").format(
             sql.SQL(", ").join(sql.Identifier(buffer_column(side, column)) for column in key),
-            sql.Identifier(*state.window.buffer),
+            sql.SQL(window_rows(state.window)),
             within(state.window),
             sql.SQL(actions),
         )

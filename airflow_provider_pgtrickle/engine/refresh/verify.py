@@ -13,7 +13,7 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -21,7 +21,8 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from airflow_provider_pgtrickle.engine import dvm
-from airflow_provider_pgtrickle.engine.capture import guard
+from airflow_provider_pgtrickle.engine.capture import guard, wal
+from airflow_provider_pgtrickle.engine.capture.pump import Beyond
 from airflow_provider_pgtrickle.engine.capture.st_buffer import drop_st_buffer, ensure_st_buffer
 from airflow_provider_pgtrickle.engine.catalog import alerts, records
 from airflow_provider_pgtrickle.engine.catalog.alerts import Event
@@ -34,7 +35,7 @@ from airflow_provider_pgtrickle.engine.dvm import Binding, Open, Reason, SourceB
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.errors import SURROUNDINGS, PgTrickleError, UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh import observe, snapshot
+from airflow_provider_pgtrickle.engine.refresh import decoded, observe, snapshot
 from airflow_provider_pgtrickle.engine.refresh.compare import (
     Comparison,
     Found,
@@ -471,10 +472,9 @@ def _compared(
         obstacle = _obstacle_before(conn, run.st)
         if obstacle is None:
             subject = _Subject.of(conn, _current(conn, run.st))
-            _enter(conn, subject)
             try:
-                at = snapshot.look(conn)
-                states, data_timestamp, obstacle = _seen(conn, subject, at)
+                at, beyond = _entered(conn, request, subject)
+                states, data_timestamp, obstacle = _seen(conn, subject, at, beyond)
                 blind = any(not s.source.captured for s in states.get(run.st.id, {}).values())
                 if obstacle is None and blind and not refreshed:
                     obstacle = "it reads what has no triggers, so only right after a refresh is it known what it holds"
@@ -499,7 +499,10 @@ def _current(conn: Connection, st: StreamTable) -> StreamTable:
 
 def _obstacle_before(conn: Connection, st: StreamTable) -> str | None:
     reason = reinit_reason(conn, _current(conn, st))
-    return f"it is to be reinitialized ({reason})" if reason else None
+    if reason:
+        return f"it is to be reinitialized ({reason})"
+    state = wal.state(conn)
+    return f"changes were lost: {state.lost}" if state is not None and state.lost else None
 
 
 def _refresh_first(request: Request, owner: StreamTable, obstacle: str | None) -> None:
@@ -511,6 +514,16 @@ def _refresh_first(request: Request, owner: StreamTable, obstacle: str | None) -
     )[str(owner.qualified)]
     if result.action == "SKIP":
         raise _Skip(f"{obstacle}, and it can't be refreshed now ({result.fallback_reason})")
+
+
+def _entered(conn: Connection, request: Request, subject: _Subject) -> tuple[Snapshot, Mapping[str, Beyond]]:
+    def begin() -> Snapshot:
+        _enter(conn, subject)
+        return snapshot.look(conn)
+
+    if wal.state(conn) is None:
+        return begin(), decoded.NOTHING
+    return decoded.take(conn, request.database, begin)
 
 
 def _enter(conn: Connection, subject: _Subject) -> None:
@@ -527,7 +540,7 @@ def _enter(conn: Connection, subject: _Subject) -> None:
 
 
 def _seen(
-    conn: Connection, subject: _Subject, at: Snapshot
+    conn: Connection, subject: _Subject, at: Snapshot, beyond: Mapping[str, Beyond]
 ) -> tuple[dict[int, dict[str, SourceState]], datetime | None, str | None]:
     """The sources' states at the snapshot, the content's data timestamp, and what prevents comparing there, if any."""
     now = records.by_ids(conn, [st.id for st, _ in subject.members])
@@ -537,6 +550,7 @@ def _seen(
         conn,
         at,
         [Reader(now[st.id], query.sources, Frontier.from_json(now[st.id].frontier)) for st, query in subject.members],
+        beyond,
     )
     current = now[subject.st.id]
     return states, current.data_timestamp, _obstacle(conn, current, subject.query, states[current.id])

@@ -26,7 +26,7 @@ def test_its_options_are_as_the_client_takes_them() -> None:
         ({"schedule": "sometimes"}, "not a schedule"),
         ({"refresh_mode": "SLOW"}, "refresh_mode"),
         ({"refresh_mode": "IMMEDIATE", "schedule": "5m"}, "takes no schedule"),
-        ({"refresh_mode": "IMMEDIATE", "cdc_mode": "wal"}, "'wal' is not available"),
+        ({"refresh_mode": "IMMEDIATE", "cdc_mode": "wal"}, "cdc_mode 'wal' exclude each other"),
         ({"differential_max_change_ratio": 2}, "differential_max_change_ratio"),
         ({"query": "SELECT a FROM WHERE b"}, "Syntax error"),
     ],

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from tests import servers
 from tests.database.capture.conftest import Captured
 
+#: All of it holds whether triggers capture or the WAL is pumped.
+pytestmark = pytest.mark.usefixtures("way")
+
 VALUE = st.sampled_from(["NULL", "0", "1", "1.0", "2", "'NaN'"])
 KEY = st.integers(0, 7)
 ANYWHERE = st.sampled_from(["t", "t", "t", "t_1", "t_2"])

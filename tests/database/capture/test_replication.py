@@ -13,6 +13,9 @@ from tests import servers
 from tests.answers import only
 from tests.database.capture.conftest import Captured
 
+#: All of it holds whether triggers capture or the WAL is pumped.
+pytestmark = pytest.mark.usefixtures("way")
+
 TABLES = """
     CREATE TABLE marks (id serial PRIMARY KEY);
     CREATE TABLE orders (id int PRIMARY KEY, item text, price numeric, note text);

@@ -6,6 +6,9 @@ import pytest
 
 from tests.database.capture.conftest import Captured
 
+#: All of it holds whether triggers capture or the WAL is pumped.
+pytestmark = pytest.mark.usefixtures("way")
+
 
 @pytest.fixture
 def orders(conn):
@@ -120,6 +123,7 @@ def test_rows_carry_their_transaction(orders):
         (xid,) = orders.conn.execute("SELECT pg_current_xact_id()").fetchone()
         with orders.conn.transaction():  # in a subtransaction, too, the id is that of the whole
             orders.conn.execute("INSERT INTO orders VALUES (9)")
+    orders.pump()
     assert orders.conn.execute(f"SELECT xid, lsn IS NOT NULL FROM {orders.buffer.quoted}").fetchall() == [(xid, True)]
 
 

@@ -8,6 +8,9 @@ from airflow_provider_pgtrickle.engine.errors import UsageError
 from tests import servers
 from tests.database.capture.conftest import Captured, source
 
+#: All of it holds whether triggers capture or the WAL is pumped.
+pytestmark = pytest.mark.usefixtures("way")
+
 
 @pytest.fixture
 def partitioned(conn):

@@ -7,6 +7,9 @@ import pytest
 from tests import servers
 from tests.database.capture.conftest import Captured
 
+#: All of it holds whether triggers capture or the WAL is pumped.
+pytestmark = pytest.mark.usefixtures("way")
+
 #: Type, and two values of it that differ, if only in their image.
 TYPES = [
     ("smallint", "1", "-32768"),

@@ -143,7 +143,7 @@ def test_it_can_be_partitioned(
             "use refresh_mode AUTO",
         ),
         ("t", "SELECT id FROM orders", {"refresh_mode": "IMMEDIATE", "cdc_mode": "wal"}, UsageError, "trigger"),
-        ("t", "SELECT id FROM orders", {"cdc_mode": "wal"}, UsageError, "trigger"),
+        ("t", "SELECT id FROM orders", {"cdc_mode": "wal"}, UsageError, "REPLICATION"),
         ("t", "SELECT id FROM orders", {"partition_by": "nothing"}, UsageError, "no column of the query"),
         ("t", "SELECT id, random() AS r FROM orders", {"refresh_mode": "DIFFERENTIAL"}, NotDifferentiable, "AUTO"),
         ("orders", "SELECT id FROM customers", {}, UsageError, "A relation of that name"),
@@ -233,7 +233,7 @@ def test_the_record_tells_what_was_declared(pt: PgTrickle, conn: psycopg.Connect
     table = records.get(conn, QualifiedName("public", "order_totals"))
     assert table.original_query.endswith("-- by customer")
     assert "public.orders" in table.defining_query or "FROM orders" in table.defining_query
-    assert (table.tier, table.differential_max_change_ratio, table.requested_cdc_mode) == ("warm", 0.5, "auto")
+    assert (table.tier, table.differential_max_change_ratio, table.requested_cdc_mode) == ("warm", 0.5, None)
     assert [column.name for column in table.visible] == ["customer_id", "total"]
 
 

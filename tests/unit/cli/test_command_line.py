@@ -13,7 +13,7 @@ from airflow_provider_pgtrickle.cli import entry, output
 from airflow_provider_pgtrickle.cli.command import Answer, Command
 
 NAMES = [
-    "install", "cleanup", "create", "alter", "drop", "refresh", "verify", "status", "history", "tree",
+    "install", "cleanup", "pump", "create", "alter", "drop", "refresh", "verify", "status", "history", "tree",
     "sources", "buffers", "explain", "validate", "calibrate", "health", "gate", "ungate",
 ]  # fmt: skip
 

@@ -33,6 +33,19 @@ BEGIN ATOMIC
         JOIN pg_catalog.pg_attribute a ON a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped
         JOIN captured k ON a.attname = ANY(k.columns) OR k.columns = '{}'
         LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.attgenerated <> ''
+        UNION ALL
+        -- Of what is captured from the log: the publication, the table in it, and how much of old rows the log tells.
+        SELECT pg_catalog.format('publication %s %s %s %s %s', p.oid, p.xmin, r.prrelid, r.oid, r.xmin)
+        FROM pgtrickle.pgt_change_tracking c, pgtrickle.pgt_wal w, tree t,
+             pg_catalog.pg_publication p, pg_catalog.pg_publication_rel r
+        WHERE c.source_relid = $1 AND c.mode = 'WAL' AND p.pubname = w.publication
+          AND r.prpubid = p.oid AND r.prrelid = t.oid
+        UNION ALL
+        SELECT pg_catalog.format('identity %s %s %s', t.oid, g.relreplident,
+                   (SELECT i.indexrelid FROM pg_catalog.pg_index i WHERE i.indrelid = t.oid
+                    AND CASE g.relreplident WHEN 'i' THEN i.indisreplident WHEN 'd' THEN i.indisprimary END))
+        FROM pgtrickle.pgt_change_tracking c, tree t JOIN pg_catalog.pg_class g ON g.oid = t.oid
+        WHERE c.source_relid = $1 AND c.mode = 'WAL'
     )
     SELECT pg_catalog.md5(pg_catalog.string_agg(line, E'\n' ORDER BY line COLLATE "C")) FROM part;
 END;

@@ -287,6 +287,30 @@ LEFT JOIN LATERAL (
     WHERE h.pgt_id = i.pgt_id ORDER BY h.refresh_id DESC LIMIT 1
 ) AS latest ON true;
 
+-- How far the slot of this database is behind, and what it keeps. A standby has no position to write at.
+CREATE OR REPLACE VIEW pgtrickle.pgt_wal_status AS
+SELECT
+    w.slot_name,
+    w.publication,
+    w.position,
+    w.pumped_at,
+    s.slot_name IS NOT NULL AS is_there,
+    s.active,
+    s.wal_status,
+    s.confirmed_flush_lsn,
+    pg_catalog.pg_wal_lsn_diff(here.lsn, w.position)::bigint AS lag_bytes,
+    pg_catalog.pg_wal_lsn_diff(here.lsn, s.restart_lsn)::bigint AS retained_wal_bytes,
+    s.slot_name IS NULL OR s.wal_status = 'lost' OR s.confirmed_flush_lsn > w.position
+        OR NOT EXISTS (SELECT FROM pg_catalog.pg_publication p WHERE p.pubname = w.publication
+                       AND p.pubinsert AND p.pubupdate AND p.pubdelete) AS is_lost
+FROM pgtrickle.pgt_wal w
+LEFT JOIN pg_catalog.pg_replication_slots s
+    ON s.slot_name = w.slot_name AND s.slot_type = 'logical' AND s.database = pg_catalog.current_database()
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_last_wal_replay_lsn()
+                ELSE pg_catalog.pg_current_wal_insert_lsn() END AS lsn
+) AS here;
+
 CREATE OR REPLACE VIEW pgtrickle.pgt_cdc_status AS
 SELECT
     t.pgt_schema,
@@ -295,12 +319,20 @@ SELECT
     d.source_schema,
     d.source_name,
     d.cdc_mode,
-    c.slot_name,
+    CASE WHEN c.mode = 'WAL' THEN w.slot_name ELSE c.slot_name END AS slot_name,
     c.buffer,
-    c.columns AS captured_columns
+    c.columns AS captured_columns,
+    coalesce(o.requested_cdc_mode, t.requested_cdc_mode) AS requested_cdc_mode,
+    c.mode_since,
+    c.mode_reason,
+    CASE WHEN c.mode = 'WAL' THEN w.lag_bytes END AS lag_bytes,
+    CASE WHEN c.mode = 'WAL' THEN w.retained_wal_bytes END AS retained_wal_bytes,
+    CASE WHEN c.mode = 'WAL' THEN w.wal_status END AS wal_status
 FROM pgtrickle.pgt_dependencies d
 JOIN pgtrickle.pgt_stream_tables t USING (pgt_id)
+LEFT JOIN pgtrickle.pgt_stream_tables o ON o.pgt_id = t.part_of
 LEFT JOIN pgtrickle.pgt_change_tracking c ON c.source_relid = d.source_relid AND d.source_pgt_id IS NULL
+LEFT JOIN pgtrickle.pgt_wal_status w ON true
 WHERE d.source_type = 'TABLE';
 
 CREATE OR REPLACE FUNCTION pgtrickle.pgt_status()

@@ -69,6 +69,58 @@ BEGIN
 END
 $$;
 
+-- What the log tells of captured tables and no buffer holds yet: rows by source and transaction. Whoever may ask needs
+-- no right to replicate. If another session reads the slot just now, the answer is empty, and complete the next time.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_wal_pending()
+RETURNS TABLE (source_relid oid, xid xid8, rows bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    here pgtrickle.pgt_wal_status;
+    near bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+BEGIN
+    IF pg_is_in_recovery() THEN
+        RETURN;
+    END IF;
+    SELECT * INTO here FROM pgtrickle.pgt_wal_status;
+    IF here.slot_name IS NULL OR here.is_lost OR here.lag_bytes <= 0 THEN
+        RETURN;
+    END IF;
+    -- A change of a row begins with its kind (I, U, D) and its table; of a transaction's beginning (B) the first number
+    -- says where its commit begins.
+    RETURN QUERY
+        WITH message AS MATERIALIZED (
+            SELECT m.xid, m.data, get_byte(m.data, 0) AS kind, row_number() OVER () AS place
+            FROM pg_logical_slot_peek_binary_changes(here.slot_name, NULL, NULL, 'proto_version', '1',
+                                                     'publication_names', here.publication) AS m
+        ), began AS (
+            SELECT b.xid, ('x' || encode(substr(b.data, 2, 8), 'hex'))::bit(64)::bigint AS commit_at
+            FROM message b WHERE b.kind = 66
+        ), changed AS (
+            SELECT m.xid, ('x' || encode(substr(m.data, 2, 4), 'hex'))::bit(32)::bigint AS relid, count(*) AS rows
+            FROM message m WHERE m.kind IN (68, 73, 85) GROUP BY 1, 2
+        ), above AS (
+            SELECT DISTINCT h.relid, c.source_relid, c.wal_from, c.wal_until
+            FROM changed h
+            CROSS JOIN LATERAL (
+                WITH RECURSIVE up(oid) AS (
+                    SELECT h.relid::oid UNION
+                    SELECT i.inhparent FROM pg_inherits i JOIN up ON i.inhrelid = up.oid)
+                SELECT u.oid FROM up u) AS u
+            JOIN pgtrickle.pgt_change_tracking c ON c.source_relid = u.oid AND c.wal_from IS NOT NULL
+        )
+        SELECT a.source_relid,
+               (near + (((h.xid::text::bigint - near + 2147483648) & 4294967295) - 2147483648))::text::xid8,
+               sum(h.rows)::bigint
+        FROM changed h JOIN began b USING (xid) JOIN above a USING (relid)
+        WHERE b.commit_at >= here.position - '0/0'::pg_lsn AND b.commit_at >= a.wal_from - '0/0'::pg_lsn
+          AND (a.wal_until IS NULL OR b.commit_at < a.wal_until - '0/0'::pg_lsn)
+        GROUP BY 1, 2;
+EXCEPTION WHEN object_in_use THEN
+    RETURN;
+END
+$$;
+
 -- A source that several parts read is pending once: they are refreshed together.
 CREATE OR REPLACE FUNCTION pgtrickle.change_buffer_sizes()
 RETURNS TABLE (
@@ -76,9 +128,11 @@ RETURNS TABLE (
 )
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
+    WITH log AS MATERIALIZED (SELECT * FROM pgtrickle.pgt_wal_pending())
     SELECT format('%s.%s', t.pgt_schema, t.pgt_name), format('%s.%s', r.source_schema, r.source_name), r.source_relid,
            min(r.cdc_mode), max(CASE WHEN reader.is_live THEN 0
-                                 ELSE pgtrickle.pgt_pending_rows(b.buffer, reader.frontier, b.source_key) END),
+                                 ELSE pgtrickle.pgt_pending_rows(b.buffer, reader.frontier, b.source_key)
+                                      + coalesce(b.in_log, 0) END),
            max(pg_total_relation_size(to_regclass(format('pgtrickle_changes.%I', b.buffer))))
     FROM pgtrickle.pgt_reads r
     JOIN pgtrickle.pgt_stream_tables t USING (pgt_id)
@@ -86,7 +140,11 @@ AS $$
     LEFT JOIN pgtrickle.pgt_change_tracking c ON c.source_relid = r.source_relid
     CROSS JOIN LATERAL (
         SELECT coalesce('changes_pgt_' || r.source_pgt_id, c.buffer) AS buffer,
-               coalesce('pgt_' || r.source_pgt_id, r.source_relid::text) AS source_key
+               coalesce('pgt_' || r.source_pgt_id, r.source_relid::text) AS source_key,
+               (SELECT sum(l.rows) FROM log l
+                WHERE l.source_relid = r.source_relid AND r.source_pgt_id IS NULL
+                  AND NOT coalesce(pg_visible_in_snapshot(l.xid, (reader.frontier #>>
+                      ARRAY['sources', r.source_relid::text, 'snapshot'])::pg_snapshot), false))::bigint AS in_log
     ) AS b
     WHERE b.buffer IS NOT NULL
     GROUP BY t.pgt_id, t.pgt_schema, t.pgt_name, r.source_relid, r.source_schema, r.source_name
@@ -97,7 +155,8 @@ $$;
 -- not the one that they have read so far. So may those that a crash of the server empties.
 CREATE OR REPLACE VIEW pgtrickle.pgt_distrusted AS
 WITH source AS MATERIALIZED (
-    SELECT c.source_relid, c.epoch, c.digest IS DISTINCT FROM pgtrickle.pgt_capture_digest(c.source_relid) AS is_torn
+    SELECT c.source_relid, c.epoch, c.digest IS DISTINCT FROM pgtrickle.pgt_capture_digest(c.source_relid)
+           OR c.mode = 'WAL' AND coalesce((SELECT w.is_lost FROM pgtrickle.pgt_wal_status w), true) AS is_torn
     FROM pgtrickle.pgt_change_tracking c
 )
 SELECT DISTINCT r.pgt_id
@@ -120,29 +179,38 @@ WHERE reader.is_populated AND r.cdc_mode <> 'NONE'
               ARRAY(SELECT jsonb_array_elements_text(reader.frontier -> 'table')),
               pgtrickle.pgt_table_digest(reader.pgt_id)));
 
-CREATE OR REPLACE FUNCTION pgtrickle.check_cdc_health(warning_rows bigint DEFAULT 1000000)
+DROP FUNCTION IF EXISTS pgtrickle.check_cdc_health(bigint);
+CREATE OR REPLACE FUNCTION pgtrickle.check_cdc_health(
+    warning_rows bigint DEFAULT 1000000, warning_lag_mb bigint DEFAULT 100
+)
 RETURNS TABLE (
     source_table text, source_oid oid, cdc_mode text, slot_name text, selective_capture boolean,
     captured_columns text[], consumers integer, pending_rows bigint, buffer_bytes bigint, lag_bytes bigint, alert text
 )
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT format('%s.%s', c.source_schema, c.source_name), c.source_relid, 'TRIGGER', c.slot_name,
+    SELECT format('%s.%s', c.source_schema, c.source_name), c.source_relid, c.mode,
+           CASE WHEN c.mode = 'WAL' THEN w.slot_name ELSE c.slot_name END,
            cardinality(c.columns) < facts.columns, c.columns, cardinality(c.tracked_by_pgt_ids), facts.pending,
-           pg_total_relation_size(facts.buffer), NULL::bigint,
+           pg_total_relation_size(facts.buffer), CASE WHEN c.mode = 'WAL' THEN w.lag_bytes END,
            CASE
                WHEN facts.columns = 0 AND to_regclass(format('%I.%I', c.source_schema, c.source_name)) IS NOT NULL
                    THEN 'source_made_anew'
                WHEN facts.columns = 0 THEN 'source_dropped'
                WHEN facts.buffer IS NULL THEN 'buffer_missing'
                WHEN facts.disabled THEN 'trigger_disabled'
-               WHEN NOT facts.suffixes @> ARRAY['truncate', 'row']
+               WHEN c.mode = 'WAL' AND (w.slot_name IS NULL OR NOT w.is_there) THEN 'replication_slot_missing'
+               WHEN c.mode = 'WAL' AND w.is_lost THEN 'replication_slot_lost'
+               WHEN c.mode = 'WAL' AND NOT facts.suffixes @> ARRAY['truncate'] THEN 'trigger_missing'
+               WHEN c.mode = 'TRIGGER' AND NOT facts.suffixes @> ARRAY['truncate', 'row']
                     AND NOT facts.suffixes @> ARRAY['truncate', 'replica', 'insert', 'update', 'delete']
                    THEN 'trigger_missing'
                WHEN c.digest IS DISTINCT FROM pgtrickle.pgt_capture_digest(c.source_relid) THEN 'capture_torn'
                WHEN facts.pending > warning_rows THEN 'buffer_growth_warning'
+               WHEN c.mode = 'WAL' AND w.lag_bytes > warning_lag_mb * 1048576 THEN 'slot_lag_exceeds_threshold'
            END
     FROM pgtrickle.pgt_change_tracking c
+    LEFT JOIN pgtrickle.pgt_wal_status w ON true
     CROSS JOIN LATERAL (
         SELECT
             (SELECT count(*) FROM pg_catalog.pg_attribute a
@@ -159,8 +227,18 @@ AS $$
     ORDER BY 1
 $$;
 
--- Capture is by triggers alone; the function stands for monitoring that asks for it.
+-- The slots of this database that were made for capture, also those that nothing reads any more: source_relid is NULL.
 CREATE OR REPLACE FUNCTION pgtrickle.slot_health()
 RETURNS TABLE (slot_name text, source_relid oid, active boolean, retained_wal_bytes bigint, wal_status text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$ SELECT NULL::text, NULL::oid, NULL::boolean, NULL::bigint, NULL::text WHERE false $$;
+AS $$
+    SELECT s.slot_name, c.source_relid, s.active,
+           pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
+                                ELSE pg_current_wal_insert_lsn() END, s.restart_lsn)::bigint,
+           s.wal_status
+    FROM pg_replication_slots s
+    LEFT JOIN pgtrickle.pgt_wal w ON w.slot_name = s.slot_name
+    LEFT JOIN pgtrickle.pgt_change_tracking c ON c.mode = 'WAL' AND w.slot_name IS NOT NULL
+    WHERE s.database = current_database() AND starts_with(s.slot_name, 'pgtrickle_') AND s.plugin = 'pgoutput'
+    ORDER BY 1, 2
+$$;
