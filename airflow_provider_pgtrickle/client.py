@@ -22,12 +22,13 @@ from airflow_provider_pgtrickle.engine.catalog.database import Database, server_
 from airflow_provider_pgtrickle.engine.catalog.probe import Probe
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
-from airflow_provider_pgtrickle.engine.declare import dependencies
+from airflow_provider_pgtrickle.engine.declare import dependencies, owners
 from airflow_provider_pgtrickle.engine.declare.alter import alter, difference, revert
 from airflow_provider_pgtrickle.engine.declare.create import create
 from airflow_provider_pgtrickle.engine.declare.definition import analysed
 from airflow_provider_pgtrickle.engine.declare.drop import drop
 from airflow_provider_pgtrickle.engine.declare.options import Options
+from airflow_provider_pgtrickle.engine.declare.owners import Claim
 from airflow_provider_pgtrickle.engine.dvm.budget import deep
 from airflow_provider_pgtrickle.engine.errors import (
     PgTrickleError,
@@ -105,15 +106,21 @@ class PgTrickle:
         schedule: str | None = None,
         refresh_mode: str = "AUTO",
         initialize: bool = True,
+        owner: Claim | None = None,
         **options: Any,
     ) -> StreamTable:
-        """Declare a stream table and fill it. If anything fails, nothing of it stays."""
+        """Declare a stream table and fill it. If anything fails, nothing of it stays.
+
+        `owner` is the file that declares it; nobody else may then declare it otherwise.
+        """
         checked = Options.checked(self.settings, options | {"schedule": schedule, "refresh_mode": refresh_mode})
         with self._transaction() as conn:
             created = create(conn, self.settings, self._name(conn, name), query, checked)
             if checked.refresh_mode == live.MODE:
                 live.refuse(conn, self.settings, created.stream_table)
             live.settle(conn)
+            if owner is not None:
+                owners.take(conn, str(created.stream_table.qualified), created.stream_table.id, owner)
         if initialize:
             self._populate(created.stream_table)
         _announce(created.notices)
@@ -131,22 +138,36 @@ class PgTrickle:
         schedule: str | None = None,
         refresh_mode: str = "AUTO",
         initialize: bool = True,
+        owner: Claim | None = None,
         **options: Any,
     ) -> StreamTable:
-        """Make the stream table as declared: create it, alter what differs, or do nothing."""
+        """Make the stream table as declared: create it, alter what differs, or do nothing.
+
+        With `initialize=False` a new query is left to the next refresh, which shows the old content until then.
+        """
         given = options | {"schedule": schedule, "refresh_mode": refresh_mode}
         there = self._find(name)
         if there is None:
-            return self.create_stream_table(name, query, initialize=initialize, **given)
+            return self.create_stream_table(name, query, initialize=initialize, owner=owner, **given)
         checked = Options.checked(self.settings, given)
         with self._transaction() as conn:
+            if owner is not None:
+                owners.take(conn, str(there.qualified), there.id, owner)
             changes = difference(conn, there, query, checked)
+            if changes and owner is None:
+                owners.refuse_stranger(conn, str(there.qualified))
         if changes:
-            there = self._alter(there.qualified, changes)
+            there = self._alter(there.qualified, changes, refresh=initialize)
         if initialize and not there.is_populated:
             result = self._refresh([there.qualified], force_full=True, initiated_by="create")[str(there.qualified)]
             self._require_filled(there, result)
         return self._record(there.qualified)
+
+    def changes(self, name: str, query: str, **options: Any) -> dict[str, Any]:
+        """The changes that `create_or_replace_stream_table` would make to it: options by name, and `query`."""
+        checked = Options.checked(self.settings, options)
+        with self._transaction() as conn:
+            return difference(conn, records.get(conn, self._name(conn, name)), query, checked)
 
     def alter_stream_table(self, name: str, **changes: Any) -> StreamTable:
         """Change schedule, refresh_mode, status, query or options, all of them or none.
@@ -309,7 +330,7 @@ class PgTrickle:
 
     # Internals
 
-    def _alter(self, name: QualifiedName, changes: dict[str, Any]) -> StreamTable:
+    def _alter(self, name: QualifiedName, changes: dict[str, Any], *, refresh: bool = True) -> StreamTable:
         anew = {"query", "refresh_mode", "status", "accept"}
         with self._transaction() as conn:
             there = records.get(conn, name)
@@ -322,12 +343,12 @@ class PgTrickle:
         # Writers maintain it no longer, or not yet.
         is_left = not now.is_live and (there.is_live or (now.refresh_mode == live.MODE and bool(anew & set(changes))))
         notices = altered.notices
-        if altered.needs_refresh:
+        if altered.needs_refresh and refresh:
             with self._undone_on_failure(lambda conn: revert(conn, altered)):
                 result = self._refresh([name], force_full=True, initiated_by="alter")[str(name)]
             if result.action == "SKIP":
                 notices += (f"{name} keeps its old content until its next refresh ({result.fallback_reason})",)
-        elif is_left and now.is_populated and now.status == "ACTIVE":
+        elif is_left and now.is_populated and now.status == "ACTIVE" and refresh:
             self._refresh([name], initiated_by="alter")
         record = self._record(name)
         if record.is_live:

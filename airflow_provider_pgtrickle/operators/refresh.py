@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import AssetAlias, BaseOperator
+from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError, RefreshError, UnknownStreamTable
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.links import AssetLink, ExplainLink, RefreshHistoryLink
 from airflow_provider_pgtrickle.operators import outcome, readiness
+from airflow_provider_pgtrickle.operators.asked import Asked, is_true
 from airflow_provider_pgtrickle.operators.database import as_airflow, hook_of
 from airflow_provider_pgtrickle.operators.fenced_run import FencedRun
 from airflow_provider_pgtrickle.operators.outcome import Outcome
@@ -47,16 +48,14 @@ class StreamTableRefreshOperator(BaseOperator):
         tables: Sequence[str],
         postgres_conn_id: str = DEFAULT_CONN_ID,
         spark_conn_id: str = "spark_default",
-        force_full: bool = False,
+        force_full: bool | str = False,
         assets: Mapping[str, Asset] | None = None,
         spark_args: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         self.assets = dict(assets or {})
-        # An ordinary outlet is updated whenever its task succeeds, an alias only by the events added to it.
-        self.alias = AssetAlias(_alias_name(tables, postgres_conn_id)) if self.assets else None
-        if self.alias is not None:
-            kwargs["outlets"] = [*(kwargs.get("outlets") or ()), self.alias]
+        if self.assets:
+            kwargs["outlets"] = [*(kwargs.get("outlets") or ()), *self.assets.values()]
         super().__init__(**kwargs)
         self.tables = tables
         self.postgres_conn_id = postgres_conn_id
@@ -78,12 +77,13 @@ class StreamTableRefreshOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         with as_airflow():
             run = self._run = FencedRun(hook_of(self.postgres_conn_id), context)
-            has_work = self.force_full or self._has_work(run)
+            full = is_true(self.force_full) or Asked.of(context).full_refresh
+            has_work = full or self._has_work(run)
             run.end_earlier_rounds(context)
-            if self.force_full:
+            if full:
                 run.withdraw(self._parsed)
             if has_work or not run.refresh_without_spark(self._parsed):
-                self._refresh(run)
+                self._refresh(run, full)
             self._outcomes = run.outcomes(self.stream_tables)
         return self._report(context)
 
@@ -95,7 +95,7 @@ class StreamTableRefreshOperator(BaseOperator):
                 raise UnknownStreamTable(f"There is no stream table named {name}", remedy="Run the task `plan` first.")
         if held := readiness.held(states.values()):
             raise AirflowSkipException(held)
-        if not self.force_full and (halted := readiness.halted(states.values())):
+        if halted := readiness.halted(states.values()):
             if run.settings.halted == "warn":
                 raise AirflowSkipException(halted)
             raise RefreshError(halted)
@@ -106,10 +106,10 @@ class StreamTableRefreshOperator(BaseOperator):
         with run.database.transaction() as conn:
             return readiness.read(conn, self.stream_tables)
 
-    def _refresh(self, run: FencedRun) -> None:
+    def _refresh(self, run: FencedRun, full: bool) -> None:
         run.open(self.spark_conn_id, self.spark_args)
         try:
-            run.refresh([self.tables], force_full=self.force_full)
+            run.refresh([self.tables], force_full=full)
         except PgTrickleError as error:
             raise self._explained(run, error) from error
         finally:
@@ -133,13 +133,13 @@ class StreamTableRefreshOperator(BaseOperator):
         from airflow_provider_pgtrickle import metrics
 
         metrics.record(o.result for o in self._outcomes.values())
-        for name, o in sorted(self._outcomes.items()):
-            self.log.info("%s: %s", name, o.summary)
+        for _, o in sorted(self._outcomes.items()):
+            self.log.info("%s", o)
         broken = outcome.failed(self._outcomes)
         if broken:
             raise AirflowException(f"{broken[0].result.name}: {broken[0].error or 'the refresh failed'}")
-        if self.alias is not None:
-            outcome.emit(context, self.alias, self.assets, self._outcomes)
+        told = sorted(name for name, o in self._outcomes.items() if o.result.changed and name in self.assets)
+        outcome.emit(context, self, [(self.assets[name], self._outcomes[name].event) for name in told])
         summary = {name: o.summary for name, o in sorted(self._outcomes.items())}
         if all(o.idle for o in self._outcomes.values()):
             context["ti"].xcom_push(key="return_value", value=summary)
@@ -155,7 +155,3 @@ class StreamTableRefreshOperator(BaseOperator):
     def on_kill(self) -> None:
         if self._run is not None:
             self._run.kill()
-
-
-def _alias_name(tables: Sequence[str], postgres_conn_id: str) -> str:
-    return f"pgtrickle {postgres_conn_id} {', '.join(tables)}"[:1500]

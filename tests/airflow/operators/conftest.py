@@ -9,9 +9,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from airflow.sdk import AssetAlias, BaseOperator
+from airflow.sdk import BaseOperator
 from airflow.sdk.bases.skipmixin import XCOM_SKIPMIXIN_KEY, XCOM_SKIPMIXIN_SKIPPED
 from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
+from airflow.sdk.execution_time.context import OutletEventAccessors
 
 SHOP = """
 CREATE TABLE customers (id int PRIMARY KEY, name text, region text);
@@ -44,10 +45,16 @@ def shop(dsn: str) -> Iterator[psycopg.Connection]:
 def execute() -> Callable[..., Run]:
     """Execute an operator in the context that a task gets, as far as it reads it."""
 
-    def run(operator: BaseOperator, run_id: str = "r1", run_type: str = "manual", **ti: Any) -> Run:
+    def run(
+        operator: BaseOperator,
+        run_id: str = "r1",
+        run_type: str = "manual",
+        params: dict[str, Any] | None = None,
+        **ti: Any,
+    ) -> Run:
+        operator = operator.prepare_for_execution()
         pushed: dict[str, Any] = {}
-        events: dict[str, dict[str, Any]] = {}
-        accessor = SimpleNamespace(add=lambda asset, extra: events.update({asset.uri: extra}))
+        told = OutletEventAccessors()
         values = {"max_tries": operator.retries, "map_index": -1, **ti}
         context: Any = {
             "ti": SimpleNamespace(
@@ -60,15 +67,21 @@ def execute() -> Callable[..., Run]:
                 **values,
             ),
             "dag_run": SimpleNamespace(run_type=run_type),
-            "outlet_events": {outlet: accessor for outlet in operator.outlets if isinstance(outlet, AssetAlias)},
+            "outlet_events": told,
+            "params": params or {},
         }
+
+        def updated() -> dict[str, dict[str, Any]]:
+            """What Airflow updates when the task succeeds: its outlets as they are then, with the extras told."""
+            return {asset.uri: told[asset].extra for asset in operator.outlets}
+
         try:
             value = operator.execute(context)
         except DownstreamTasksSkipped as skip:
-            return Run("success", pushed.get("return_value"), skip.tasks, events=events)
+            return Run("success", pushed.get("return_value"), skip.tasks, events=updated())
         except AirflowSkipException as skip:
-            return Run("skipped", pushed.get("return_value"), reason=str(skip), events=events)
+            return Run("skipped", pushed.get("return_value"), reason=str(skip))
         skipped = pushed.get(XCOM_SKIPMIXIN_KEY, {}).get(XCOM_SKIPMIXIN_SKIPPED, [])
-        return Run("success", value, skipped, events=events)
+        return Run("success", value, skipped, events=updated())
 
     return run
