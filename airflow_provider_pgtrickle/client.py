@@ -156,6 +156,9 @@ class PgTrickle:
             changes = difference(conn, there, query, checked)
             if changes and owner is None:
                 owners.refuse_stranger(conn, str(there.qualified))
+            if not changes and query != there.original_query:
+                # It means the same, and isn't looked into again the next time.
+                records.update(conn, there.id, original_query=query, search_path=own_path(conn))
         if changes:
             there = self._alter(there.qualified, changes, refresh=initialize)
         if initialize and not there.is_populated:

@@ -177,7 +177,7 @@ class StreamTablePlanOperator(BaseOperator):
         for table in self.tables:
             name = str(table.qualified)
             there = owned.get(name)
-            if name not in states or (there is not None and there.owner == claim.owner and not there.removed_at):
+            if name not in states or not claim.replaces(there):
                 continue
             with client.database.transaction() as conn:
                 owners.take(conn, name, records.get(conn, table.qualified).id, claim)

@@ -68,6 +68,12 @@ class Claim:
     is_gone: Callable[[str], bool] = field(default=lambda _: False, compare=False)
     """Whether a file of the bundle is there no more, which makes the same graph in another one a moved graph."""
 
+    def replaces(self, owned: Owned | None) -> bool:
+        """Whether the catalog has to be written. A file run by hand doesn't hide the bundle that it is in otherwise."""
+        if owned is None or owned.removed_at is not None or not self.owner.is_same(owned.owner):
+            return True
+        return bool(self.owner.bundle) and self.owner != owned.owner
+
     def judged(self, name: str, owned: Owned | None) -> str | None:
         """The transfer in words, or None if there is none; an error if the table has another owner."""
         if owned is None or (self.owner.is_same(owned.owner) and owned.removed_at is None):
@@ -99,7 +105,7 @@ def take(conn: psycopg.Connection[Any], name: str, pgt_id: int, claim: Claim) ->
     """Make the claimant the owner, or raise if somebody else is; the transfer in words, if it is one."""
     owned = owners(conn).get(name)
     told = claim.judged(name, owned)
-    if owned is None or told is not None or owned.owner != claim.owner:
+    if claim.replaces(owned):
         conn.execute(_TAKE, [pgt_id, claim.owner.bundle, claim.owner.file, claim.owner.graph])
     return told
 

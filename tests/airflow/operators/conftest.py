@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -31,6 +32,21 @@ class Run:
     skipped: list[str] = field(default_factory=list)
     reason: str | None = None
     events: dict[str, dict[str, Any]] = field(default_factory=dict)
+    log: str = ""
+
+
+class Heard:
+    """A task's logger, which keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def __getattr__(self, level: str) -> Callable[..., None]:
+        def hear(message: str, *values: object) -> None:
+            self.text += f"{message % values}\n"
+            getattr(logging.getLogger("task"), level)(message, *values)
+
+        return hear
 
 
 @pytest.fixture
@@ -53,6 +69,8 @@ def execute() -> Callable[..., Run]:
         **ti: Any,
     ) -> Run:
         operator = operator.prepare_for_execution()
+        heard = Heard()
+        operator._cached_logger = heard  # type: ignore[assignment]
         pushed: dict[str, Any] = {}
         told = OutletEventAccessors()
         values = {"max_tries": operator.retries, "map_index": -1, **ti}
@@ -78,10 +96,10 @@ def execute() -> Callable[..., Run]:
         try:
             value = operator.execute(context)
         except DownstreamTasksSkipped as skip:
-            return Run("success", pushed.get("return_value"), skip.tasks, events=updated())
+            return Run("success", pushed.get("return_value"), skip.tasks, events=updated(), log=heard.text)
         except AirflowSkipException as skip:
-            return Run("skipped", pushed.get("return_value"), reason=str(skip))
+            return Run("skipped", pushed.get("return_value"), reason=str(skip), log=heard.text)
         skipped = pushed.get(XCOM_SKIPMIXIN_KEY, {}).get(XCOM_SKIPMIXIN_SKIPPED, [])
-        return Run("success", value, skipped, events=updated())
+        return Run("success", value, skipped, events=updated(), log=heard.text)
 
     return run
