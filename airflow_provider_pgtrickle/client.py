@@ -9,26 +9,28 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
 from psycopg.rows import dict_row
 
-from airflow_provider_pgtrickle.engine import dvm
+from airflow_provider_pgtrickle.engine import dvm, progress
 from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers, drop_orphan_stages
 from airflow_provider_pgtrickle.engine.catalog import indexes, migrate, records
 from airflow_provider_pgtrickle.engine.catalog.database import Database, server_default_schema, translating
 from airflow_provider_pgtrickle.engine.catalog.probe import Probe
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
-from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
+from airflow_provider_pgtrickle.engine.catalog.search_path import own_path, read_only
 from airflow_provider_pgtrickle.engine.declare import dependencies, owners
 from airflow_provider_pgtrickle.engine.declare.alter import alter, difference, revert
 from airflow_provider_pgtrickle.engine.declare.create import create
 from airflow_provider_pgtrickle.engine.declare.definition import analysed
 from airflow_provider_pgtrickle.engine.declare.drop import drop
 from airflow_provider_pgtrickle.engine.declare.options import Options
-from airflow_provider_pgtrickle.engine.declare.owners import Claim
+from airflow_provider_pgtrickle.engine.declare.owners import Claim, Owner
+from airflow_provider_pgtrickle.engine.declare.uninstall import uninstall
 from airflow_provider_pgtrickle.engine.dvm.budget import deep
 from airflow_provider_pgtrickle.engine.errors import (
     PgTrickleError,
@@ -51,6 +53,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from airflow_provider_pgtrickle.engine.refresh.executor import Executor
+
+
+_STATUS = """
+SELECT i.*, h.action AS last_action, h.fallback_reason AS last_reason, h.status AS last_status,
+       h.rows_inserted + h.rows_updated + h.rows_deleted AS last_rows, h.duration_ms AS last_duration_ms,
+       o.bundle AS owner_bundle, o.file AS owner_file, o.graph AS owner_graph, o.removed_at
+  FROM pgtrickle.stream_tables_info i
+  LEFT JOIN pgtrickle.pgt_owners o USING (pgt_id)
+  LEFT JOIN LATERAL (SELECT * FROM pgtrickle.pgt_refresh_history r WHERE r.pgt_id = i.pgt_id AND r.status <> 'RUNNING'
+                      ORDER BY r.refresh_id DESC LIMIT 1) h ON true
+ ORDER BY i.pgt_schema, i.pgt_name
+"""
 
 
 class PgTrickle:
@@ -156,8 +170,8 @@ class PgTrickle:
             changes = difference(conn, there, query, checked)
             if changes and owner is None:
                 owners.refuse_stranger(conn, str(there.qualified))
-            if not changes and query != there.original_query:
-                # It means the same, and isn't looked into again the next time.
+            if owner is not None and not changes and query != there.original_query:
+                # It means the same, so the next plan need not look into it again.
                 records.update(conn, there.id, original_query=query, search_path=own_path(conn))
         if changes:
             there = self._alter(there.qualified, changes, refresh=initialize)
@@ -212,22 +226,28 @@ class PgTrickle:
 
     def refresh_stream_table(self, name: str, force_full: bool = False) -> RefreshResult:
         """Refresh it after the stream tables that it reads, each unit on a snapshot of its own."""
+        return self.refresh_with_upstream(name, force_full)[-1]
+
+    def refresh_with_upstream(self, name: str, force_full: bool = False) -> list[RefreshResult]:
+        """The same, with the results of all tables that were refreshed for it; its own is the last."""
         with self._before_refresh() as conn:
             qualified = self._name(conn, name)
             tables = {str(table.qualified): table for table in records.get_all(conn)}
             wanted_table = records.get(conn, qualified)
             graph = dependencies.graph(conn)
         if wanted_table.is_live:
-            return self._reconcile(wanted_table, force_full=force_full)
+            return [self._reconcile(wanted_table, force_full=force_full)]
         by_name = {name: table.qualified for name, table in tables.items()}
         upstream = [name for name in graph.upstream(str(qualified)) if not tables[name].is_live]
         wanted = {str(qualified), *upstream}
+        done: dict[str, RefreshResult] = {}
         for unit in graph.units():
             members = [by_name[member] for member in unit if member in wanted]
             if members:
-                results = self._refresh(members, force_full=force_full and str(qualified) in unit)
+                done |= self._refresh(members, force_full=force_full and str(qualified) in unit)
             if str(qualified) in unit:
-                return results[str(qualified)]
+                mine = done.pop(str(qualified))
+                return [*done.values(), mine]
         raise UnknownStreamTable(f"There is no stream table {name}")
 
     def refresh(self, names: Sequence[str], force_full: bool = False) -> dict[str, RefreshResult]:
@@ -303,8 +323,8 @@ class PgTrickle:
             return self._explain(conn, *analysed(conn, query, own_path(conn)))
 
     def status(self) -> list[dict[str, Any]]:
-        """Every stream table with its state and staleness."""
-        return self._rows("SELECT * FROM pgtrickle.stream_tables_info ORDER BY pgt_schema, pgt_name")
+        """Every stream table with its state, its staleness, its last refresh and who declares it."""
+        return self._rows(_STATUS)
 
     def history(self, name: str, n: int = 20) -> list[dict[str, Any]]:
         """Its last refreshes, newest first."""
@@ -326,6 +346,46 @@ class PgTrickle:
     def buffers(self) -> list[dict[str, Any]]:
         """Pending rows and size of each change buffer."""
         return self._rows("SELECT * FROM pgtrickle.change_buffer_sizes()")
+
+    def estimate(self, query: str) -> tuple[int, float]:
+        """The rows that PostgreSQL expects of a query, and the cost of computing all of it in its own unit."""
+        with self._transaction() as conn, read_only(conn):
+            ((found,),) = conn.execute(b"EXPLAIN (FORMAT JSON) " + query.encode()).fetchall()
+        return int(found[0]["Plan"]["Plan Rows"]), float(found[0]["Plan"]["Total Cost"])
+
+    def removed(self, *, graph: str | None = None, root: Path | None = None) -> dict[str, Owner]:
+        """The stream tables that no file declares any more, by name, with who declared them.
+
+        They are those that the plan of their graph missed, all of a graph that is gone itself, and those whose file
+        isn't below the folder of its bundle.
+        """
+        with self._transaction() as conn:
+            known = owners.owners(conn)
+        return {
+            name: owned.owner
+            for name, owned in known.items()
+            if owned.removed_at is not None
+            or owned.owner.graph == graph
+            or (root is not None and not (root / owned.owner.file).exists())
+        }
+
+    def prune(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Drop these stream tables, what reads another one first; the names of what was dropped."""
+        wanted = set(names)
+        with self._transaction() as conn:
+            order = [name for name in reversed(dependencies.graph(conn).order()) if name in wanted]
+            tables = {str(table.qualified): table.qualified for table in records.get_all(conn)}
+        return tuple(dropped for name in order for dropped in self.drop_stream_table(tables[name].quoted))
+
+    def uninstall(self, *, cascade: bool = False) -> tuple[str, ...]:
+        """Drop all stream tables, all capture and the catalog; the names of the tables.
+
+        Objects of yours that read a stream table stop it, or go too with `cascade`.
+        """
+        with self.database.transaction() as conn:
+            if not migrate.is_installed(conn):
+                return ()
+            return uninstall(conn, cascade=cascade)
 
     def health(self) -> list[Finding]:
         """Check everything that a refresh needs."""
@@ -420,6 +480,7 @@ class PgTrickle:
     def _refresh(
         self, names: Sequence[QualifiedName], *, force_full: bool = False, initiated_by: str = "manual"
     ) -> dict[str, RefreshResult]:
+        progress.working_on(", ".join(map(str, names)))
         try:
             results = refresh_unit(
                 self.database,
