@@ -194,7 +194,11 @@ class PgTrickle:
         """
         with self._transaction() as conn:
             qualified = self._name(conn, name)
-        return self._alter(qualified, changes)
+            owned = owners.owners(conn).get(str(qualified))
+        altered = self._alter(qualified, changes)
+        if owned is not None and owned.removed_at is None and changes.keys() - {"status", "accept"}:
+            _announce((f"{qualified} is declared by {owned.owner}: change it there too, or its next plan undoes this",))
+        return altered
 
     def drop_stream_table(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> tuple[str, ...]:
         """Drop it, with triggers and buffers that nobody else needs; the names of what was dropped."""

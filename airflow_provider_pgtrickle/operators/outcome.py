@@ -64,7 +64,8 @@ class Outcome:
         """What a log says of it: action, reason, rows, and where the time went."""
         result = self.result
         reason = f" ({result.fallback_reason})" if result.fallback_reason else ""
-        spent = ", ".join(f"{name} {ms / 1000:.1f}" for name, ms in self.phases.items() if ms >= _WORTH_TELLING_MS)
+        longest = sorted(self.phases.items(), key=lambda phase: -phase[1])
+        spent = ", ".join(f"{name} {ms / 1000:.1f}" for name, ms in longest if ms >= _WORTH_TELLING_MS)
         return (
             f"{result.name}: {result.action}{reason}, +{result.rows_inserted} ~{result.rows_updated}"
             f" -{result.rows_deleted} rows from {result.source_changes} changes"

@@ -391,6 +391,10 @@ def test_what_a_file_declares_is_not_redeclared_by_hand(shell: Shell, dsn: str) 
     code, _, err = shell("create", "totals", "--query", f"{TOTALS} HAVING count(*) > 1", "--or-replace")
     assert code == 2
     assert "It is declared by shop in team/shop.py of bundle dags, whose next plan would undo this" in err
+    code, _, err = shell("alter", "totals", "--schedule", "10m")
+    assert code == 0
+    assert "warning: public.totals is declared by shop in team/shop.py of bundle dags: change it there too" in err
+    assert shell("alter", "totals", "--status", "suspended")[2] == ""
 
 
 @pytest.mark.usefixtures("totals")

@@ -46,8 +46,8 @@ def not_installed() -> UsageError:
         "The pgtrickle catalog is not installed in this database",
         remedy=spoken(
             cli="Run `pgtrickle install`.",
-            python="Call install(), or run `pgtrickle install`.",
-            dag="Run the task `plan` of its DAG, or `pgtrickle install`.",
+            python="Run `pgtrickle install`, or call install().",
+            dag="Run `pgtrickle install`, or the task `plan` of its DAG.",
         ),
     )
 
