@@ -21,7 +21,7 @@ from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_provider_pgtrickle import StreamTable, StreamTableGraph, StreamTableGroup
 from airflow_provider_pgtrickle.engine.errors import CycleDetected, UsageError
-from airflow_provider_pgtrickle.operators import StreamTablePlanOperator
+from airflow_provider_pgtrickle.operators import StreamTableGraphRefreshOperator, StreamTablePlanOperator
 
 SHOP = Path(__file__).parents[3] / "dags" / "shop.py"
 
@@ -224,6 +224,23 @@ def test_a_graph_stands_as_a_group_in_a_dag_of_the_users(
     assert {unit.task_id for unit in plan.units} == {f"shop.{name}" for name in expected if name != "plan"}
     assert plan.due_only is False
     assert DagSerialization.to_dict(dag)
+
+
+def test_a_group_of_granularity_graph_has_its_ids_under_its_own() -> None:
+    shop = StreamTableGraph("shop", [table("a", "orders"), table("b", "a")], granularity="graph")
+    with DAG("nightly", schedule="@daily") as dag:
+        StreamTableGroup(shop, "tables", due_only=True)
+    assert edges(dag) == {
+        "tables.plan": [],
+        "tables.refresh": ["tables.plan"],
+        "tables.outcomes": ["tables.refresh"],
+        "tables.a": ["tables.refresh"],
+        "tables.b": ["tables.a", "tables.refresh"],
+        "tables.up-to-date": ["tables.b", "tables.outcomes"],
+    }
+    refresh = dag.get_task("tables.refresh")
+    assert isinstance(refresh, StreamTableGraphRefreshOperator)
+    assert ([unit.task_id for unit in refresh.units], refresh.due_only) == (["tables.a", "tables.b"], True)
 
 
 def test_a_group_that_selects_nothing_says_so() -> None:
