@@ -75,6 +75,15 @@ def test_the_wheel_holds_applications_migrations_and_licence(wheel: Path) -> Non
     assert {name.split("/")[0] for name in names if "dist-info" not in name} == {"airflow_provider_pgtrickle"}
 
 
+def test_the_readme_leads_somewhere_from_the_package_index(wheel: Path) -> None:
+    (metadata,) = (name for name in zipfile.ZipFile(wheel).namelist() if name.endswith("dist-info/METADATA"))
+    text = zipfile.ZipFile(wheel).read(metadata).decode()
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert len(targets) > 20
+    assert [target for target in targets if not target.startswith(("https://", "#"))] == []
+    assert any(target.endswith("/blob/main/docs/tutorial.md") for target in targets)
+
+
 def test_it_imports_from_where_it_was_installed(environment: Path, tmp_path: Path) -> None:
     program = (
         "import airflow_provider_pgtrickle as p, airflow_provider_pgtrickle.client;"
