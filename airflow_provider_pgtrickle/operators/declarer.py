@@ -26,6 +26,8 @@ def of_graph(context: Context, graph: str, file: str, moved_from: str | None = N
 
 def of_task(context: Context) -> Claim | None:
     """The claim of a task that declares a table by itself; None where it is in no file."""
-    ti = context["ti"]
-    file = ti.task.dag.fileloc if ti.task.has_dag() else None
-    return of_graph(context, f"{ti.dag_id}.{ti.task_id}", file) if file else None
+    task = context.get("task")
+    if task is None or not task.has_dag():
+        return None
+    dag = task.get_dag()
+    return of_graph(context, f"{task.dag_id}.{task.task_id}", dag.fileloc) if dag else None

@@ -68,7 +68,6 @@ def execute() -> Callable[..., Run]:
         params: dict[str, Any] | None = None,
         **ti: Any,
     ) -> Run:
-        operator = operator.prepare_for_execution()
         heard = Heard()
         operator._cached_logger = heard  # type: ignore[assignment]
         pushed: dict[str, Any] = {}
@@ -85,13 +84,19 @@ def execute() -> Callable[..., Run]:
                 **values,
             ),
             "dag_run": SimpleNamespace(run_type=run_type),
+            "task": operator,
             "outlet_events": told,
             "params": params or {},
         }
 
+        declared = operator.outlets
+
         def updated() -> dict[str, dict[str, Any]]:
             """What Airflow updates when the task succeeds: its outlets as they are then, with the extras told."""
-            return {asset.uri: told[asset].extra for asset in operator.outlets}
+            found = {asset.uri: told[asset].extra for asset in operator.outlets}
+            # The next task is another process, which reads the DAG file anew.
+            operator.outlets = declared
+            return found
 
         try:
             value = operator.execute(context)
