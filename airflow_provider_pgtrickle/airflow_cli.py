@@ -6,12 +6,13 @@ import argparse
 import functools
 import os
 import sys
+from contextlib import nullcontext
 
 from airflow.cli.cli_config import ActionCommand, Arg, CLICommand, GroupCommand
 
-from airflow_provider_pgtrickle.cli import commands, output
+from airflow_provider_pgtrickle.cli import commands, output, progress
 from airflow_provider_pgtrickle.cli.command import Command
-from airflow_provider_pgtrickle.engine.errors import PgTrickleError, UsageError
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, UsageError, caller
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
 
 _CONN_ID = Arg(
@@ -29,7 +30,7 @@ def get_pgtrickle_cli_commands() -> list[CLICommand]:
             name="pgtrickle",
             help="Declare, refresh and inspect stream tables",
             description="The commands of `pgtrickle`, on the database of an Airflow connection.",
-            subcommands=tuple(_action(command) for command in commands()),
+            subcommands=tuple(_action(command) for command in commands() if command.needs_database),
         )
     ]
 
@@ -50,12 +51,18 @@ def _run(command: Command, arguments: argparse.Namespace) -> None:
 
     # Airflow's command line may read the metadata database; the SDK must be told that this process does.
     os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
+    words = caller.set("cli")
     try:
-        with PgTrickleHook(postgres_conn_id=arguments.conn_id).get_client() as client:
+        with (
+            nullcontext() if command.follows else progress.shown(),
+            PgTrickleHook(postgres_conn_id=arguments.conn_id).get_client() as client,
+        ):
             answer = command.run(client, arguments)
     except PgTrickleError as error:
         print(f"pgtrickle: {error}", file=sys.stderr)
         raise SystemExit(2 if isinstance(error, UsageError) else 1) from None
-    print(output.render(answer, arguments.json), flush=True)
+    finally:
+        caller.reset(words)
+    output.show(answer, arguments.json)
     if answer.failed:
         raise SystemExit(1)

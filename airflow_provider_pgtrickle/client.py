@@ -9,26 +9,29 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, cached_property
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
 from psycopg.rows import dict_row
 
-from airflow_provider_pgtrickle.engine import dvm
-from airflow_provider_pgtrickle.engine.capture import mode
+from airflow_provider_pgtrickle.engine import dvm, progress
+from airflow_provider_pgtrickle.engine.capture import mode, wal
 from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers, drop_orphan_stages
 from airflow_provider_pgtrickle.engine.catalog import indexes, migrate, records
 from airflow_provider_pgtrickle.engine.catalog.database import Database, server_default_schema, translating
 from airflow_provider_pgtrickle.engine.catalog.probe import Probe
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
-from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
-from airflow_provider_pgtrickle.engine.declare import dependencies
+from airflow_provider_pgtrickle.engine.catalog.search_path import own_path, read_only
+from airflow_provider_pgtrickle.engine.declare import dependencies, owners
 from airflow_provider_pgtrickle.engine.declare.alter import alter, difference, revert
 from airflow_provider_pgtrickle.engine.declare.create import create
 from airflow_provider_pgtrickle.engine.declare.definition import analysed
 from airflow_provider_pgtrickle.engine.declare.drop import drop
 from airflow_provider_pgtrickle.engine.declare.options import Options
+from airflow_provider_pgtrickle.engine.declare.owners import Claim, Owner
+from airflow_provider_pgtrickle.engine.declare.uninstall import uninstall
 from airflow_provider_pgtrickle.engine.dvm.budget import deep
 from airflow_provider_pgtrickle.engine.errors import (
     EnvironmentFault,
@@ -52,6 +55,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from airflow_provider_pgtrickle.engine.refresh.executor import Executor
+
+
+_STATUS = """
+SELECT i.*, h.action AS last_action, h.fallback_reason AS last_reason, h.status AS last_status,
+       h.rows_inserted + h.rows_updated + h.rows_deleted AS last_rows, h.duration_ms AS last_duration_ms,
+       o.bundle AS owner_bundle, o.file AS owner_file, o.graph AS owner_graph, o.removed_at
+  FROM pgtrickle.stream_tables_info i
+  LEFT JOIN pgtrickle.pgt_owners o USING (pgt_id)
+  LEFT JOIN LATERAL (SELECT * FROM pgtrickle.pgt_refresh_history r WHERE r.pgt_id = i.pgt_id AND r.status <> 'RUNNING'
+                      ORDER BY r.refresh_id DESC LIMIT 1) h ON true
+ ORDER BY i.pgt_schema, i.pgt_name
+"""
 
 
 class PgTrickle:
@@ -107,15 +122,21 @@ class PgTrickle:
         schedule: str | None = None,
         refresh_mode: str = "AUTO",
         initialize: bool = True,
+        owner: Claim | None = None,
         **options: Any,
     ) -> StreamTable:
-        """Declare a stream table and fill it. If anything fails, nothing of it stays."""
+        """Declare a stream table and fill it. If anything fails, nothing of it stays.
+
+        `owner` is the file that declares it; nobody else may then declare it otherwise.
+        """
         checked = Options.checked(self.settings, options | {"schedule": schedule, "refresh_mode": refresh_mode})
         with self._transaction() as conn:
             created = create(conn, self.settings, self._name(conn, name), query, checked)
             if checked.refresh_mode == live.MODE:
                 live.refuse(conn, self.settings, created.stream_table)
             live.settle(conn)
+            if owner is not None:
+                owners.take(conn, str(created.stream_table.qualified), created.stream_table.id, owner)
         if initialize:
             self._populate(created.stream_table)
         _announce(created.notices)
@@ -133,22 +154,39 @@ class PgTrickle:
         schedule: str | None = None,
         refresh_mode: str = "AUTO",
         initialize: bool = True,
+        owner: Claim | None = None,
         **options: Any,
     ) -> StreamTable:
-        """Make the stream table as declared: create it, alter what differs, or do nothing."""
+        """Make the stream table as declared: create it, alter what differs, or do nothing.
+
+        With `initialize=False` a new query is left to the next refresh, which shows the old content until then.
+        """
         given = options | {"schedule": schedule, "refresh_mode": refresh_mode}
         there = self._find(name)
         if there is None:
-            return self.create_stream_table(name, query, initialize=initialize, **given)
+            return self.create_stream_table(name, query, initialize=initialize, owner=owner, **given)
         checked = Options.checked(self.settings, given)
         with self._transaction() as conn:
+            if owner is not None:
+                owners.take(conn, str(there.qualified), there.id, owner)
             changes = difference(conn, there, query, checked)
+            if changes and owner is None:
+                owners.refuse_stranger(conn, str(there.qualified))
+            if owner is not None and not changes and query != there.original_query:
+                # It means the same, so the next plan need not look into it again.
+                records.update(conn, there.id, original_query=query, search_path=own_path(conn))
         if changes:
-            there = self._alter(there.qualified, changes)
+            there = self._alter(there.qualified, changes, refresh=initialize)
         if initialize and not there.is_populated:
             result = self._refresh([there.qualified], force_full=True, initiated_by="create")[str(there.qualified)]
             self._require_filled(there, result)
         return self._record(there.qualified)
+
+    def changes(self, name: str, query: str, **options: Any) -> dict[str, Any]:
+        """The changes that `create_or_replace_stream_table` would make to it: options by name, and `query`."""
+        checked = Options.checked(self.settings, options)
+        with self._transaction() as conn:
+            return difference(conn, records.get(conn, self._name(conn, name)), query, checked)
 
     def alter_stream_table(self, name: str, **changes: Any) -> StreamTable:
         """Change schedule, refresh_mode, status, query or options, all of them or none.
@@ -158,7 +196,11 @@ class PgTrickle:
         """
         with self._transaction() as conn:
             qualified = self._name(conn, name)
-        return self._alter(qualified, changes)
+            owned = owners.owners(conn).get(str(qualified))
+        altered = self._alter(qualified, changes)
+        if owned is not None and owned.removed_at is None and changes.keys() - {"status", "accept"}:
+            _announce((f"{qualified} is declared by {owned.owner}: change it there too, or its next plan undoes this",))
+        return altered
 
     def drop_stream_table(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> tuple[str, ...]:
         """Drop it, with triggers and buffers that nobody else needs; the names of what was dropped."""
@@ -191,6 +233,10 @@ class PgTrickle:
 
     def refresh_stream_table(self, name: str, force_full: bool = False) -> RefreshResult:
         """Refresh it after the stream tables that it reads, each unit on a snapshot of its own."""
+        return self.refresh_with_upstream(name, force_full)[-1]
+
+    def refresh_with_upstream(self, name: str, force_full: bool = False) -> list[RefreshResult]:
+        """The same, with the results of all tables that were refreshed for it; its own is the last."""
         with self._before_refresh() as conn:
             qualified = self._name(conn, name)
             wanted_table = records.get(conn, qualified)
@@ -199,18 +245,20 @@ class PgTrickle:
                 tables = {str(table.qualified): table for table in records.get_all(conn)}
                 graph = dependencies.graph(conn, tables.values())
         if wanted_table.is_live:
-            return self._reconcile(wanted_table, force_full=force_full)
+            return [self._reconcile(wanted_table, force_full=force_full)]
         if is_alone:
-            return self._refresh([qualified], force_full=force_full)[str(qualified)]
+            return [self._refresh([qualified], force_full=force_full)[str(qualified)]]
         by_name = {name: table.qualified for name, table in tables.items()}
         upstream = [name for name in graph.upstream(str(qualified)) if not tables[name].is_live]
         wanted = {str(qualified), *upstream}
+        done: dict[str, RefreshResult] = {}
         for unit in graph.units():
             members = [by_name[member] for member in unit if member in wanted]
             if members:
-                results = self._refresh(members, force_full=force_full and str(qualified) in unit)
+                done |= self._refresh(members, force_full=force_full and str(qualified) in unit)
             if str(qualified) in unit:
-                return results[str(qualified)]
+                mine = done.pop(str(qualified))
+                return [*done.values(), mine]
         raise UnknownStreamTable(f"There is no stream table {name}")
 
     def refresh(self, names: Sequence[str], force_full: bool = False) -> dict[str, RefreshResult]:
@@ -302,8 +350,8 @@ class PgTrickle:
             return self._explain(conn, *analysed(conn, query, own_path(conn)))
 
     def status(self) -> list[dict[str, Any]]:
-        """Every stream table with its state and staleness."""
-        return self._rows("SELECT * FROM pgtrickle.stream_tables_info ORDER BY pgt_schema, pgt_name")
+        """Every stream table with its state, its staleness, its last refresh and who declares it."""
+        return self._rows(_STATUS)
 
     def history(self, name: str, n: int = 20) -> list[dict[str, Any]]:
         """Its last refreshes, newest first."""
@@ -326,6 +374,50 @@ class PgTrickle:
         """Pending rows and size of each change buffer."""
         return self._rows("SELECT * FROM pgtrickle.change_buffer_sizes()")
 
+    def estimate(self, query: str) -> tuple[int, float]:
+        """The rows that PostgreSQL expects of a query, and the cost of computing all of it in its own unit."""
+        with self._transaction() as conn, read_only(conn):
+            ((found,),) = conn.execute(b"EXPLAIN (FORMAT JSON) " + query.encode()).fetchall()
+        return int(found[0]["Plan"]["Plan Rows"]), float(found[0]["Plan"]["Total Cost"])
+
+    def removed(self, *, graph: str | None = None, root: Path | None = None) -> dict[str, Owner]:
+        """The stream tables that no file declares any more, by name, with who declared them.
+
+        They are those that the plan of their graph missed, all of a graph that is gone itself, and those whose file
+        isn't below the folder of its bundle.
+        """
+        with self._transaction() as conn:
+            known = owners.owners(conn)
+        return {
+            name: owned.owner
+            for name, owned in known.items()
+            if owned.removed_at is not None
+            or owned.owner.graph == graph
+            or (root is not None and not (root / owned.owner.file).exists())
+        }
+
+    def prune(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Drop these stream tables, what reads another one first; the names of what was dropped."""
+        wanted = set(names)
+        with self._transaction() as conn:
+            order = [name for name in reversed(dependencies.graph(conn).order()) if name in wanted]
+            tables = {str(table.qualified): table.qualified for table in records.get_all(conn)}
+        return tuple(dropped for name in order for dropped in self.drop_stream_table(tables[name].quoted))
+
+    def uninstall(self, *, cascade: bool = False) -> tuple[str, ...]:
+        """Drop all stream tables, all capture and the catalog; the names of the tables.
+
+        Objects of yours that read a stream table stop it, or go too with `cascade`.
+        """
+        with self.database.transaction() as conn:
+            if not migrate.is_installed(conn):
+                return ()
+            dropped = uninstall(conn, cascade=cascade)
+        # What is dropped of a slot can't be rolled back.
+        with self.database.transaction() as conn:
+            wal.leave(conn)
+        return dropped
+
     def health(self) -> list[Finding]:
         """Check everything that a refresh needs."""
         return examine(self.database)
@@ -337,7 +429,7 @@ class PgTrickle:
         with self.database.session() as conn, translating():
             mode.settle(conn, self.settings)
 
-    def _alter(self, name: QualifiedName, changes: dict[str, Any]) -> StreamTable:
+    def _alter(self, name: QualifiedName, changes: dict[str, Any], *, refresh: bool = True) -> StreamTable:
         anew = {"query", "refresh_mode", "status", "accept"}
         with self._transaction() as conn:
             there = records.get(conn, name)
@@ -352,12 +444,12 @@ class PgTrickle:
         # Writers maintain it no longer, or not yet.
         is_left = not now.is_live and (there.is_live or (now.refresh_mode == live.MODE and bool(anew & set(changes))))
         notices = altered.notices
-        if altered.needs_refresh:
+        if altered.needs_refresh and refresh:
             with self._undone_on_failure(lambda conn: revert(conn, altered)):
                 result = self._refresh([name], force_full=True, initiated_by="alter")[str(name)]
             if result.action == "SKIP":
                 notices += (f"{name} keeps its old content until its next refresh ({result.fallback_reason})",)
-        elif is_left and now.is_populated and now.status == "ACTIVE":
+        elif is_left and now.is_populated and now.status == "ACTIVE" and refresh:
             self._refresh([name], initiated_by="alter")
         record = self._record(name)
         if record.is_live:
@@ -426,6 +518,7 @@ class PgTrickle:
     def _refresh(
         self, names: Sequence[QualifiedName], *, force_full: bool = False, initiated_by: str = "manual"
     ) -> dict[str, RefreshResult]:
+        progress.working_on(", ".join(map(str, names)))
         try:
             results = refresh_unit(
                 self.database,

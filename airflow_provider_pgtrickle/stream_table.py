@@ -46,6 +46,8 @@ class StreamTable:
     :param placement: where its changes are computed: `spark`, `auto` or `database`; None: as the graph or setting says
     :param description: for the documentation of its DAG and task
     :param depends_on: stream tables that the query reads through a view, which its text doesn't show
+    :param tags: words by which `tag:…` selects it
+    :param component: the name of its component, which ends the id of its DAG where the graph is split
     """
 
     name: str
@@ -63,10 +65,13 @@ class StreamTable:
     placement: str | None = None
     description: str | None = field(default=None, repr=False)
     depends_on: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    component: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "depends_on", tuple(self.depends_on))
         try:
+            for several in ("depends_on", "tags"):
+                object.__setattr__(self, several, _several(several, getattr(self, several)))
             _ = self.qualified, self.reads, self._options
         except PgTrickleError as error:
             # The name is made text that a log can take, whatever it is.
@@ -122,27 +127,59 @@ class StreamTable:
 
     @cached_property
     def _asset(self) -> Asset:
-        from airflow.sdk import Asset
+        return asset_of(self.__dict__.get("_home") or Home(DEFAULT_CONN_ID), self.qualified)
 
-        name = self.qualified
-        home = self.__dict__.get("_home") or default_database_uri(DEFAULT_CONN_ID)
-        return Asset(uri=f"{home}/{quote(name.schema, safe='')}/{quote(name.name, safe='')}")
-
-    def settle(self, database_uri: str, placement: str | None = None) -> None:
+    def settle(self, home: Home, placement: str | None = None) -> None:
         """Set the table's database and placement. Its graph calls this; a table can't be in graphs of two databases."""
-        home = self.__dict__.get("_home", database_uri)
+        settled = self.__dict__.get("_home", home)
         taken = "_asset" in self.__dict__ and "_home" not in self.__dict__
-        if home != database_uri or (taken and database_uri != default_database_uri(DEFAULT_CONN_ID)):
+        if settled != home or (taken and home != Home(DEFAULT_CONN_ID)):
             raise UsageError(
                 "It belongs to another database already",
                 stream_table=self.name,
                 remedy="Declare it once for each graph, and use .asset after the graph was declared.",
             )
-        self.__dict__["_home"] = database_uri
+        self.__dict__["_home"] = home
         self.__dict__["_placement"] = placement
 
 
-def default_database_uri(conn_id: str) -> str:
-    """The database's URI if its address isn't given."""
-    host = quote(conn_id, safe="")
-    return f"postgres://{host}:5432/{host}"
+@dataclass(frozen=True)
+class Home:
+    """A database as its assets name it: by its connection's id, or by its address where the graph knows that."""
+
+    conn_id: str
+    database_uri: str | None = None
+
+    @property
+    def uri(self) -> str:
+        """The address, or `pgtrickle://` and the connection's id: what a connection means isn't known at parse time."""
+        return self.database_uri or f"pgtrickle://{quote(self.conn_id, safe='')}"
+
+    @property
+    def title(self) -> str:
+        """The URI without its scheme. No two databases have the same."""
+        return self.uri.partition("://")[2]
+
+
+def asset_of(home: Home, table: QualifiedName) -> Asset:
+    """The asset of a table of that database, be it a stream table or a source.
+
+    Airflow wants a name to mean one URI, so the name begins with the database. Whoever names a table gives it the same
+    group and extra, because the last one that is parsed decides what Airflow shows.
+    """
+    from airflow.sdk import Asset
+
+    short = table.name if table.schema == DEFAULT_SCHEMA else str(table)
+    return Asset(
+        name=f"{home.title}.{quote(short, safe=' ')}",
+        uri=f"{home.uri}/{quote(table.schema, safe='')}/{quote(table.name, safe='')}",
+        group=home.title,
+        extra={"table": str(table), "connection": home.conn_id},
+    )
+
+
+def _several(name: str, given: Any) -> tuple[str, ...]:
+    """A list of names. A single text would be taken for a list of its letters."""
+    if isinstance(given, str) or not all(isinstance(one, str) for one in given):
+        raise UsageError(f"{name} must be a list of names, not {given!r}", remedy=f'Write {name}=["…"].')
+    return tuple(given)

@@ -154,6 +154,7 @@ ORDER BY proname, 2
 _DECLARATIONS = (
     "airflow_provider_pgtrickle.stream_table.StreamTable",
     "airflow_provider_pgtrickle.factory.stream_table_graph.StreamTableGraph",
+    "airflow_provider_pgtrickle.factory.stream_table_group.StreamTableGroup",
 )
 
 #: Parameters that mean the same wherever they stand.

@@ -36,6 +36,8 @@ class Answer:
     """What JSON shows if that is not the rows."""
     failed: bool = False
     """The command did its work, and its finding is bad: the exit code is 1."""
+    notes: tuple[str, ...] = ()
+    """What is to be done about it, in sentences."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,9 @@ class Command:
     help: str
     run: Callable[[PgTrickle, argparse.Namespace], Answer]
     arguments: tuple[Argument, ...] = ()
+    needs_database: bool = True
+    follows: bool = False
+    """It shows by itself what goes on."""
 
     def add_to(self, subparsers: Any) -> argparse.ArgumentParser:
         """Add its parser to the given subparsers."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from difflib import get_close_matches
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
+from airflow_provider_pgtrickle import __version__
 from airflow_provider_pgtrickle.cli import (
     calibration,
     catalog,
@@ -21,12 +24,14 @@ from airflow_provider_pgtrickle.cli import (
     health,
     observe,
     output,
+    progress,
+    project,
     query,
     refresh,
     verify,
 )
 from airflow_provider_pgtrickle.cli.command import Command
-from airflow_provider_pgtrickle.engine.errors import PgTrickleError, PgTrickleWarning, UsageError, redact
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, PgTrickleWarning, UsageError, caller, redact
 from airflow_provider_pgtrickle.engine.spark import jvm
 
 OK, FAILED, USAGE = 0, 1, 2
@@ -42,11 +47,12 @@ def parser() -> argparse.ArgumentParser:
         "--dsn", help="the database, postgresql://…; PGTRICKLE_DSN in the environment keeps a password out of `ps`"
     )
     shared.add_argument("--json", action="store_true", help="print JSON")
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="pgtrickle",
         description="Stream tables for any PostgreSQL, computed by PostgreSQL and Spark.",
         parents=[shared],
     )
+    top.add_argument("--version", action="version", version=f"pgtrickle {__version__}")
     subparsers = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_parser_class(shared))
     for command in commands():
         command.add_to(subparsers)
@@ -56,10 +62,16 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. The exit code is 0 done, 1 failed, 2 misused, or 128 plus the signal that ended it."""
     try:
-        arguments = parser().parse_args(argv)
+        made = parser()
+        if "_ARGCOMPLETE" in os.environ:
+            import argcomplete
+
+            argcomplete.autocomplete(made)
+        arguments = made.parse_args(argv)
     except SystemExit as left:
         return int(left.code or 0)
     warnings.showwarning = _show_warning
+    words = caller.set("cli")
     try:
         with _signals_heard():
             return run(arguments.command, arguments)
@@ -84,6 +96,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             "Set PGTRICKLE_DEBUG=1 to see where it happened.",
             FAILED,
         )
+    finally:
+        caller.reset(words)
 
 
 def run(command: Command, arguments: argparse.Namespace) -> int:
@@ -91,11 +105,11 @@ def run(command: Command, arguments: argparse.Namespace) -> int:
     from airflow_provider_pgtrickle.client import PgTrickle
 
     dsn = getattr(arguments, "dsn", None) or os.environ.get("PGTRICKLE_DSN")
-    if not dsn:
+    if not dsn and command.needs_database:
         raise UsageError("No database is named", remedy="Set PGTRICKLE_DSN, or pass --dsn.")
-    with PgTrickle(dsn) as client:
+    with nullcontext() if command.follows else progress.shown(), PgTrickle(dsn or "") as client:
         answer = command.run(client, arguments)
-    print(output.render(answer, getattr(arguments, "json", False)), flush=True)
+    output.show(answer, getattr(arguments, "json", False))
     return FAILED if answer.failed else OK
 
 
@@ -128,8 +142,36 @@ def _signals_heard() -> Iterator[None]:
             signal.signal(wish, handler)
 
 
+class Parser(argparse.ArgumentParser):
+    """One that tells what was probably meant."""
+
+    def error(self, message: str) -> NoReturn:
+        chosen = re.search(r"invalid choice: '(?P<word>[^']*)' \(choose from (?P<known>.*)\)", message)
+        unknown = re.search(r"unrecognized arguments: (?P<words>.*)", message)
+        if chosen is not None:
+            known = re.findall(r"[\w-]+", chosen["known"])
+            message = f"There is no command {chosen['word']!r}.{_meant(chosen['word'], known)}"
+        elif unknown is not None:
+            word = unknown["words"].split()[0]
+            message = f"{word} is not understood here.{_meant(word, self._options())}"
+        self.exit(USAGE, f"pgtrickle: {message}\nTry: {self.prog} --help\n")
+
+    def _options(self) -> list[str]:
+        """All options of this parser and of those below it."""
+        found = [option for action in self._actions for option in action.option_strings]
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                found += [option for below in action.choices.values() for option in below._option_string_actions]
+        return found
+
+
+def _meant(word: str, known: Sequence[str]) -> str:
+    close = get_close_matches(word, known, n=1)
+    return f" Did you mean {close[0]}?" if close else ""
+
+
 def _parser_class(shared: argparse.ArgumentParser) -> type[argparse.ArgumentParser]:
-    class Subparser(argparse.ArgumentParser):
+    class Subparser(Parser):
         def __init__(self, **options: object) -> None:
             super().__init__(**options, parents=[shared])  # type: ignore[arg-type]
 
@@ -153,7 +195,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 
 #: In the order the help shows them. A new command is one line in its group's file.
-_GROUPS = (catalog, declare, refresh, verify, observe, query, calibration, health, gates)
+_GROUPS = (project, catalog, declare, refresh, verify, observe, query, calibration, health, gates)
 
 
 def commands() -> tuple[Command, ...]:

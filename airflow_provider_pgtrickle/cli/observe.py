@@ -1,23 +1,29 @@
-"""status, history, tree, sources, buffers: show what there is and what happened."""
+"""status, watch, history, tree, sources, buffers: show what there is and what happened."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
+from airflow_provider_pgtrickle.cli import output
 from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
+from airflow_provider_pgtrickle.engine.catalog.alerts import CHANNEL
 from airflow_provider_pgtrickle.engine.errors import UsageError
 
 _STATUS = (
-    "pgt_schema",
-    "pgt_name",
+    "name",
     "status",
     "refresh_mode",
     "is_live",
     "schedule",
-    "data_timestamp",
+    "last_action",
+    "last_rows",
     "staleness",
     "stale",
+    "gate",
+    "error",
 )
 _HISTORY = (
     "refresh_id",
@@ -40,7 +46,32 @@ if TYPE_CHECKING:
 
 
 def status(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
-    return Answer(rows=client.status(), columns=_STATUS)
+    return Answer(rows=[_told(row) for row in client.status()], columns=_STATUS)
+
+
+def _told(row: dict[str, Any]) -> dict[str, Any]:
+    """With the gate and the last error as one word or sentence each."""
+    gate = (row["gated_reason"] or "yes") if row["is_gated"] else None
+    return {**row, "gate": gate, "error": row["last_error"]}
+
+
+def watch(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
+    """Show the status anew when PostgreSQL tells of a refresh, and at least every few seconds."""
+    if arguments.interval <= 0:
+        raise UsageError("The interval must be more than 0 seconds")
+    if not sys.stdout.isatty():
+        return status(client, arguments)
+    from rich.live import Live
+
+    with client.database.connect(autocommit=True) as conn, Live(screen=True, auto_refresh=False) as live:
+        conn.execute(f"LISTEN {CHANNEL}")
+        with suppress(KeyboardInterrupt):
+            while True:
+                live.update(output.grid(status(client, arguments)), refresh=True)
+                # What is heard is only a reason to look.
+                for _ in conn.notifies(timeout=arguments.interval, stop_after=1):
+                    pass
+    return status(client, arguments)
 
 
 def history(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
@@ -66,6 +97,13 @@ _NAME = argument("name", metavar="NAME")
 
 COMMANDS = (
     Command("status", "Every stream table, how fresh it is and how it stands.", status),
+    Command(
+        "watch",
+        "The status, followed live on a terminal until Ctrl-C.",
+        watch,
+        (argument("--interval", type=float, default=5.0, metavar="SECONDS", help="look at least so often (5)"),),
+        follows=True,
+    ),
     Command(
         "history",
         "The last refreshes of a stream table.",

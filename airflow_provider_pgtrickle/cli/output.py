@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_pgtrickle.cli.command import Answer
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def render(answer: Answer, as_json: bool) -> str:
@@ -21,6 +25,62 @@ def render(answer: Answer, as_json: bool) -> str:
         return answer.text or ""
     head = f"{answer.text}\n" if answer.text else ""
     return head + table(answer.rows, answer.columns)
+
+
+def show(answer: Answer, as_json: bool) -> None:
+    """Print it: on a terminal a table that fits, with colours; else as plain text, which programs can cut."""
+    if as_json or answer.rows is None or not answer.rows or not sys.stdout.isatty():
+        print(render(answer, as_json), flush=True)
+    else:
+        from rich.console import Console
+
+        Console().print(grid(answer))
+    for note in answer.notes:
+        print(f"pgtrickle: {note}", file=sys.stderr)
+
+
+#: Values that mean all is well, that something should be looked at, and that something is wrong.
+_STYLES = {
+    **dict.fromkeys(("ACTIVE", "COMPLETED", "EQUAL", "DIFFERENTIAL", "TOPK", "IMMEDIATE"), "green"),
+    **dict.fromkeys(("INITIALIZING", "SKIP", "SKIPPED", "RUNNING", "FULL", "REINITIALIZE"), "yellow"),
+    **dict.fromkeys(("SUSPENDED", "ERROR", "FAILED", "DIFFERENT"), "bold red"),
+    "NO_DATA": "dim",
+}
+#: Columns in which any value is worth a look.
+_LOUD = {"gate": "yellow", "error": "red", "error_message": "red"}
+
+
+def grid(answer: Answer) -> Table:
+    """The rows for a terminal: columns that hold nothing are left out, long values are folded."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = list(answer.rows or ())
+    heads = [
+        head
+        for head in answer.columns or (rows[0] if rows else ())
+        if any(row.get(head) not in (None, "", False) for row in rows)
+    ]
+    made = Table(box=box.SIMPLE_HEAD, title=answer.text, pad_edge=False, header_style="bold")
+    for number, head in enumerate(heads):
+        right = all(isinstance(row.get(head), int | float | timedelta | None) for row in rows)
+        whole = not number or any(isinstance(row.get(head), datetime | timedelta) for row in rows)
+        made.add_column(head.replace("_", " "), justify="right" if right else "left", no_wrap=whole, overflow="fold")
+    for row in rows:
+        made.add_row(*(Text(_short(row.get(head)), style=_style(head, row.get(head))) for head in heads))
+    return made
+
+
+def _short(value: Any) -> str:
+    """A time as the terminal's own clock shows it, so that it stays on one line."""
+    return f"{value.astimezone():%m-%d %H:%M:%S}" if isinstance(value, datetime) else _cell(value)
+
+
+def _style(head: str, value: Any) -> str:
+    if head == "stale" and value is True:
+        return "yellow"
+    return _LOUD.get(head) or (_STYLES.get(value, "") if isinstance(value, str) else "")
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:

@@ -12,25 +12,98 @@ from airflow_provider_pgtrickle.engine.errors import UsageError
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.client import PgTrickle
+    from airflow_provider_pgtrickle.engine.dvm import Explanation
 
 
 def explain(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
-    return Answer(text=str(client.explain_st(arguments.name)))
+    return _answer(client, client.explain_st(arguments.name), arguments, _spent(client, arguments.name))
 
 
 def validate(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
     query = query_of(arguments)
     if query is None:
         raise UsageError("There is no query to validate", remedy="Pass --query or --query-file.")
-    return Answer(text=str(client.validate_query(query)))
+    return _answer(client, client.validate_query(query), arguments, [])
 
+
+#: What each sink does, in a word for whoever doesn't know the algebra.
+_KEPT = {
+    "difference": "the change of the query is the change of the table",
+    "merge by adding": "changes are added to the stored sums and counts",
+    "replace by key": "the groups that a change touches are computed anew",
+    "recompute": "the query is computed anew, and only the difference is written",
+    "delete and rederive": "what a change may have derived is deleted and derived anew",
+    "full": "the query is computed anew at each refresh, and only the difference is written",
+}
+
+
+def _answer(
+    client: PgTrickle, explanation: Explanation, arguments: argparse.Namespace, spent: list[tuple[str, str]]
+) -> Answer:
+    """Short, or with the operators (`--tree`), or with the SQL too (`--sql`). JSON has all of it, as ever."""
+    whole = str(explanation)
+    if arguments.sql:
+        return Answer(text=whole)
+    lines = [*_facts(explanation), *_cost(client, explanation), *spent]
+    width = max(len(name) for name, _ in lines) + 2
+    text = [f"{f'{name}:':{width}}{told}" for name, told in lines]
+    if explanation.missing_indexes:
+        text += ["", "indexes that would help:", *(f"  {statement};" for statement in explanation.missing_indexes)]
+    if arguments.tree:
+        text += ["", "operators:", *(f"  {line}" for line in explanation.operator_tree.splitlines())]
+        for name, _, part in explanation.parts:
+            text += ["", f"operators of {name}:", *(f"  {line}" for line in part.operator_tree.splitlines())]
+    elif explanation.differentiable:
+        text += ["", "--tree shows the operators, --sql the statements of a refresh."]
+    return Answer(text="\n".join(text), data=whole)
+
+
+def _facts(explanation: Explanation) -> list[tuple[str, str]]:
+    identity = ", ".join(explanation.identity) or "the one row"
+    facts = [("differentiable", "yes" if explanation.differentiable else "no")]
+    if explanation.reason:
+        facts.append(("why not", explanation.reason))
+    facts.append(("kept by", f"{explanation.sink}: {_KEPT.get(explanation.sink, explanation.sink)}"))
+    if explanation.because:
+        facts.append(("not cheaper", explanation.because))
+    facts.append(("rows told by", identity if explanation.keyed else f"{identity} (all columns: no key is known)"))
+    if explanation.parts:
+        facts.append(("parts", ", ".join(name for name, *_ in explanation.parts)))
+    return facts
+
+
+def _cost(client: PgTrickle, explanation: Explanation) -> list[tuple[str, str]]:
+    """What a refresh reads, and what computing all of it is estimated to."""
+    changes = sorted({label.removeprefix("Δ") for label, _ in explanation.leaves if label.startswith("Δ")})
+    reads = []
+    if changes:
+        reads.append(("a refresh reads", f"the changes of {', '.join(changes)}, and the rows that these touch"))
+    rows, cost = client.estimate(explanation.full_sql)
+    return [*reads, ("computed in full", f"about {rows:,} rows at a planner's cost of {cost:,.0f}")]
+
+
+def _spent(client: PgTrickle, name: str) -> list[tuple[str, str]]:
+    """What its refreshes by differences took lately."""
+    done = [row for row in client.history(name, _LATELY) if row["action"] == "DIFFERENTIAL" and row["duration_ms"]]
+    if not done:
+        return []
+    middle = sorted(row["duration_ms"] for row in done)[len(done) // 2]
+    changes = sorted(row["source_changes"] for row in done)[len(done) // 2]
+    return [("lately", f"{middle:,.0f} ms for {changes:,} changes, the median of {len(done)} refreshes")]
+
+
+_LATELY = 20
+_MORE = (
+    argument("--tree", action="store_true", help="with the operators"),
+    argument("--sql", action="store_true", help="with the operators and the statements of a refresh"),
+)
 
 COMMANDS = (
     Command(
         "explain",
-        "How a stream table is maintained: operators, delta SQL, sink, and why it is (not) differentiable.",
+        "How a stream table is kept: by differences or why not, what it costs, which indexes are missing.",
         explain,
-        (argument("name", metavar="NAME"),),
+        (argument("name", metavar="NAME"), *_MORE),
     ),
     Command(
         "validate",
@@ -39,6 +112,7 @@ COMMANDS = (
         (
             argument("--query", help="the SELECT; '-' reads it from standard input"),
             argument("--query-file", type=Path, metavar="FILE", help="a file that holds it"),
+            *_MORE,
         ),
     ),
 )

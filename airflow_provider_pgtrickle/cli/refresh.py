@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
 
@@ -18,11 +19,40 @@ def refresh(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
     if arguments.unit:
         results = list(client.refresh(arguments.names, force_full=arguments.full).values())
     else:
-        results = [client.refresh_stream_table(name, force_full=arguments.full) for name in arguments.names]
+        results = [r for name in arguments.names for r in client.refresh_with_upstream(name, arguments.full)]
+    # A table that several of them read was refreshed before each; what was done first is what is told.
+    told = {result.name: result for result in reversed(results)}
+    rows = [asdict(told[name]) for name in dict.fromkeys(result.name for result in results)]
+    left = {row["name"]: reason for row in rows if (reason := _reason(row)) in _REMEDIES}
     return Answer(
-        rows=[asdict(result) for result in results],
+        rows=rows,
         columns=_COLUMNS,
+        failed=any(reason in HALTED for reason in left.values()),
+        notes=tuple(_left_out(name, reason, client) for name, reason in left.items()),
     )
+
+
+_RESUME = "Mend the cause, then pgtrickle alter {name} --status active, or pgtrickle refresh {name} --full."
+#: The reasons for which nobody refreshes a table until somebody acts.
+HALTED = ("suspended", "error")
+#: Why a table was not refreshed though somebody asked for it, and what to do.
+_REMEDIES = {
+    **dict.fromkeys(HALTED, _RESUME),
+    "gated": "pgtrickle ungate {name} lets it be refreshed again.",
+    "locked": "Another run refreshes it right now: pgtrickle history {name} shows which.",
+}
+
+
+def _reason(row: Mapping[str, Any]) -> str | None:
+    """The reason of a SKIP without what somebody said when gating it."""
+    return (row["fallback_reason"] or "").partition(":")[0] if row["action"] == "SKIP" else None
+
+
+def _left_out(name: str, reason: str, client: PgTrickle) -> str:
+    state: Mapping[str, Any] = next((row for row in client.status() if row["name"] == name), {})
+    why = state.get("gated_reason") if reason == "gated" else state.get("last_error")
+    cause = f" ({str(why).rstrip('.')})" if why else ""
+    return f"{name} was not refreshed: it is {reason}{cause}. {_REMEDIES[reason].format(name=name)}"
 
 
 COMMANDS = (

@@ -9,6 +9,7 @@ from airflow.sdk.bases.decorator import DecoratedOperator, TaskDecorator, task_d
 
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
+from airflow_provider_pgtrickle.operators import declarer
 from airflow_provider_pgtrickle.operators.database import as_airflow
 from airflow_provider_pgtrickle.operators.refresh import StreamTableRefreshOperator
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
@@ -65,7 +66,8 @@ class _StreamTableDecoratedOperator(DecoratedOperator, StreamTableRefreshOperato
             with PgTrickleHook(postgres_conn_id=self.postgres_conn_id).get_client() as client:
                 client.install()
                 # The refresh that follows fills it, on the back end that the task names.
-                client.create_or_replace_stream_table(name, query, initialize=False, **self.options)
+                owner = declarer.of_task(context)
+                client.create_or_replace_stream_table(name, query, initialize=False, owner=owner, **self.options)
 
     def _query(self, context: Context) -> str:
         query = self.python_callable(*self.op_args, **self.determine_kwargs({**context, **self.op_kwargs}))

@@ -38,6 +38,7 @@ def up(folder: Path) -> None:
     state_file.write_text(json.dumps(state))
     try:
         _start(state, processes)
+        state_file.write_text(json.dumps(state))
     except BaseException:
         say("that failed; stopping what was started")
         down(folder)
@@ -58,7 +59,7 @@ def down(folder: Path) -> None:
 def _start(state: dict[str, str], processes: Processes) -> None:
     say("starting an embedded PostgreSQL and loading the shop")
     server = shop.server_in(Path(state["postgres"])).start()
-    dsn = shop.create_shop(server)
+    state["dsn"] = dsn = shop.create_shop(server)
     home = AirflowHome(Path(state["airflow"]), dsn)
     say("preparing Airflow")
     home.prepare()
@@ -78,4 +79,10 @@ def _announce(state_file: Path) -> None:
     state = json.loads(state_file.read_text())
     passwords = Path(state["airflow"]) / "simple_auth_manager_passwords.json.generated"
     [(user, password)] = json.loads(passwords.read_text()).items()
-    print(f"\nAirflow:  {state['url']}\nlogin:    {user}\npassword: {password}\n\n`make down` stops it.", flush=True)
+    print(
+        f"\nAirflow:  {state['url']}\nlogin:    {user}\npassword: {password}\n"
+        f"page:     Browse, Stream tables, with the connection shop_pg\n"
+        f"database: {state['dsn']}\n\n"
+        "PGTRICKLE_DSN with this address lets `pgtrickle status` and psql look at it. `make down` stops it.",
+        flush=True,
+    )

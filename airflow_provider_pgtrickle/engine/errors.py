@@ -24,6 +24,17 @@ A message is one clear sentence; the remedy follows as a second. Neither ever ho
 from __future__ import annotations
 
 import re
+from contextvars import ContextVar
+
+#: Who called: `python`, `cli` or `dag`. Remedies are told in words that can be typed there.
+caller: ContextVar[str] = ContextVar("pgtrickle_caller", default="python")
+
+
+def spoken(*, python: str, cli: str, dag: str | None = None) -> str:
+    """The text for whoever called; in a DAG that of the command line, unless there is another way."""
+    words = {"python": python, "cli": cli, "dag": dag or cli}
+    return words[caller.get()]
+
 
 _PASSWORD = re.compile(r"(?i)(password\s*=\s*)('[^']*'|\S+)|(://[^:/@\s]*:)[^@\s]*(?=@)")
 

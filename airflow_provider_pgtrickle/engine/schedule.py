@@ -29,7 +29,8 @@ _ALIASES = {
 }
 #: The gaps of a cron expression are measured from this moment, so that they are always the same.
 _REFERENCE = datetime(2024, 1, 1, tzinfo=UTC)
-_REMEDY = "Write a duration (30s, 5m, 1h30m, 1d, 1w), a 5-field cron expression, @daily, or 'calculated'."
+# What the minimum refuses by default is no example.
+_REMEDY = "Write a duration (90s, 5m, 1h30m, 1d, 1w), a 5-field cron expression, @daily, or 'calculated'."
 
 
 def canonical_period(seconds: float) -> int:

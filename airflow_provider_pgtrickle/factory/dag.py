@@ -1,18 +1,22 @@
-"""One connected component as an Airflow DAG: `plan`, then its units, level by level."""
+"""A graph's tables as tasks: `plan`, then its units, each after those it reads; as a DAG or in a group of one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
+from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import (
     DAG,
+    Asset,
     AssetAlias,
     BaseOperator,
     CronTriggerTimetable,
     DeltaTriggerTimetable,
     MultipleCronTriggerTimetable,
+    Param,
     TaskGroup,
     TriggerRule,
 )
@@ -27,7 +31,7 @@ from airflow_provider_pgtrickle.operators.refresh_graph import StreamTableGraphR
 from airflow_provider_pgtrickle.operators.unit import Unit
 from airflow_provider_pgtrickle.operators.unit_state import StreamTableOutcomeOperator, StreamTableStateOperator
 from airflow_provider_pgtrickle.operators.verify import StreamTableVerifyOperator
-from airflow_provider_pgtrickle.stream_table import StreamTable
+from airflow_provider_pgtrickle.stream_table import Home, StreamTable, asset_of
 
 
 class Declared(Protocol):
@@ -36,8 +40,18 @@ class Declared(Protocol):
     @property
     def granularity(self) -> str: ...
 
+    @property
+    def home(self) -> Home: ...
+
+    @property
+    def declared(self) -> tuple[str, ...]: ...
+
+    name: str
+    file: str
     postgres_conn_id: str
     spark_conn_id: str
+    on_removed: Literal["keep", "gate", "drop"]
+    moved_from: str | None
     spark_args: dict[str, Any]
     default_args: dict[str, Any]
     dag_args: dict[str, Any]
@@ -48,13 +62,33 @@ class Declared(Protocol):
 
 #: Airflow needs a start date; the content of stream tables doesn't depend on it.
 _START = datetime(2024, 1, 1, tzinfo=UTC)
-#: A hyphen can't occur in a table's task id.
+#: A hyphen can't occur in a table's task id, so these are nobody's.
 _VERIFY = "verify-contents"
+_DONE = "up-to-date"
 #: Periods in seconds that divide the day and that a cron expression can say.
 _DIVISORS = tuple(60 * m for m in (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440))
 #: How often a DAG looks whether writers still maintain its tables, if it has no others.
 _WATCH = Every(300)
 _DEFAULT_ARGS: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=30)}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where tasks are put: a DAG, or a task group in it."""
+
+    dag: DAG
+    group: TaskGroup | None = None
+    due_only: bool | None = None
+    """Whether each table waits until it is due; None: in the runs of the schedule, which is made of the tables'."""
+
+    @property
+    def prefix(self) -> str:
+        """What its tasks' ids begin with."""
+        return self.group.child_id("") if self.group is not None else ""
+
+    def named(self, name: str, title: str | None = None) -> dict[str, Any]:
+        """The arguments that put a task there. The group adds its prefix to the id by itself."""
+        return {"task_id": name, "task_display_name": title or name, "dag": self.dag, "task_group": self.group}
 
 
 def build(graph: Declared, component: Component) -> DAG:
@@ -68,6 +102,7 @@ def build(graph: Declared, component: Component) -> DAG:
         **_deadline(graph, component),
         **graph.dag_args,
     }
+    options["params"] = {**_params(), **(graph.dag_args.get("params") or {})}
     dag = DAG(
         component.dag_id,
         # Two runs at once would only wait for each other's locks, and nothing is lost with a missed tick.
@@ -77,14 +112,27 @@ def build(graph: Declared, component: Component) -> DAG:
         tags=sorted({"pgtrickle", *graph.tags}),
         **options,
     )
+    fill(graph, component, Place(dag))
+    return dag
+
+
+def fill(graph: Declared, component: Component, place: Place) -> None:
+    """Put the tasks of these tables there. In a task group their ids get its prefix."""
+    component = component.under(place.prefix)
+    verified = [table for table in component.tables if table.verify_every]
     plan = StreamTablePlanOperator(
-        task_id="plan",
-        dag=dag,
+        **place.named("plan"),
         tables=component.tables,
         units=component.units,
         schedules=dict(component.schedules),
+        graph=graph.name,
+        file=graph.file,
+        declared=graph.declared,
+        on_removed=graph.on_removed,
+        moved_from=graph.moved_from,
+        due_only=place.due_only,
         skips=graph.granularity == "unit",
-        verifies=_VERIFY if _verified(component) else None,
+        verifies=f"{place.prefix}{_VERIFY}" if verified else None,
         postgres_conn_id=graph.postgres_conn_id,
         # Of tables that writers change between two runs.
         outlets=[AssetAlias(f"pgtrickle {graph.postgres_conn_id} {component.dag_id} written")]
@@ -93,12 +141,31 @@ def build(graph: Declared, component: Component) -> DAG:
         doc_md="Creates or replaces what is declared, then skips what is not due or has no change.",
     )
     if graph.granularity == "graph":
-        _one_task_for_all(graph, component, dag, plan)
+        ends = _one_task_for_all(graph, component, place, plan)
     else:
-        _one_task_each(graph, component, dag, plan)
-    if _verified(component):
-        _verify(graph, component, dag, plan)
-    return dag
+        ends = _one_task_each(graph, component, place, plan)
+    if verified:
+        _verify(graph, component, place, verified, [plan, *ends])
+    if place.group is not None:
+        leaves = list(place.group.get_leaves())
+        # What comes after the group would be skipped with the tables that have no change.
+        done = EmptyOperator(**place.named(_DONE), trigger_rule=TriggerRule.NONE_FAILED)
+        done.set_upstream(leaves)
+
+
+def _params() -> dict[str, Param]:
+    """What a person who triggers the DAG may ask for."""
+    return {
+        "full_refresh": Param(
+            False, type="boolean", title="Full refresh", description="Compute the tables anew instead of by differences"
+        ),
+        "tables": Param(
+            None,
+            type=["null", "string"],
+            title="Tables",
+            description="Only these: `totals`, `+totals` with what feeds it, `totals+` with what reads it, `tag:sales`",
+        ),
+    }
 
 
 def _clocks(component: Component) -> list[Effective]:
@@ -160,34 +227,36 @@ def _deadline(graph: Declared, component: Component) -> dict[str, Any]:
     return {"deadline": alert}
 
 
-def _one_task_each(graph: Declared, component: Component, dag: DAG, plan: BaseOperator) -> None:
+def _one_task_each(graph: Declared, component: Component, place: Place, plan: BaseOperator) -> list[BaseOperator]:
     tasks: dict[str, BaseOperator] = {}
-    groups = _groups(component, dag)
     for unit in component.units:
         tasks[unit.task_id] = StreamTableRefreshOperator(
             tables=[table.name for table in unit.tables],
             assets={str(table.qualified): table.asset for table in unit.tables},
+            inlets=_sources(graph, unit.tables),
             spark_conn_id=graph.spark_conn_id,
             spark_args=graph.spark_args,
             postgres_conn_id=graph.postgres_conn_id,
             # A skipped table upstream is up to date, so only a failed one stops this task.
             trigger_rule=TriggerRule.NONE_FAILED,
-            **_common(component, unit, dag, groups[unit.level]),
+            **_common(component, unit, place),
             **_pool(graph),
         )
     _wire(component, tasks, plan)
+    return [task for unit, task in zip(component.units, tasks.values(), strict=True) if _is_verified(unit)]
 
 
-def _one_task_for_all(graph: Declared, component: Component, dag: DAG, plan: BaseOperator) -> None:
+def _one_task_for_all(graph: Declared, component: Component, place: Place, plan: BaseOperator) -> list[BaseOperator]:
     refresh = StreamTableGraphRefreshOperator(
-        task_id="refresh",
-        dag=dag,
+        **place.named("refresh"),
         units=component.units,
         schedules=component.schedules,
         postgres_conn_id=graph.postgres_conn_id,
         spark_conn_id=graph.spark_conn_id,
         spark_args=graph.spark_args,
         assets={str(table.qualified): table.asset for table in component.tables},
+        inlets=_sources(graph, component.tables),
+        due_only=place.due_only,
         # `outcomes` is mapped over its return value.
         do_xcom_push=True,
         doc_md="Refreshes all that is due in one Spark session; the tasks after it show each table's state.",
@@ -195,65 +264,59 @@ def _one_task_for_all(graph: Declared, component: Component, dag: DAG, plan: Bas
     )
     plan >> refresh
     StreamTableOutcomeOperator.partial(
-        task_id="outcomes",
-        dag=dag,
+        **place.named("outcomes"),
         postgres_conn_id=graph.postgres_conn_id,
-        outlets=[AssetAlias(f"pgtrickle {graph.postgres_conn_id} {component.dag_id}")],
+        outlets=[table.asset for table in component.tables],
         map_index_template="{{ task.title }}",
         doc_md="Updates the assets of what changed, and fails by name for what failed or reads what did.",
     ).expand_kwargs(refresh.output)
-    groups = _groups(component, dag)
     tasks: dict[str, BaseOperator] = {}
     for unit in component.units:
         tasks[unit.task_id] = StreamTableStateOperator(
             # All run when the refresh is done; the edges between tables are only for the graph view.
             trigger_rule=TriggerRule.ONE_SUCCESS,
-            **_common(component, unit, dag, groups[unit.level]),
+            **_common(component, unit, place),
         )
     _wire(component, tasks, refresh)
     refresh.set_downstream([tasks[unit.task_id] for unit in component.units if unit.upstream])
+    return [refresh]
 
 
-def _verified(component: Component) -> list[StreamTable]:
-    return [table for table in component.tables if table.verify_every]
+def _is_verified(unit: Unit) -> bool:
+    return any(table.verify_every for table in unit.tables)
 
 
-def _verify(graph: Declared, component: Component, dag: DAG, plan: BaseOperator) -> None:
+def _verify(
+    graph: Declared, component: Component, place: Place, tables: list[StreamTable], after: list[BaseOperator]
+) -> None:
     """Add a task that verifies all tables with `verify_every` after their refreshes, if `plan` finds one due."""
-    tables = {str(table.qualified): table for table in _verified(component)}
     task = StreamTableVerifyOperator(
-        task_id=_VERIFY,
-        dag=dag,
-        tables=list(tables),
+        **place.named(_VERIFY),
+        tables=[str(table.qualified) for table in tables],
         only_due=True,
         postgres_conn_id=graph.postgres_conn_id,
         trigger_rule=TriggerRule.NONE_FAILED,
         doc_md="Compares contents with their queries when `verify_every` has passed; fails if one differs.",
         **_pool(graph),
     )
-    after = [unit.task_id for unit in component.units if tables.keys() & set(unit.names)]
-    task.set_upstream([plan, *map(dag.get_task, after if graph.granularity == "unit" else ["refresh"])])
+    task.set_upstream(after)
 
 
-def _common(component: Component, unit: Unit, dag: DAG, group: TaskGroup | None) -> dict[str, Any]:
+def _common(component: Component, unit: Unit, place: Place) -> dict[str, Any]:
     return {
-        "task_id": unit.task_id,
-        "dag": dag,
-        "task_group": group,
+        **place.named(unit.task_id.removeprefix(place.prefix), unit.title),
         "doc_md": documentation.of_unit(component, unit),
     }
 
 
+def _sources(graph: Declared, tables: Sequence[StreamTable]) -> list[Asset]:
+    """What they read, by their queries' text, but for themselves."""
+    read = {name for table in tables for name in table.reads} - {table.qualified for table in tables}
+    return [asset_of(graph.home, name) for name in sorted(read)]
+
+
 def _pool(graph: Declared) -> dict[str, Any]:
     return {"pool": graph.pool} if graph.pool else {}
-
-
-def _groups(component: Component, dag: DAG) -> dict[int, TaskGroup | None]:
-    """A task group for each level, or none if there is only one. A table's task id can't have a hyphen."""
-    levels = sorted({unit.level for unit in component.units})
-    if len(levels) == 1:
-        return {levels[0]: None}
-    return {level: TaskGroup(f"level-{level}", dag=dag, prefix_group_id=False) for level in levels}
 
 
 def _wire(component: Component, tasks: dict[str, BaseOperator], first: BaseOperator) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping, MutableMapping
 from datetime import timedelta
 from functools import cached_property
@@ -11,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_pgtrickle.engine.declare.options import check
 from airflow_provider_pgtrickle.engine.errors import UsageError
+from airflow_provider_pgtrickle.engine.graph import selection
 from airflow_provider_pgtrickle.engine.settings import Settings
-from airflow_provider_pgtrickle.factory import folder
+from airflow_provider_pgtrickle.factory import folder, forgotten
+from airflow_provider_pgtrickle.factory.caller import caller
 from airflow_provider_pgtrickle.factory.components import Component, components
-from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID, StreamTable, default_database_uri
+from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID, Home, StreamTable
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
     from airflow_provider_pgtrickle.engine.graph import Graph
 
 Granularity = Literal["unit", "graph"]
+OnRemoved = Literal["keep", "gate", "drop"]
 
 
 class StreamTableGraph:
-    """Stream tables that live in one PostgreSQL database, turned into one DAG for each connected component.
+    """Stream tables that live in one PostgreSQL database, turned into one DAG.
 
-    :param name: the DAG's id, or the prefix of the components' ids
+    :param name: the DAG's id, or what its DAGs' ids begin with where it is split
     :param tables: the declarations, in any order
     :param postgres_conn_id: a connection of type `pgtrickle` or `postgres`
     :param spark_conn_id: of type `spark` (spark-submit) or `spark_connect` (a warm session in the task's process)
@@ -35,6 +37,11 @@ class StreamTableGraph:
         session, and tasks that cost no process show each table's state
     :param placement: where changes of its tables are computed, unless a table says otherwise: `spark`, `auto` or
         `database`; None: as the setting says
+    :param split: one DAG for each connected component, called `<name>__` and the table in it that reads no other, or
+        its tables' `component`
+    :param on_removed: what `plan` does with a table that this graph doesn't declare any more: `keep` and warn of it,
+        `gate` it, or `drop` it
+    :param moved_from: the file, or the graph, that declared these tables until now, where they were moved here
     :param default_args: as for any DAG; `retries` is 2 unless it says otherwise
     :param tags: tags of its DAGs, beside `pgtrickle`
     :param pool: the pool of the tasks that run Spark
@@ -54,6 +61,9 @@ class StreamTableGraph:
         *,
         granularity: Granularity = "unit",
         placement: str | None = None,
+        split: bool = False,
+        on_removed: OnRemoved = "keep",
+        moved_from: str | None = None,
         default_args: Mapping[str, Any] | None = None,
         pool: str | None = None,
         tags: Iterable[str] = (),
@@ -64,6 +74,8 @@ class StreamTableGraph:
     ) -> None:
         if granularity not in ("unit", "graph"):
             raise UsageError(f"granularity can't be {granularity!r}", remedy="Use 'unit' or 'graph'.")
+        if on_removed not in ("keep", "gate", "drop"):
+            raise UsageError(f"on_removed can't be {on_removed!r}", remedy="Use 'keep', 'gate' or 'drop'.")
         self.name = name
         self.tables = tuple(tables)
         if not self.tables:
@@ -72,36 +84,57 @@ class StreamTableGraph:
         self.spark_conn_id = spark_conn_id
         self.granularity = granularity
         self.placement = check(Settings.load(), {"placement": placement})["placement"]
+        self.split = split
+        self.on_removed = on_removed
+        self.moved_from = moved_from
         self.default_args = dict(default_args or {})
         self.pool = pool
         self.tags = tuple(tags)
         self.dag_args = dict(dag_args or {})
         self.spark_args = dict(spark_args or {})
         self.deadline = deadline
-        self.database_uri = (database_uri or default_database_uri(postgres_conn_id)).rstrip("/")
+        #: The file that declares it, which owns its tables.
+        self.file = str(caller().get("__file__", ""))
+        self.home = Home(postgres_conn_id, database_uri.rstrip("/") if database_uri else None)
         # The components are computed here and not in register(), so that a circle or a bad schedule is an error of the
         # line that declares the graph.
         _ = self.components
         for table in self.tables:
-            table.settle(self.database_uri, self.placement)
+            table.settle(self.home, self.placement)
+        forgotten.watch(self, name)
 
     @classmethod
     def from_folder(cls, name: str, path: str | Path, *args: Any, **kwargs: Any) -> StreamTableGraph:
         """A graph from .sql files with YAML headers. A relative path starts at the calling file."""
         root = Path(path)
         if not root.is_absolute():
-            caller = inspect.stack()[1].filename
-            root = Path(caller).parent / root
+            root = Path(caller().get("__file__", "")).parent / root
         return cls(name, folder.stream_tables(root), *args, **kwargs)
 
     @cached_property
     def components(self) -> list[Component]:
-        """The connected components, each of which becomes a DAG."""
-        return components(self.name, self.tables, Settings.load().min_schedule_seconds)
+        """The graph as one DAG, or its connected components where it is split."""
+        return components(self.name, self.tables, Settings.load().min_schedule_seconds, split=self.split)
 
     @property
     def graph(self) -> Graph:
         return self.components[0].graph
+
+    @cached_property
+    def declared(self) -> tuple[str, ...]:
+        """All its tables, by `schema.name`."""
+        return tuple(sorted(str(table.qualified) for table in self.tables))
+
+    def selected(self, select: str | Iterable[str] | None, exclude: str | Iterable[str] | None = None) -> Component:
+        """The units of the tables that these terms select; without terms all of them."""
+        whole = components(self.name, self.tables, Settings.load().min_schedule_seconds)[0]
+        tags = {str(table.qualified): table.tags for table in self.tables}
+        chosen = selection.select(self.graph, tags, select) if select is not None else set(self.declared)
+        if exclude is not None:
+            chosen = chosen - selection.select(self.graph, tags, exclude)
+        if not chosen:
+            raise UsageError(f"Nothing of graph {self.name!r} is selected", remedy="Check select and exclude.")
+        return whole.narrowed(chosen)
 
     def dags(self) -> list[DAG]:
         """The DAGs. A worker that runs one task of one DAG builds that DAG only."""
@@ -109,6 +142,7 @@ class StreamTableGraph:
 
         from airflow_provider_pgtrickle.factory.dag import build
 
+        forgotten.noticed(self)
         wanted = get_parsing_context().dag_id
         return [build(self, component) for component in self.components if wanted in (None, component.dag_id)]
 

@@ -9,6 +9,7 @@ from airflow.sdk import BaseOperatorLink
 
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.links.target import stream_tables, url
+from airflow_provider_pgtrickle.stream_table import DEFAULT_SCHEMA
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
@@ -24,6 +25,7 @@ class AssetLink(BaseOperatorLink):
         names = stream_tables(operator)
         if not names:
             return ""
-        # This is the end of the asset's URI, which is also its name.
+        # Assets are named by their table, after their database.
         name = QualifiedName.parse(names[0])
-        return url("/assets", name_pattern=f"{quote(name.schema, safe='')}/{quote(name.name, safe='')}")
+        short = name.name if name.schema == DEFAULT_SCHEMA else str(name)
+        return url("/assets", name_pattern=f".{quote(short, safe=' ')}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from airflow_provider_pgtrickle.engine.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, caller
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
@@ -27,8 +27,11 @@ def as_airflow() -> Iterator[None]:
 
     The text holds no credential.
     """
+    words = caller.set("dag")
     try:
         yield
     except PgTrickleError as error:
         kind = AirflowFailException if error.permanent else AirflowException
         raise kind(str(error)) from error
+    finally:
+        caller.reset(words)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
 
+from airflow_provider_pgtrickle.operators import declarer
 from airflow_provider_pgtrickle.operators.database import as_airflow, hook_of
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
 
@@ -62,7 +63,8 @@ class StreamTableCreateOperator(_DeclareOperator):
         with as_airflow(), self._client() as client:
             client.install()
             declare = client.create_or_replace_stream_table if self.replace else client.create_stream_table
-            made = declare(self.name, self.query, initialize=self.initialize, **(self.options or {}))
+            owner = declarer.of_task(context)
+            made = declare(self.name, self.query, initialize=self.initialize, owner=owner, **(self.options or {}))
         return f"{made.schema}.{made.name}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +12,20 @@ from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 
 if TYPE_CHECKING:
     import psycopg
-    from airflow.sdk import Asset, Context
+    from airflow.sdk import Asset, BaseOperator, Context
 
 # All attempts of the run count: one may have committed and died before it could report that.
 _HISTORY = """
 SELECT h.refresh_id, st.pgt_schema || '.' || st.pgt_name AS name, h.status, h.action, h.fallback_reason,
        h.rows_inserted, h.rows_updated, h.rows_deleted, h.source_changes, h.rows_read, h.reads, h.spark_jobs,
-       h.duration_ms, h.data_timestamp, h.run_token, h.error_message
+       h.duration_ms, h.data_timestamp, h.run_token, h.error_message, h.phases
   FROM pgtrickle.pgt_refresh_history h JOIN pgtrickle.pgt_stream_tables st USING (pgt_id)
  WHERE NOT st.is_hidden AND (h.run_token = %s OR starts_with(h.run_token, %s))
  ORDER BY h.refresh_id
 """
+
+#: Phases that took less are left out of a log.
+_WORTH_TELLING_MS = 50
 
 _NAMESPACE = uuid.UUID("6f0c1d3e-5f0b-5c0e-9a55-7f2d7c1b9e21")
 
@@ -36,6 +39,8 @@ class Outcome:
     error: str | None = None
     refresh_id: int = 0
     """The last attempt's id in the history."""
+    phases: Mapping[str, float] = field(default_factory=dict)
+    """Milliseconds of each phase of the last attempt."""
 
     @property
     def idle(self) -> bool:
@@ -48,6 +53,19 @@ class Outcome:
         result = self.result
         rows = (result.rows_inserted, result.rows_updated, result.rows_deleted)
         return _event(result.action, rows, result.data_timestamp)
+
+    def __str__(self) -> str:
+        """What a log says of it: action, reason, rows, and where the time went."""
+        result = self.result
+        reason = f" ({result.fallback_reason})" if result.fallback_reason else ""
+        longest = sorted(self.phases.items(), key=lambda phase: -phase[1])
+        spent = ", ".join(f"{name} {ms / 1000:.1f}" for name, ms in longest if ms >= _WORTH_TELLING_MS)
+        return (
+            f"{result.name}: {result.action}{reason}, +{result.rows_inserted} ~{result.rows_updated}"
+            f" -{result.rows_deleted} rows from {result.source_changes} changes"
+            f" in {result.duration_ms / 1000:.1f} s{f' ({spent})' if spent else ''}"
+            + (f", as of {result.data_timestamp:%Y-%m-%d %H:%M:%S%z}" if result.data_timestamp else "")
+        )
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -143,15 +161,24 @@ def _after(before: Outcome | None, row: Mapping[str, Any]) -> Outcome:
             rows_updated=earlier.rows_updated + result.rows_updated,
             rows_deleted=earlier.rows_deleted + result.rows_deleted,
         )
-    return Outcome(result, row["error_message"], row["refresh_id"])
+    return Outcome(result, row["error_message"], row["refresh_id"], row["phases"] or {})
 
 
-def emit(context: Context, alias: Any, assets: Mapping[str, Asset], outcomes: Mapping[str, Outcome]) -> list[str]:
-    """An asset event for each table whose rows really changed; their names."""
-    changed = [name for name in sorted(outcomes) if name in assets and outcomes[name].result.changed]
-    for name in changed:
-        context["outlet_events"][alias].add(assets[name], extra=outcomes[name].event)
-    return changed
+def emit(context: Context, operator: BaseOperator, updates: Sequence[tuple[Asset, Mapping[str, Any]]]) -> None:
+    """Let the task update these assets, each with its extra, and none of its other outlets.
+
+    Airflow updates all outlets of a task that succeeds, as the task has them at its end. It shows the task as the
+    producer of all that the DAG file gave it.
+    """
+    wanted = {asset.uri for asset, _ in updates}
+    operator.outlets = [o for o in operator.outlets if not _is_ours(o) or o.uri in wanted]
+    for asset, extra in updates:
+        context["outlet_events"][asset].extra = dict(extra)
+
+
+def _is_ours(outlet: Any) -> bool:
+    """Whether it is the asset of a stream table, and not one that the user gave the task."""
+    return "table" in (getattr(outlet, "extra", None) or {})
 
 
 def failed(outcomes: Mapping[str, Outcome]) -> Sequence[Outcome]:

@@ -3,37 +3,56 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches, unified_diff
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import AssetAlias, BaseOperator
 from airflow.sdk.exceptions import DownstreamTasksSkipped
 
+from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.declare import dependencies, owners
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, UsageError
+from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.schedule import Effective
-from airflow_provider_pgtrickle.operators import outcome, readiness
+from airflow_provider_pgtrickle.operators import declarer, outcome, readiness
+from airflow_provider_pgtrickle.operators.asked import Asked
 from airflow_provider_pgtrickle.operators.database import as_airflow, hook_of
 from airflow_provider_pgtrickle.operators.fenced_run import refresh_without_spark
 from airflow_provider_pgtrickle.operators.unit import Unit
 from airflow_provider_pgtrickle.operators.verify import due
-from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID, StreamTable
+from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID, DEFAULT_SCHEMA, StreamTable
 
 if TYPE_CHECKING:
+    import psycopg
     from airflow.sdk import Context
 
     from airflow_provider_pgtrickle.client import PgTrickle
     from airflow_provider_pgtrickle.engine.catalog.database import Database
+    from airflow_provider_pgtrickle.engine.declare.owners import Claim, Owned, Owner
     from airflow_provider_pgtrickle.engine.settings import Settings
     from airflow_provider_pgtrickle.operators.readiness import TableState, Verdict
 
 #: An XCom holds no more names; the log has the rest.
 MOST_NAMES = 50
+#: Lines of a query's difference in the log.
+_MOST_LINES = 60
+#: Why a table is gated that no file declares any more.
+REMOVED = "no file declares it any more"
 
 
 class StreamTablePlanOperator(BaseOperator):
     """Creates or replaces what is declared, then asks PostgreSQL in one query what is due and changed.
 
     With `skips` it skips the tasks of units that have nothing to do, so that they start no worker and no Spark. It
-    skips the task `verifies`, too, if no verification is due.
+    skips the task `verifies`, too, if no verification is due. What it is about to change stands in its log first.
+
+    :param graph: the graph's name, which owns the tables together with `file`
+    :param declared: all tables of the graph by `schema.name`, those of its other DAGs included
+    :param on_removed: `keep`, `gate` or `drop` tables that the graph declared and declares no more
+    :param moved_from: the file or the graph that declared its tables until now
+    :param due_only: whether tables wait until they are due; None: in scheduled runs
     """
 
     ui_color = "#cfe8fc"
@@ -44,6 +63,12 @@ class StreamTablePlanOperator(BaseOperator):
         tables: Sequence[StreamTable],
         units: Sequence[Unit],
         schedules: Mapping[str, Effective],
+        graph: str,
+        file: str = "",
+        declared: Sequence[str] = (),
+        on_removed: str = "keep",
+        moved_from: str | None = None,
+        due_only: bool | None = None,
         skips: bool = True,
         verifies: str | None = None,
         postgres_conn_id: str = DEFAULT_CONN_ID,
@@ -53,6 +78,12 @@ class StreamTablePlanOperator(BaseOperator):
         self.tables = tuple(tables)
         self.units = tuple(units)
         self.schedules = dict(schedules)
+        self.graph = graph
+        self.file = file
+        self.declared = tuple(declared) or tuple(str(table.qualified) for table in self.tables)
+        self.on_removed = on_removed
+        self.moved_from = moved_from
+        self.due_only = due_only
         self.skips = skips
         self.verifies = verifies
         self.postgres_conn_id = postgres_conn_id
@@ -60,13 +91,15 @@ class StreamTablePlanOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any] | None:
         with as_airflow(), hook_of(self.postgres_conn_id).get_client() as client:
             client.install()
+            claim = declarer.of_graph(context, self.graph, self.file, self.moved_from)
             # Pending changes are counted in the buffers.
             client.pump()
-            states = self._declared(client)
+            states = self._declared(client, claim)
+            self._handle_removed(client, claim.owner)
             states = self._withdraw_suspect(client, states)
             self._compare_with_postgres(states)
             self._tell_of_stale(client, states)
-            verdict = _judged(self.units, states, self.schedules, context, client.settings)
+            verdict = _judged(self.units, states, self.schedules, context, client.settings, self.due_only)
             if self.skips:
                 verdict = self._refresh_idle(client, verdict, context)
             idle = [] if self._has_to_verify(client) else [self.verifies]
@@ -93,18 +126,110 @@ class StreamTablePlanOperator(BaseOperator):
         context["ti"].xcom_push(key="return_value", value=summary)
         raise DownstreamTasksSkipped(tasks=skipped)
 
-    def _declared(self, client: PgTrickle) -> dict[str, TableState]:
-        """The states, after declarations that changed were carried out. Mostly none did, and this is one query."""
+    def _declared(self, client: PgTrickle, claim: Claim) -> dict[str, TableState]:
+        """The states, after declarations that changed were carried out. Mostly none did, and this only reads."""
         names = [str(table.qualified) for table in self.tables]
-        states = self._read(client, names)
+        with client.database.transaction() as conn:
+            states, owned = readiness.read(conn, names), owners.owners(conn)
+            self._check_edges(conn)
+        transfers = {name: claim.judged(name, owned.get(name)) for name in names}
         changed = [table for table in self.tables if not _is_as_declared(table, states.get(str(table.qualified)))]
+        # All of it is told before any of it is done.
+        for transfer in filter(None, transfers.values()):
+            self.log.info("%s", transfer)
         for table in changed:
-            self.log.info("Declaring %s", table.name)
-            # The refresh task fills it, because that has Spark.
+            self._tell(client, table, states.get(str(table.qualified)))
+        for table in changed:
+            # Its task fills it, because that has Spark, unless a declaration that follows reads its new columns.
+            is_read = any(table.qualified in other.reads for other in changed if other is not table)
+            is_new = str(table.qualified) not in states
             client.create_or_replace_stream_table(
-                _spelled(table), table.query, **{**table.options, "initialize": False}
+                _spelled(table),
+                table.query,
+                **{**table.options, "owner": claim, "initialize": is_read and not is_new},
             )
-        return self._read(client, names) if changed else states
+        self._take_over(client, claim, owned, states)
+        return self._read(client, names) if changed or any(transfers.values()) else states
+
+    def _tell(self, client: PgTrickle, table: StreamTable, state: TableState | None) -> None:
+        """Log what declaring the table will change."""
+        name = str(table.qualified)
+        if state is None:
+            self.log.info("%s is new: it is created now and filled by its task", name)
+            return
+        try:
+            changes = client.changes(_spelled(table), table.query, **table.options)
+        except PgTrickleError:
+            # It may read columns that another declaration is about to bring. If not, declaring it raises this, too.
+            changes = {"query": table.query}
+        for option in sorted(changes.keys() - {"query"}):
+            self.log.info("%s: %s changes from %s to %s", name, option, state.options[option], changes[option])
+        if "query" in changes:
+            lines = islice(_difference(state.query, table.query), _MOST_LINES)
+            self.log.info(
+                "%s: its query changes; readers see the old content until its task has computed the new one\n%s",
+                name,
+                "\n".join(lines),
+            )
+        if not changes:
+            self.log.info("%s is written otherwise and means the same: nothing is computed anew", name)
+
+    def _take_over(
+        self, client: PgTrickle, claim: Claim, owned: Mapping[str, Owned], states: Mapping[str, TableState]
+    ) -> None:
+        """Become the owner of tables that have none, or that were moved here."""
+        for table in self.tables:
+            name = str(table.qualified)
+            there = owned.get(name)
+            if name not in states or not claim.replaces(there):
+                continue
+            with client.database.transaction() as conn:
+                owners.take(conn, name, records.get(conn, table.qualified).id, claim)
+            if there is not None and there.removed_at and states[name].gated_reason == REMOVED:
+                client.ungate(_spelled(table))
+
+    def _handle_removed(self, client: PgTrickle, owner: Owner) -> None:
+        """Keep, gate or drop the tables that this graph declared and declares no more."""
+        with client.database.transaction() as conn:
+            gone = owners.removed(owners.owners(conn), owner, self.declared)
+            if any(owned.removed_at is None for owned in gone.values()):
+                owners.mark_removed(conn, [owned.pgt_id for owned in gone.values()])
+            order = dependencies.graph(conn).order() if gone else []
+        # What reads another one is dropped before it.
+        for name in sorted(gone, key=lambda name: order.index(name) if name in order else -1, reverse=True):
+            self._handle(client, name, gone[name])
+
+    def _handle(self, client: PgTrickle, name: str, owned: Owned) -> None:
+        quoted = QualifiedName(*name.split(".", 1)).quoted
+        if self.on_removed == "drop":
+            try:
+                client.drop_stream_table(quoted, if_exists=True)
+                self.log.warning("%s is declared by no file any more and was dropped (on_removed='drop')", name)
+            except PgTrickleError as error:
+                self.log.warning("%s is declared by no file any more, and stays: %s", name, error)
+            return
+        if self.on_removed == "gate" and owned.removed_at is None:
+            client.gate(quoted, REMOVED)
+        self.log.warning(
+            "%s is declared by no file any more, and %s. Declare it again, or drop it: pgtrickle prune.",
+            name,
+            "is gated (on_removed='gate')" if self.on_removed == "gate" else "nothing refreshes it",
+        )
+
+    def _check_edges(self, conn: psycopg.Connection[Any]) -> None:
+        """Raise if `depends_on` names something that is no stream table, which a misspelt name would be."""
+        edges = {
+            (table.name, QualifiedName.parse(n, DEFAULT_SCHEMA)) for table in self.tables for n in table.depends_on
+        }
+        unknown = sorted((name, read) for name, read in edges if str(read) not in self.declared)
+        for name, read in unknown:
+            if records.find(conn, read) is None:
+                close = get_close_matches(str(read), self.declared, n=1)
+                raise UsageError(
+                    f"depends_on names {read}, which is no stream table",
+                    stream_table=name,
+                    remedy=f"Did you mean {close[0]}?" if close else "Name the stream table behind the view.",
+                )
 
     def _withdraw_suspect(self, client: PgTrickle, states: dict[str, TableState]) -> dict[str, TableState]:
         """Tables whose writers may have missed something are computed anew, and then maintained by writers again."""
@@ -191,12 +316,16 @@ class StreamTablePlanOperator(BaseOperator):
 
 
 def due_units(
-    database: Database, units: Sequence[Unit], schedules: Mapping[str, Effective], context: Context
+    database: Database,
+    units: Sequence[Unit],
+    schedules: Mapping[str, Effective],
+    context: Context,
+    due_only: bool | None = None,
 ) -> tuple[dict[str, TableState], Verdict]:
     """The states and what there is to do now, by PostgreSQL and not by an earlier task's answer."""
     with database.transaction() as conn:
         states = readiness.read(conn, [name for unit in units for name in unit.names])
-    return states, _judged(units, states, schedules, context, database.settings)
+    return states, _judged(units, states, schedules, context, database.settings, due_only)
 
 
 def _judged(
@@ -205,10 +334,21 @@ def _judged(
     schedules: Mapping[str, Effective],
     context: Context,
     settings: Settings,
+    due_only: bool | None,
 ) -> Verdict:
-    # In a run by hand, by an asset or by `dags test` every table is due.
-    scheduled = getattr(context.get("dag_run"), "run_type", None) == "scheduled"
-    return readiness.judge(units, states, schedules, scheduled=scheduled, halted_fail=settings.halted == "fail")
+    run_type = getattr(context.get("dag_run"), "run_type", None)
+    # In a run by hand or by `dags test` every table is due; in one by an asset, unless a task group says otherwise.
+    scheduled = run_type == "scheduled" if due_only is None else due_only and run_type != "manual"
+    asked = Asked.of(context)
+    return readiness.judge(
+        units,
+        states,
+        schedules,
+        scheduled=scheduled and asked.tables is None,
+        halted_fail=settings.halted == "fail",
+        selected=asked.selected(units),
+        full=asked.full_refresh,
+    )
 
 
 def _is_as_declared(table: StreamTable, state: TableState | None) -> bool:
@@ -223,5 +363,11 @@ def _spelled(table: StreamTable) -> str:
 
 
 def _kind(reason: str) -> str:
-    known = (readiness.NOT_DUE, readiness.NO_CHANGE, readiness.HALTED, readiness.LIVE)
+    known = (readiness.NOT_DUE, readiness.NO_CHANGE, readiness.HALTED, readiness.LIVE, readiness.NOT_SELECTED)
     return reason if reason in known else "held"
+
+
+def _difference(before: str, after: str) -> Iterator[str]:
+    """The lines that go and come, with those around them."""
+    lines = unified_diff(before.strip().splitlines(), after.strip().splitlines(), lineterm="", n=2)
+    return islice(lines, 2, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ NOT_DUE = "not due"
 NO_CHANGE = "no change"
 HALTED = "halted"
 LIVE = "maintained by its sources' writers"
+NOT_SELECTED = "not selected"
 
 # Sources without change capture (materialized views, foreign tables) may always have changed.
 _STATES = """
@@ -208,10 +209,13 @@ def judge(
     *,
     scheduled: bool,
     halted_fail: bool = True,
+    selected: Collection[str] | None = None,
+    full: bool = False,
 ) -> Verdict:
     """Judge the units in refresh order, because a unit that runs is a change for those that read it.
 
-    In a run that isn't `scheduled` everything is due.
+    In a run that isn't `scheduled` everything is due. A person may have `selected` units by their task ids, and asked
+    for a `full` refresh, which only a gate or the tier `frozen` holds back.
     """
     run: list[str] = []
     skip: dict[str, str] = {}
@@ -219,8 +223,12 @@ def judge(
     for unit in units:
         members = [states[name] for name in unit.names]
         due = [not scheduled or state.is_due(schedules[state.name]) for state in members if not state.is_live]
-        if why := held(members):
+        if selected is not None and unit.task_id not in selected:
+            skip[unit.task_id] = NOT_SELECTED
+        elif why := held(members):
             skip[unit.task_id] = why
+        elif full:
+            run.append(unit.task_id)
         elif why := halted(members):
             broken[unit.task_id] = why
             if halted_fail:

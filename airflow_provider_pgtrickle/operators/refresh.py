@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import AssetAlias, BaseOperator
+from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError, RefreshError, UnknownStreamTable
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.links import AssetLink, ExplainLink, RefreshHistoryLink
 from airflow_provider_pgtrickle.operators import outcome, readiness
+from airflow_provider_pgtrickle.operators.asked import Asked, is_true
 from airflow_provider_pgtrickle.operators.database import as_airflow, hook_of
 from airflow_provider_pgtrickle.operators.fenced_run import FencedRun
 from airflow_provider_pgtrickle.operators.outcome import Outcome
@@ -48,16 +49,14 @@ class StreamTableRefreshOperator(BaseOperator):
         tables: Sequence[str],
         postgres_conn_id: str = DEFAULT_CONN_ID,
         spark_conn_id: str = "spark_default",
-        force_full: bool = False,
+        force_full: bool | str = False,
         assets: Mapping[str, Asset] | None = None,
         spark_args: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         self.assets = dict(assets or {})
-        # An ordinary outlet is updated whenever its task succeeds, an alias only by the events added to it.
-        self.alias = AssetAlias(_alias_name(tables, postgres_conn_id)) if self.assets else None
-        if self.alias is not None:
-            kwargs["outlets"] = [*(kwargs.get("outlets") or ()), self.alias]
+        if self.assets:
+            kwargs["outlets"] = [*(kwargs.get("outlets") or ()), *self.assets.values()]
         super().__init__(**kwargs)
         self.tables = tables
         self.postgres_conn_id = postgres_conn_id
@@ -79,21 +78,22 @@ class StreamTableRefreshOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         with as_airflow():
             run = self._run = FencedRun(hook_of(self.postgres_conn_id), context)
-            states = self._ready(run)
-            has_work = self.force_full or any(state.has_work for state in states)
+            full = is_true(self.force_full) or Asked.of(context).full_refresh
+            states = self._ready(run, full)
+            has_work = full or any(state.has_work for state in states)
             needs_spark = has_work and all(state.placement(run.settings) == "spark" for state in states)
             run.end_earlier_rounds(context)
-            if self.force_full:
+            if full:
                 run.withdraw(self._parsed)
-            if needs_spark or not run.refresh_without_spark(self._parsed, force_full=self.force_full):
-                self._refresh(run)
+            if needs_spark or not run.refresh_without_spark(self._parsed, force_full=full):
+                self._refresh(run, full)
             self._outcomes = run.outcomes(self.stream_tables)
         return self._report(context)
 
-    def _ready(self, run: FencedRun) -> list[TableState]:
+    def _ready(self, run: FencedRun, full: bool) -> list[TableState]:
         """Look again, because the plan may be minutes old and upstream refreshes may have changed nothing."""
         states = self._states(run)
-        if self.force_full:
+        if full:
             return list(states.values())
         for name in self.stream_tables:
             if name not in states:
@@ -111,10 +111,10 @@ class StreamTableRefreshOperator(BaseOperator):
         with run.database.transaction() as conn:
             return readiness.read(conn, self.stream_tables)
 
-    def _refresh(self, run: FencedRun) -> None:
+    def _refresh(self, run: FencedRun, full: bool) -> None:
         run.open(self.spark_conn_id, self.spark_args)
         try:
-            run.refresh([self.tables], force_full=self.force_full)
+            run.refresh([self.tables], force_full=full)
         except PgTrickleError as error:
             raise self._explained(run, error) from error
         finally:
@@ -138,13 +138,13 @@ class StreamTableRefreshOperator(BaseOperator):
         from airflow_provider_pgtrickle import metrics
 
         metrics.record(o.result for o in self._outcomes.values())
-        for name, o in sorted(self._outcomes.items()):
-            self.log.info("%s: %s", name, o.summary)
+        for _, o in sorted(self._outcomes.items()):
+            self.log.info("%s", o)
         broken = outcome.failed(self._outcomes)
         if broken:
             raise AirflowException(f"{broken[0].result.name}: {broken[0].error or 'the refresh failed'}")
-        if self.alias is not None:
-            outcome.emit(context, self.alias, self.assets, self._outcomes)
+        told = sorted(name for name, o in self._outcomes.items() if o.result.changed and name in self.assets)
+        outcome.emit(context, self, [(self.assets[name], self._outcomes[name].event) for name in told])
         summary = {name: o.summary for name, o in sorted(self._outcomes.items())}
         if all(o.idle for o in self._outcomes.values()):
             context["ti"].xcom_push(key="return_value", value=summary)
@@ -160,7 +160,3 @@ class StreamTableRefreshOperator(BaseOperator):
     def on_kill(self) -> None:
         if self._run is not None:
             self._run.kill()
-
-
-def _alias_name(tables: Sequence[str], postgres_conn_id: str) -> str:
-    return f"pgtrickle {postgres_conn_id} {', '.join(tables)}"[:1500]

@@ -11,6 +11,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.bases.skipmixin import XCOM_SKIPMIXIN_KEY, XCOM_SKIPMIXIN_SKIPPED
 
 from airflow_provider_pgtrickle.engine.errors import SURROUNDINGS, PgTrickleError
+from airflow_provider_pgtrickle.operators.asked import Asked
 from airflow_provider_pgtrickle.operators.database import as_airflow, hook_of
 from airflow_provider_pgtrickle.operators.fenced_run import FencedRun
 from airflow_provider_pgtrickle.operators.plan import MOST_NAMES, due_units
@@ -39,6 +40,7 @@ class StreamTableGraphRefreshOperator(BaseOperator):
     scheduler, the others are skipped. It returns the arguments of a mapped `StreamTableOutcomeOperator`.
 
     :param assets: the asset of each table by `schema.name`
+    :param due_only: whether tables wait until they are due; None: in scheduled runs
     """
 
     template_fields: Sequence[str] = ("postgres_conn_id", "spark_conn_id")
@@ -55,9 +57,11 @@ class StreamTableGraphRefreshOperator(BaseOperator):
         spark_conn_id: str = "spark_default",
         assets: Mapping[str, Asset] | None = None,
         spark_args: Mapping[str, Any] | None = None,
+        due_only: bool | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.due_only = due_only
         self.assets = dict(assets or {})
         self.units = tuple(units)
         self.schedules = dict(schedules)
@@ -69,7 +73,7 @@ class StreamTableGraphRefreshOperator(BaseOperator):
     def execute(self, context: Context) -> list[dict[str, Any]]:
         with as_airflow():
             run = self._run = FencedRun(hook_of(self.postgres_conn_id), context)
-            states, verdict = due_units(run.database, self.units, self.schedules, context)
+            states, verdict = due_units(run.database, self.units, self.schedules, context, self.due_only)
             reads = _upstream(self.units, states)
             due = [
                 unit
@@ -77,12 +81,17 @@ class StreamTableGraphRefreshOperator(BaseOperator):
                 if verdict.skip.get(unit.task_id, NO_CHANGE) == NO_CHANGE
             ]
             run.end_earlier_rounds(context)
+            full = Asked.of(context).full_refresh
+            if full:
+                run.withdraw([table.qualified for unit in due for table in unit.tables])
             for_spark = {
-                name for name, state in states.items() if state.has_work and state.placement(run.settings) == "spark"
+                name
+                for name, state in states.items()
+                if (state.has_work or full) and state.placement(run.settings) == "spark"
             }
             halted = dict(verdict.halted) if run.settings.halted == "fail" else {}
             due = [unit for unit in due if unit.task_id not in halted]
-            failed = self._refresh(run, due, reads, for_spark, halted)
+            failed = self._refresh(run, due, reads, for_spark, halted, full)
             outcomes = run.outcomes()
         return self._report(context, failed, outcomes)
 
@@ -92,8 +101,8 @@ class StreamTableGraphRefreshOperator(BaseOperator):
         from airflow_provider_pgtrickle import metrics
 
         metrics.record(o.result for o in outcomes.values())
-        for name, o in sorted(outcomes.items()):
-            self.log.info("%s: %s", name, o.summary)
+        for _, o in sorted(outcomes.items()):
+            self.log.info("%s", o)
         for error in failed.values():
             self.log.error("%s", error)
         told = {name: o.summary for name, o in sorted(outcomes.items()) if not o.idle}
@@ -128,6 +137,7 @@ class StreamTableGraphRefreshOperator(BaseOperator):
         reads: Mapping[str, set[str]],
         for_spark: set[str],
         halted: Mapping[str, str],
+        full: bool,
     ) -> dict[str, str]:
         """By task id: why units failed, are halted, or were left out because they read such a unit."""
         failed = dict(halted)
@@ -139,20 +149,22 @@ class StreamTableGraphRefreshOperator(BaseOperator):
                 wanted[unit.task_id] = unit
             else:
                 try:
-                    if not run.refresh_without_spark([table.qualified for table in unit.tables]):
+                    if not run.refresh_without_spark([table.qualified for table in unit.tables], force_full=full):
                         wanted[unit.task_id] = unit
                 except SURROUNDINGS:
                     raise
                 except PgTrickleError as error:
                     failed[unit.task_id] = str(error)
-        return failed | self._compute(run, wanted, reads) if wanted else failed
+        return failed | self._compute(run, wanted, reads, full) if wanted else failed
 
-    def _compute(self, run: FencedRun, wanted: Mapping[str, Unit], reads: Mapping[str, set[str]]) -> dict[str, str]:
+    def _compute(
+        self, run: FencedRun, wanted: Mapping[str, Unit], reads: Mapping[str, set[str]], full: bool
+    ) -> dict[str, str]:
         """The units that failed on Spark. If it didn't get to all units, the whole task fails."""
         before = max((o.refresh_id for o in run.outcomes().values()), default=0)
         run.open(self.spark_conn_id, self.spark_args)
         try:
-            run.refresh([[table.name for table in unit.tables] for unit in wanted.values()])
+            run.refresh([[table.name for table in unit.tables] for unit in wanted.values()], force_full=full)
         except SURROUNDINGS:
             raise
         except PgTrickleError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from airflow_provider_pgtrickle.stream_table import StreamTable
+from airflow_provider_pgtrickle.stream_table import DEFAULT_SCHEMA, StreamTable
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,13 @@ class Unit:
     tables: tuple[StreamTable, ...]
     upstream: tuple[str, ...]
     """Task ids of the units it reads."""
-    level: int
     policy: str
     """`slowest`: the unit waits until all its tables are due; `fastest`: until one is."""
+
+    @property
+    def title(self) -> str:
+        """Its tables as people name them."""
+        return ", ".join(name.removeprefix(f"{DEFAULT_SCHEMA}.") for name in self.names)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import Asset, AssetAlias, BaseOperator
+from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_provider_pgtrickle.links import AssetLink, ExplainLink, RefreshHistoryLink
+from airflow_provider_pgtrickle.operators.outcome import emit
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
@@ -61,7 +62,6 @@ class StreamTableOutcomeOperator(BaseOperator):
         if self.error is not None:
             # A retry of this task can't help. The next run, or clearing the refresh task, tries again.
             raise AirflowFailException(self.error)
-        (alias,) = (outlet for outlet in self.outlets if isinstance(outlet, AssetAlias))
         for event in self.events:
-            self.log.info("%s: %s", event["uri"], event["extra"])
-            context["outlet_events"][alias].add(Asset(name=event["name"], uri=event["uri"]), extra=event["extra"])
+            self.log.info("%s: %s", event["name"], event["extra"])
+        emit(context, self, [(Asset(name=event["name"], uri=event["uri"]), event["extra"]) for event in self.events])

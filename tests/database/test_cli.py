@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import sys
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -165,8 +169,8 @@ def test_what_writers_maintain_is_declared_shown_and_compared(shell: Shell, dsn:
         assert conn.execute("SELECT total FROM totals WHERE customer_id = 77").fetchone() == (5000,)
     code, out, _ = shell("status")
     head, _, row = out.splitlines()
-    assert head.split()[3:5] == ["refresh_mode", "is_live"]
-    assert row.split()[3:5] == ["IMMEDIATE", "yes"]
+    assert head.split()[2:4] == ["refresh_mode", "is_live"]
+    assert row.split()[2:4] == ["IMMEDIATE", "yes"]
     (told,) = shell.json("status")
     assert (told["schedule"], told["staleness"], told["stale"], told["is_live"]) == (None, 0, False, True)
     (result,) = shell.json("refresh", "totals")
@@ -259,3 +263,186 @@ def test_create_of_one_that_is_there_names_the_option(shell: Shell, totals: None
     code, _, err = shell("create", "totals", "--query", TOTALS)
     assert code == 2
     assert "--or-replace" in err
+
+
+BIG = "SELECT customer_id, total FROM totals WHERE total > 100"
+
+
+@pytest.mark.usefixtures("totals")
+def test_refresh_tells_of_every_table_that_it_refreshed(shell: Shell, dsn: str) -> None:
+    assert shell("create", "big", "--query", BIG)[0] == 0
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("INSERT INTO orders VALUES (101, 77, 5000)")
+    told = {row["name"]: row["action"] for row in shell.json("refresh", "big", "totals")}
+    # Each once, in the order of the work; one of five rows is more than the ratio up to which big is differential.
+    assert told == {"public.totals": "DIFFERENTIAL", "public.big": "FULL"}
+    assert list(told) == ["public.totals", "public.big"]
+
+
+@pytest.mark.usefixtures("totals")
+@pytest.mark.parametrize(
+    ("state", "code", "told"),
+    [
+        ("status = 'SUSPENDED', last_error = 'no such column'", 1, "it is suspended (no such column). Mend the cause"),
+        ("status = 'ERROR', last_error = NULL", 1, "then pgtrickle alter public.totals --status active"),
+        ("is_gated = true, gated_reason = 'loading'", 0, "it is gated (loading). pgtrickle ungate public.totals"),
+    ],
+)
+def test_a_table_that_is_not_refreshed_comes_with_its_remedy(
+    shell: Shell, dsn: str, state: str, code: int, told: str
+) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(f"UPDATE pgtrickle.pgt_stream_tables SET {state}")
+        conn.execute("INSERT INTO orders VALUES (101, 77, 5000)")
+    found, out, err = shell("refresh", "totals")
+    assert (found, err.count("\n")) == (code, 1)
+    assert "SKIP" in out
+    assert told in err
+
+
+@pytest.mark.usefixtures("totals")
+def test_status_tells_the_last_action_its_rows_the_gate_and_the_error(shell: Shell, dsn: str) -> None:
+    assert shell("gate", "totals", "--reason", "loading")[0] == 0
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("UPDATE pgtrickle.pgt_stream_tables SET last_error = 'no such column'")
+    code, out, _ = shell("status")
+    head, _, row = out.splitlines()
+    assert code == 0
+    assert head.split() == [
+        "name", "status", "refresh_mode", "is_live", "schedule", "last_action", "last_rows", "staleness", "stale",
+        "gate", "error",
+    ]  # fmt: skip
+    assert row.split()[:7] == ["public.totals", "ACTIVE", "AUTO", "no", "5m", "FULL", "5"]
+    assert row.endswith("no     loading  no such column")
+    assert shell("watch")[1].splitlines()[0].split() == head.split()
+
+
+@pytest.mark.usefixtures("totals")
+def test_explain_is_short_unless_more_is_asked_for(shell: Shell) -> None:
+    short = shell("explain", "totals")[1]
+    assert "differentiable:   yes" in short
+    assert "kept by:          merge by adding: changes are added to the stored sums and counts" in short
+    assert "a refresh reads:  the changes of public.orders" in short
+    assert "computed in full: about" in short
+    assert "SELECT" not in short
+    assert len(short.splitlines()) < 12
+    tree = shell("explain", "totals", "--tree")[1]
+    assert ("Scan public.orders" in tree, "SELECT" in tree) == (True, False)
+    whole = shell("explain", "totals", "--sql")[1]
+    assert "SELECT" in whole
+    assert shell.json("explain", "totals") == whole.removesuffix("\n") == shell.json("explain", "totals", "--sql")
+    _, refused, _ = shell("validate", "--query", "SELECT now() AS at, id FROM orders")
+    assert "differentiable:   no\nwhy not:" in refused
+    _, advice, _ = shell("validate", "--query", "SELECT customer_id, max(amount) AS m FROM orders GROUP BY 1")
+    assert "indexes that would help:\n  CREATE INDEX ON" in advice
+
+
+@pytest.mark.usefixtures("totals")
+def test_a_name_that_is_nearly_right_is_told(shell: Shell) -> None:
+    for argv in (["refresh", "total"], ["history", "total"], ["gate", "total"]):
+        code, _, err = shell(*argv)
+        assert (code, err) == (2, "pgtrickle: There is no stream table public.total. Did you mean public.totals?\n")
+
+
+@pytest.mark.usefixtures("totals")
+def test_remedies_are_in_the_words_of_the_command_line(shell: Shell) -> None:
+    assert shell("create", "big", "--query", BIG)[0] == 0
+    for argv, remedy in ((["drop", "totals"], "--cascade."), (["create", "big", "--query", BIG], "--or-replace.")):
+        code, _, err = shell(*argv)
+        assert (code, err.count("\n")) == (2, 1)
+        assert err.endswith(f"{remedy}\n")
+        assert "True" not in err
+
+
+def declared(dsn: str, name: str, graph: str, file: str, *, removed: bool = False) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(
+            "INSERT INTO pgtrickle.pgt_owners (pgt_id, bundle, file, graph, removed_at) SELECT pgt_id, 'dags', %s, %s,"
+            " CASE WHEN %s THEN now() END FROM pgtrickle.pgt_stream_tables WHERE pgt_name = %s",
+            [file, graph, removed, name],
+        )
+
+
+@pytest.mark.usefixtures("totals")
+def test_prune_lists_what_no_file_declares_any_more_and_drops_it_when_told_to(
+    shell: Shell, dsn: str, tmp_path: Path
+) -> None:
+    for name in ("big", "more", "mine"):
+        assert shell("create", name, "--query", BIG)[0] == 0
+    declared(dsn, "totals", "shop", "shop.py")
+    declared(dsn, "big", "shop", "shop.py", removed=True)
+    declared(dsn, "more", "old", "gone.py")
+    (tmp_path / "shop.py").touch()
+    assert [row["name"] for row in shell.json("prune")] == ["public.big"]
+    assert [row["name"] for row in shell.json("prune", "--graph", "old")] == ["public.big", "public.more"]
+    code, out, err = shell("prune", "--dags", str(tmp_path))
+    assert (code, "old in gone.py of bundle dags" in out) == (0, True)
+    assert err == "pgtrickle: Nothing was dropped. pgtrickle prune --yes drops them.\n"
+    assert sorted(shell.json("prune", "--dags", str(tmp_path), "--yes")["dropped"]) == ["public.big", "public.more"]
+    # What people declared by hand is nobody's to prune.
+    assert [row["name"] for row in shell.json("status")] == ["public.mine", "public.totals"]
+    assert shell.json("prune") == []
+
+
+@pytest.mark.usefixtures("totals")
+def test_what_a_file_declares_is_not_redeclared_by_hand(shell: Shell, dsn: str) -> None:
+    declared(dsn, "totals", "shop", "team/shop.py")
+    assert shell("create", "totals", "--query", TOTALS, "--schedule", "5m", "--or-replace")[0] == 0
+    code, _, err = shell("create", "totals", "--query", f"{TOTALS} HAVING count(*) > 1", "--or-replace")
+    assert code == 2
+    assert "It is declared by shop in team/shop.py of bundle dags, whose next plan would undo this" in err
+    code, _, err = shell("alter", "totals", "--schedule", "10m")
+    assert code == 0
+    assert "warning: public.totals is declared by shop in team/shop.py of bundle dags: change it there too" in err
+    assert shell("alter", "totals", "--status", "suspended")[2] == ""
+
+
+@pytest.mark.usefixtures("totals")
+def test_uninstall_leaves_nothing(shell: Shell, dsn: str) -> None:
+    ranks = "SELECT customer_id, rank() OVER (ORDER BY sum(amount)) AS r FROM orders GROUP BY 1"
+    assert shell("create", "ranks", "--query", ranks)[0] == 0
+    assert shell("create", "live", "--query", TOTALS, "--refresh-mode", "immediate")[0] == 0
+    code, _, err = shell("uninstall")
+    assert (code, "would drop public.live, public.ranks, public.totals, all captured" in err) == (2, True)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("CREATE VIEW mine AS SELECT total FROM totals")
+        code, _, err = shell("uninstall", "--yes")
+        assert (code, "view public.mine depends on table public.totals" in err, "--cascade" in err) == (2, True, True)
+        assert shell("status")[0] == 0
+        assert shell("uninstall", "--yes", "--cascade")[0] == 0
+        left = conn.execute(
+            "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pgtrickle%'"
+            " UNION ALL SELECT tgname FROM pg_trigger UNION ALL SELECT relname FROM pg_class"
+            " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'v')"
+        ).fetchall()
+        assert left == [("orders",)]
+        conn.execute("INSERT INTO orders VALUES (1000, 1, 1)")
+    assert shell("install")[0] == 0
+
+
+@pytest.mark.usefixtures("totals")
+def test_who_waits_at_a_terminal_sees_what_is_done(
+    shell: Shell, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours, its = pty.openpty()
+    monkeypatch.setenv("TERM", "xterm-256color")
+    seen: list[str] = []
+
+    def watch(holder: psycopg.Connection[Any]) -> None:
+        """Let the refresh go on when the terminal tells that it writes, which it can't while the table is held."""
+        while "writing the difference" not in "".join(seen):
+            seen.append(os.read(ours, 4096).decode(errors="replace"))
+        holder.rollback()
+
+    with psycopg.connect(dsn) as conn, os.fdopen(its, "w") as terminal:
+        conn.execute("INSERT INTO orders VALUES (101, 77, 5000)")
+        conn.commit()
+        conn.execute("LOCK TABLE totals IN SHARE ROW EXCLUSIVE MODE")
+        monkeypatch.setattr(sys, "stderr", terminal)
+        watcher = threading.Thread(target=watch, args=(conn,))
+        watcher.start()
+        assert cli.main(["refresh", "totals"]) == 0
+        watcher.join()
+    os.close(ours)
+    assert "public.totals: writing the difference" in "".join(seen)
+    assert "DIFFERENTIAL" in capsys.readouterr().out

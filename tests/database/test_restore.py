@@ -51,6 +51,25 @@ def _copied(dsn: str, target: str) -> None:
     )
 
 
+def test_a_restored_copy_can_be_uninstalled_at_once(dsn15: str, elsewhere: str) -> None:
+    with psycopg.connect(dsn15, autocommit=True) as conn:
+        conn.execute("CREATE TABLE orders (id int PRIMARY KEY, customer int, amount int)")
+    with _client(dsn15) as pt:
+        pt.install()
+        pt.create_stream_table("totals", TOTALS)
+        pt.create_stream_table("ranks", RANKS)
+    _copied(dsn15, elsewhere)
+    with _client(elsewhere) as pt:
+        assert set(pt.uninstall()) >= {"public.totals", "public.ranks"}
+        assert pt.uninstall() == ()
+    with psycopg.connect(elsewhere) as conn:
+        left = conn.execute(
+            "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pgtrickle%' UNION ALL SELECT tgname FROM pg_trigger"
+            " UNION ALL SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
+        ).fetchall()
+    assert left == [("orders",)]
+
+
 def test_a_chain_restored_elsewhere_is_rebuilt_by_its_first_refresh_and_then_goes_on_by_differences(
     dsn15: str, elsewhere: str
 ) -> None:

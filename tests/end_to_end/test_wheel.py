@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -74,6 +75,15 @@ def test_the_wheel_holds_applications_migrations_and_licence(wheel: Path) -> Non
     assert {name.split("/")[0] for name in names if "dist-info" not in name} == {"airflow_provider_pgtrickle"}
 
 
+def test_the_readme_leads_somewhere_from_the_package_index(wheel: Path) -> None:
+    (metadata,) = (name for name in zipfile.ZipFile(wheel).namelist() if name.endswith("dist-info/METADATA"))
+    text = zipfile.ZipFile(wheel).read(metadata).decode()
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert len(targets) > 20
+    assert [target for target in targets if not target.startswith(("https://", "#"))] == []
+    assert any(target.endswith("/blob/main/docs/tutorial.md") for target in targets)
+
+
 def test_it_imports_from_where_it_was_installed(environment: Path, tmp_path: Path) -> None:
     program = (
         "import airflow_provider_pgtrickle as p, airflow_provider_pgtrickle.client;"
@@ -99,3 +109,17 @@ def test_airflow_discovers_the_provider_and_its_plugin(environment: Path, tmp_pa
 def test_the_migrations_apply_from_the_wheel(environment: Path, tmp_path: Path, dsn: str) -> None:
     run(environment / "pgtrickle", "install", cwd=tmp_path, PGTRICKLE_DSN=dsn)
     assert run(environment / "pgtrickle", "status", cwd=tmp_path, PGTRICKLE_DSN=dsn) is not None
+
+
+@pytest.mark.spark
+def test_the_first_project_runs_as_its_readme_says(environment: Path, tmp_path: Path, dsn: str) -> None:
+    run(environment / "pgtrickle", "init", "shop", "--dsn", dsn, cwd=tmp_path)
+    folder = tmp_path / "shop"
+    (commands,) = re.findall(r"```bash\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+    # A reader types his own password, which the README leaves out.
+    commands = re.sub(r"PGTRICKLE_DSN=\S+", f"PGTRICKLE_DSN={dsn}", commands)
+    told = run("bash", "-euc", commands, cwd=folder, PATH=f"{environment}:{os.environ['PATH']}")
+    status = {line.split()[0]: line.split() for line in told.splitlines() if line.startswith("public.")}
+    assert set(status) == {"public.order_totals", "public.best_customers"}
+    assert {row[1] for row in status.values()} == {"ACTIVE"}
+    assert {row[5] for row in status.values()} & {"FULL"}

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent.parent / "airflow_provider_pgtrickle"
 
 #: From the ground up; a module may import its own layer and those above it in this list.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("engine.errors", "engine.settings", "engine.names", "engine.schedule"),
+    ("engine.errors", "engine.settings", "engine.names", "engine.schedule", "engine.progress"),
     ("engine.dvm",),
     ("engine.graph",),
     ("engine.catalog", "engine.capture"),

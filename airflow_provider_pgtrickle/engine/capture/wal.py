@@ -256,6 +256,15 @@ def orphans(conn: Connection) -> list[str]:
     return [name for (name,) in found]
 
 
+def leave(conn: Connection) -> None:
+    """Drop the database's slot when its catalog is gone."""
+    conn.execute(
+        "SELECT pg_catalog.pg_drop_replication_slot(s.slot_name) FROM pg_catalog.pg_replication_slots s"
+        " WHERE s.slot_name = %s AND s.database = pg_catalog.current_database() AND NOT s.active",
+        (slot_name(conn),),
+    )
+
+
 def drop_orphan(conn: Connection, name: str) -> None:
     """Drop a slot of ours to which the catalog has no row, unless a session reads it."""
     conn.execute(

@@ -17,6 +17,7 @@ from airflow_provider_pgtrickle.engine.errors import (
     RefreshError,
     TransientFault,
     UsageError,
+    spoken,
 )
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
@@ -43,7 +44,11 @@ def not_installed() -> UsageError:
     """The error for a database without our catalog."""
     return UsageError(
         "The pgtrickle catalog is not installed in this database",
-        remedy="Run `pgtrickle install`, install() in Python, or the task `plan` of a DAG.",
+        remedy=spoken(
+            cli="Run `pgtrickle install`.",
+            python="Run `pgtrickle install`, or call install().",
+            dag="Run `pgtrickle install`, or the task `plan` of its DAG.",
+        ),
     )
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any
 
 from psycopg import Connection, errors, sql
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from airflow_provider_pgtrickle.engine.errors import StreamTableExists, UnknownStreamTable
+from airflow_provider_pgtrickle.engine.errors import StreamTableExists, UnknownStreamTable, spoken
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
 #: A stream table in one of these statuses is refreshed by no schedule until somebody acts.
@@ -204,7 +205,7 @@ _DEPENDENCY_COLUMNS = sql.SQL(", ").join(sql.Identifier(f.name) for f in fields(
 def get(conn: Connection, name: QualifiedName) -> StreamTable:
     found = _select(conn, sql.SQL("WHERE (pgt_schema, pgt_name) = (%s, %s)"), [name.schema, name.name])
     if not found:
-        raise UnknownStreamTable(f"There is no stream table {name}", remedy="pgtrickle status lists those there are.")
+        raise UnknownStreamTable(f"There is no stream table {name}", remedy=_meant(conn, name))
     return found[0]
 
 
@@ -214,6 +215,14 @@ def named(conn: Connection, names: Sequence[QualifiedName]) -> list[StreamTable]
     tables = _select(conn, condition, [[name.schema for name in names], [name.name for name in names]])
     found = {table.qualified: table for table in tables}
     return [found.get(name) or get(conn, name) for name in names]
+
+
+def _meant(conn: Connection, name: QualifiedName) -> str:
+    """The name that was probably meant, or where all of them are."""
+    rows = conn.execute("SELECT pgt_schema, pgt_name FROM pgtrickle.pgt_stream_tables WHERE NOT is_hidden").fetchall()
+    close = get_close_matches(str(name), [str(QualifiedName(*row)) for row in rows], n=1, cutoff=0.75)
+    listing = spoken(cli="pgtrickle status lists those there are.", python="PgTrickle.status() lists those there are.")
+    return f"Did you mean {close[0]}?" if close else listing
 
 
 def find(conn: Connection, name: QualifiedName) -> StreamTable | None:
@@ -258,7 +267,9 @@ def insert(conn: Connection, **columns: Any) -> StreamTable:
     except errors.UniqueViolation:
         name = f"{columns.get('schema')}.{columns.get('name')}"
         raise StreamTableExists(
-            f"There is a stream table {name} already", remedy="Use create-or-replace, or choose another name."
+            f"There is a stream table {name} already",
+            remedy="Choose another name, or change it: "
+            + spoken(cli="--or-replace.", python="create_or_replace_stream_table.", dag="replace=True."),
         ) from None
     assert row is not None
     return by_ids(conn, [row[0]])[row[0]]

@@ -18,7 +18,7 @@ from airflow_provider_pgtrickle.engine.declare import dependencies, parts, repli
 from airflow_provider_pgtrickle.engine.declare.definition import define
 from airflow_provider_pgtrickle.engine.declare.existence import establish
 from airflow_provider_pgtrickle.engine.declare.options import Options
-from airflow_provider_pgtrickle.engine.errors import StreamTableExists, UsageError
+from airflow_provider_pgtrickle.engine.errors import StreamTableExists, UsageError, spoken
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.settings import Settings
 
@@ -61,7 +61,8 @@ def _refuse_taken(conn: psycopg.Connection, name: QualifiedName) -> None:
     if records.find(conn, name):
         raise StreamTableExists(
             "The stream table is there already",
-            remedy="Drop it first, or change it: --or-replace, in Python create_or_replace_stream_table.",
+            remedy="Drop it first, or change it: "
+            + spoken(cli="--or-replace.", python="create_or_replace_stream_table.", dag="replace=True."),
         )
     if table.exists(conn, name):
         raise UsageError("A relation of that name is there already", remedy="Choose another name for the stream table.")

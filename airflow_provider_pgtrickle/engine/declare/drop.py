@@ -11,7 +11,7 @@ from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare import dependencies
 from airflow_provider_pgtrickle.engine.declare.existence import erase
 from airflow_provider_pgtrickle.engine.declare.parts import erase_unread, refuse_part
-from airflow_provider_pgtrickle.engine.errors import UsageError
+from airflow_provider_pgtrickle.engine.errors import UsageError, spoken
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.settings import Settings
 
@@ -29,7 +29,8 @@ def drop(
             names = ", ".join(str(reader.qualified) for reader in readers)
             raise UsageError(
                 f"It can't be dropped while {names} reads it",
-                remedy="Drop that first, or let all that reads it go too: --cascade, in Python cascade=True.",
+                remedy="Drop that first, or let all that reads it go too: "
+                + spoken(cli="--cascade.", python="cascade=True.", dag="cascade=True."),
             )
         doomed = _with_readers(conn, target)
         ids = [stream_table.id for stream_table in doomed]

@@ -51,7 +51,13 @@ class Options:
     @property
     def notices(self) -> tuple[str, ...]:
         """Notices for the author."""
-        return (APPEND_ONLY,) if self.append_only else ()
+        told: tuple[str, ...] = (APPEND_ONLY,) if self.append_only else ()
+        if self.partition_by and not self.partition_by.startswith("HASH"):
+            told += (
+                f"its storage is partitioned by {self.partition_by}, and has only a DEFAULT partition until you add"
+                " others by pgtrickle.add_partition(name, partition, bounds)",
+            )
+        return told
 
     def catalog_columns(self) -> dict[str, Any]:
         """The values by the columns of `pgt_stream_tables`."""

@@ -16,7 +16,7 @@ from airflow_provider_pgtrickle.engine.declare import columns, identity_index, l
 from airflow_provider_pgtrickle.engine.declare.columns import Column
 from airflow_provider_pgtrickle.engine.declare.options import partition_key
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
-from airflow_provider_pgtrickle.engine.errors import UsageError
+from airflow_provider_pgtrickle.engine.errors import UsageError, spoken
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
 HASH_PARTITIONS = 4
@@ -110,7 +110,8 @@ def _depended_on(name: QualifiedName, why: str) -> UsageError:
     return UsageError(
         f"The table can't be dropped because {why}",
         stream_table=str(name),
-        remedy="Drop that first, or let it go too: --cascade, in Python cascade=True.",
+        remedy="Drop that first, or let it go too: "
+        + spoken(cli="--cascade.", python="cascade=True.", dag="cascade=True."),
     )
 
 

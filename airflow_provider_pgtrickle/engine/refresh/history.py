@@ -14,6 +14,7 @@ from datetime import datetime
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from airflow_provider_pgtrickle.engine import progress
 from airflow_provider_pgtrickle.engine.catalog.locks import HELD, second_half
 from airflow_provider_pgtrickle.engine.errors import redact
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
@@ -80,6 +81,7 @@ class Trace:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
+        progress.phase(name)
         begun = time.perf_counter()
         try:
             yield

@@ -241,7 +241,8 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
                 if planned.plan.computation is not None and not planned.plan.whole:
                     describe_changes(request.database, member.states.values(), described)
             if planned.plan.computation is not None and planned.plan.way is not Way.DATABASE and executor is None:
-                executor, snapshot_id = request.executor(), snapshot.export(conn)
+                with trace.phase("spark"):
+                    executor, snapshot_id = request.executor(), snapshot.export(conn)
             begun = time.perf_counter()
             token = f"{request.token.attempt}w" if broken else request.token.attempt
             with trace.phase("compute"):

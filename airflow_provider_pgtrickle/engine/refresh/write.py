@@ -68,7 +68,8 @@ _BEFORE_ROW = """
 """
 
 _REMEDY = (
-    "Nothing was written. Refresh it with force_full=True; if its rows were not changed by hand, please report this."
+    "Nothing was written. Refresh it in full (--full, in Python force_full=True); if its rows were not changed by hand,"
+    " please report this."
 )
 
 

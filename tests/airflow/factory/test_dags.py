@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.dag_processing.dagbag import DagBag
 from airflow.models.taskinstance import TaskInstance
+from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, CronTriggerTimetable, DeltaTriggerTimetable, MultipleCronTriggerTimetable
+from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.serialization.serialized_objects import DagSerialization
 
-from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
+from airflow_provider_pgtrickle import StreamTable, StreamTableGraph, StreamTableGroup
 from airflow_provider_pgtrickle.engine.errors import CycleDetected, UsageError
+from airflow_provider_pgtrickle.operators import StreamTableGraphRefreshOperator, StreamTablePlanOperator
 
 SHOP = Path(__file__).parents[3] / "dags" / "shop.py"
 
@@ -40,15 +44,42 @@ def test_a_chain_is_one_task_after_the_other() -> None:
     assert edges(dag) == {"plan": [], "a": ["plan"], "b": ["a"]}
 
 
-def test_each_connected_part_is_a_dag_named_by_its_first_table() -> None:
-    made = dags(table("b", "a"), table("a", "orders"), table("z", "orders"))
+def test_what_is_added_changes_neither_the_id_of_the_dag_nor_those_of_its_tasks() -> None:
+    tables = [table("b", "a"), table("a", "orders"), table("z", "items"), table("r", "z", "b"), table("0", "sums")]
+    before: dict[str, list[str]] = {}
+    for count in range(1, len(tables) + 1):
+        (dag,) = dags(*tables[:count]).values()
+        assert dag.dag_id == "shop"
+        assert before.keys() <= set(edges(dag))
+        before = edges(dag)
+
+
+def test_a_graph_that_is_split_is_a_dag_for_each_component_named_by_the_table_that_reads_no_other() -> None:
+    made = dags(table("b", "a"), table("a", "orders"), table("z", "orders"), split=True)
     assert sorted(made) == ["shop__a", "shop__z"]
     assert edges(made["shop__z"]) == {"plan": [], "z": ["plan"]}
+    assert list(dags(table("a", "orders"), split=True)) == ["shop__a"]
+
+
+def test_a_table_that_would_make_the_id_of_a_component_doubtful_is_refused_until_somebody_names_it() -> None:
+    parts = [table("m", "orders"), table("n", "m"), table("a", "items")]
+    assert sorted(dags(*parts, split=True)) == ["shop__a", "shop__m"]
+    joined = [*parts, table("both", "a", "n")]
+    with pytest.raises(UsageError, match=r'a and m of graph .shop. are connected.* component="…"'):
+        dags(*joined, split=True)
+    named = [table("m", "orders", component="m"), *joined[1:]]
+    assert list(dags(*named, split=True)) == ["shop__m"]
+    assert list(dags(*reversed(named), split=True)) == ["shop__m"]
+    with pytest.raises(UsageError, match=r"components left and right of graph 'shop' are connected"):
+        dags(table("a", "o", component="left"), table("b", "a", component="right"), split=True)
+    with pytest.raises(UsageError, match=r"Two components of graph 'shop' would be the DAG shop__a"):
+        dags(table("a", "o"), table("b", "o", component="a"), split=True)
 
 
 def test_a_diamond_is_one_task() -> None:
     (dag,) = dags(table("t", "o"), table("x", "t"), table("y", "t"), table("r", "x", "y"), table("e", "r")).values()
     assert edges(dag) == {"plan": [], "t": ["plan"], "x__y__r": ["t"], "e": ["x__y__r"]}
+    assert dag.get_task("x__y__r").task_display_name == "x, y, r"
 
 
 def test_names_that_airflow_does_not_allow_are_told_apart() -> None:
@@ -125,9 +156,120 @@ def test_what_the_user_says_reaches_the_dag_and_its_tasks() -> None:
     assert "orders (base table)" in (dag.doc_md or "")
 
 
-def test_levels_are_task_groups() -> None:
-    (dag,) = dags(table("a", "orders"), table("b", "a")).values()
-    assert sorted(k for k in dag.task_group_dict if k) == ["level-0", "level-1"]
+def test_tables_stand_in_no_groups_and_edges_run_from_table_to_table() -> None:
+    (dag,) = dags(table("a", "orders"), table("b", "a"), table("c", "a"), table("d", "c")).values()
+    assert [name for name in dag.task_group_dict if name] == []
+    assert edges(dag) == {"plan": [], "a": ["plan"], "b": ["a"], "c": ["a"], "d": ["c"]}
+
+
+def test_a_task_shows_the_assets_that_it_reads_and_those_that_it_produces() -> None:
+    (dag,) = dags(table("a", "orders", "sales.items"), table("b", "a"), postgres_conn_id="shop_pg").values()
+    a, b = dag.get_task("a"), dag.get_task("b")
+    assert [asset.name for asset in a.inlets] == ["shop_pg.orders", "shop_pg.sales.items"]
+    assert [(asset.name, asset.uri, asset.group) for asset in a.outlets] == [
+        ("shop_pg.a", "pgtrickle://shop_pg/public/a", "shop_pg")
+    ]
+    # What one table produces is what the next one reads, to the last letter.
+    assert b.inlets == a.outlets
+    (whole,) = dags(table("a", "orders"), table("b", "a"), granularity="graph").values()
+    assert [asset.name for asset in whole.get_task("refresh").inlets] == ["pgtrickle_default.orders"]
+    outcomes = whole.get_task("outcomes")
+    assert isinstance(outcomes, MappedOperator)
+    assert len(outcomes.partial_kwargs["outlets"]) == 2
+
+
+def test_a_person_who_triggers_it_can_ask_for_more() -> None:
+    (dag,) = dags(table("a", "orders"), dag_args={"params": {"mine": 1}}).values()
+    assert dict(dag.params) == {"full_refresh": False, "tables": None, "mine": 1}
+
+
+@pytest.mark.parametrize(
+    ("select", "exclude", "expected"),
+    [
+        (None, None, {"plan": ["load"], "t": ["plan"], "x__y__r": ["t"], "e": ["x__y__r"], "z": ["plan"]}),
+        ("+r", None, {"plan": ["load"], "t": ["plan"], "x__y__r": ["t"]}),
+        (["t", "e"], None, {"plan": ["load"], "t": ["plan"], "e": ["t"]}),
+        ("tag:daily", None, {"plan": ["load"], "z": ["plan"]}),
+        ("t+1", "x", {"plan": ["load"], "t": ["plan"], "x__y__r": ["t"]}),
+        (None, ["+e"], {"plan": ["load"], "z": ["plan"]}),
+    ],
+)
+def test_a_graph_stands_as_a_group_in_a_dag_of_the_users(
+    select: str | None, exclude: str | None, expected: dict[str, list[str]]
+) -> None:
+    tables = [table("t", "o"), table("x", "t"), table("y", "t"), table("r", "x", "y"), table("e", "r")]
+    shop = StreamTableGraph("shop", [*tables, table("z", "o", tags=["daily"], verify_every="1d")], pool="spark")
+    with DAG("nightly", schedule="@daily") as dag:
+        (
+            EmptyOperator(task_id="load")
+            >> StreamTableGroup(shop, select=select, exclude=exclude)
+            >> EmptyOperator(task_id="report")
+        )
+    found = {
+        name.removeprefix("shop."): [above.removeprefix("shop.") for above in read] for name, read in edges(dag).items()
+    }
+    # What comes after the group waits for one task, which isn't skipped where a table has no change.
+    assert found.pop("report") == ["up-to-date"]
+    assert dag.get_task("shop.up-to-date").trigger_rule == "none_failed"
+    assert [found.pop("load"), bool(found.pop("up-to-date"))] == [[], True]
+    assert ("verify-contents" in found) == ("z" in expected)
+    assert {name: read for name, read in found.items() if name != "verify-contents"} == expected
+    plan = dag.get_task("shop.plan")
+    assert isinstance(plan, StreamTablePlanOperator)
+    assert {unit.task_id for unit in plan.units} == {f"shop.{name}" for name in expected if name != "plan"}
+    assert plan.due_only is False
+    assert DagSerialization.to_dict(dag)
+
+
+def test_a_group_of_granularity_graph_has_its_ids_under_its_own() -> None:
+    shop = StreamTableGraph("shop", [table("a", "orders"), table("b", "a")], granularity="graph")
+    with DAG("nightly", schedule="@daily") as dag:
+        StreamTableGroup(shop, "tables", due_only=True)
+    assert edges(dag) == {
+        "tables.plan": [],
+        "tables.refresh": ["tables.plan"],
+        "tables.outcomes": ["tables.refresh"],
+        "tables.a": ["tables.refresh"],
+        "tables.b": ["tables.a", "tables.refresh"],
+        "tables.up-to-date": ["tables.b", "tables.outcomes"],
+    }
+    refresh = dag.get_task("tables.refresh")
+    assert isinstance(refresh, StreamTableGraphRefreshOperator)
+    assert ([unit.task_id for unit in refresh.units], refresh.due_only) == (["tables.a", "tables.b"], True)
+
+
+def test_a_group_that_selects_nothing_says_so() -> None:
+    shop = StreamTableGraph("shop", [table("a", "orders")])
+    with DAG("nightly", schedule=None):
+        with pytest.raises(UsageError, match=r"Nothing of graph 'shop' is selected"):
+            StreamTableGroup(shop, exclude="a")
+        with pytest.raises(UsageError, match=r"No table of the graph is called 'aa'. Did you mean a\?"):
+            StreamTableGroup(shop, select="aa+")
+
+
+FORGOTTEN = """
+from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
+shop = StreamTableGraph("shop", [StreamTable("totals", "SELECT id FROM orders")])
+"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "found", "error"),
+    [
+        ("", [], "UsageError: The stream tables of graph 'shop' are declared, but no DAG is made of them"),
+        ("shop.register(globals())", ["shop"], None),
+        ("shop.register({})", [], None),
+        ("made = shop.dags()[0]", ["shop"], None),
+    ],
+)
+def test_a_graph_that_nobody_registers_is_an_import_error(
+    tmp_path: Path, rest: str, found: list[str], error: str | None
+) -> None:
+    file = tmp_path / "shop.py"
+    file.write_text(FORGOTTEN + rest + "\n# airflow dag\n")
+    bag = DagBag(tmp_path, bundle_path=tmp_path, bundle_name="b")
+    assert sorted(bag.dags) == found
+    assert [told.partition(".")[0] for told in bag.import_errors.values()] == ([error] if error else [])
 
 
 def test_granularity_graph_refreshes_all_in_one_task() -> None:
@@ -165,7 +307,7 @@ def test_a_view_can_be_declared_as_an_edge() -> None:
 
 def test_register_puts_the_dags_where_airflow_finds_them_and_returns_them() -> None:
     namespace: dict[str, Any] = {}
-    made = StreamTableGraph("shop", [table("a", "orders"), table("z", "orders")]).register(namespace)
+    made = StreamTableGraph("shop", [table("a", "orders"), table("z", "orders")], split=True).register(namespace)
     assert [dag.dag_id for dag in made] == ["shop__a", "shop__z"]
     assert list(namespace.values()) == made
 
@@ -186,7 +328,7 @@ def test_a_graph_that_is_called_like_its_dag_keeps_its_variable() -> None:
 
 def test_a_deadline_reaches_every_dag_and_names_the_tables_at_its_end() -> None:
     tables = [table("a", "orders"), table("b", "a"), table("c", "a"), table("z", "orders")]
-    made = dags(*tables, deadline=timedelta(minutes=10), postgres_conn_id="shop_pg")
+    made = dags(*tables, deadline=timedelta(minutes=10), postgres_conn_id="shop_pg", split=True)
     for dag_id, ends in {"shop__a": "public.b, public.c", "shop__z": "public.z"}.items():
         deadline = made[dag_id].deadline
         assert isinstance(deadline, list)
@@ -199,7 +341,7 @@ def test_a_deadline_reaches_every_dag_and_names_the_tables_at_its_end() -> None:
 
 def test_a_worker_builds_the_one_dag_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "shop__z")
-    assert list(dags(table("a", "orders"), table("z", "orders"))) == ["shop__z"]
+    assert list(dags(table("a", "orders"), table("z", "orders"), split=True)) == ["shop__z"]
 
 
 def many(count: int) -> list[StreamTable]:
@@ -236,6 +378,5 @@ def test_five_hundred_tables_are_built_without_a_connection(monkeypatch: pytest.
     started = time.perf_counter()
     made = StreamTableGraph("shop", many(500)).dags()
     print(f"\n500 tables parsed into {len(made)} DAGs in {time.perf_counter() - started:.2f} s")
-    assert sum(len(dag.tasks) for dag in made) == 50 + sum(
-        len(component.units) for component in StreamTableGraph("shop", many(500)).components
-    )
+    assert [len(dag.tasks) for dag in made] == [501]
+    assert len(StreamTableGraph("shop", many(500), split=True).dags()) == 50

@@ -28,6 +28,8 @@ def test_its_options_are_as_the_client_takes_them() -> None:
         ({"refresh_mode": "IMMEDIATE", "schedule": "5m"}, "takes no schedule"),
         ({"refresh_mode": "IMMEDIATE", "cdc_mode": "wal"}, "cdc_mode 'wal' exclude each other"),
         ({"differential_max_change_ratio": 2}, "differential_max_change_ratio"),
+        ({"depends_on": "orders"}, r"depends_on must be a list of names, not 'orders'"),
+        ({"tags": [1]}, "tags must be a list"),
         ({"query": "SELECT a FROM WHERE b"}, "Syntax error"),
     ],
 )
@@ -53,13 +55,16 @@ def test_the_graph_enforces_the_minimum_schedule(monkeypatch: pytest.MonkeyPatch
 def test_its_asset_carries_the_connections_name_where_nobody_said_the_address() -> None:
     table = StreamTable("sales.totals", "SELECT 1 AS a")
     StreamTableGraph("g", [table], "shop_pg")
-    assert table.asset.uri == "postgres://shop_pg:5432/shop_pg/sales/totals"
+    assert table.asset.uri == "pgtrickle://shop_pg/sales/totals"
+    assert table.asset.name == "shop_pg.sales.totals"
+    assert table.asset.extra == {"table": "sales.totals", "connection": "shop_pg"}
 
 
 def test_its_asset_carries_the_real_address_where_the_graph_knows_it() -> None:
     table = StreamTable('"My totals"', "SELECT 1 AS a")
     StreamTableGraph("g", [table], "shop_pg", database_uri="postgres://db.example.org:5433/shop")
     assert table.asset.uri == "postgres://db.example.org:5433/shop/public/My%20totals"
+    assert table.asset.name == "db.example.org:5433/shop.My totals"
 
 
 def test_a_table_has_one_home() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -9,9 +10,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from airflow.sdk import AssetAlias, BaseOperator
+from airflow.sdk import BaseOperator
 from airflow.sdk.bases.skipmixin import XCOM_SKIPMIXIN_KEY, XCOM_SKIPMIXIN_SKIPPED
 from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
+from airflow.sdk.execution_time.context import OutletEventAccessors
 
 SHOP = """
 CREATE TABLE customers (id int PRIMARY KEY, name text, region text);
@@ -30,6 +32,21 @@ class Run:
     skipped: list[str] = field(default_factory=list)
     reason: str | None = None
     events: dict[str, dict[str, Any]] = field(default_factory=dict)
+    log: str = ""
+
+
+class Heard:
+    """A task's logger, which keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def __getattr__(self, level: str) -> Callable[..., None]:
+        def hear(message: str, *values: object) -> None:
+            self.text += f"{message % values}\n"
+            getattr(logging.getLogger("task"), level)(message, *values)
+
+        return hear
 
 
 @pytest.fixture
@@ -44,10 +61,17 @@ def shop(dsn: str) -> Iterator[psycopg.Connection]:
 def execute() -> Callable[..., Run]:
     """Execute an operator in the context that a task gets, as far as it reads it."""
 
-    def run(operator: BaseOperator, run_id: str = "r1", run_type: str = "manual", **ti: Any) -> Run:
+    def run(
+        operator: BaseOperator,
+        run_id: str = "r1",
+        run_type: str = "manual",
+        params: dict[str, Any] | None = None,
+        **ti: Any,
+    ) -> Run:
+        heard = Heard()
+        operator._cached_logger = heard  # type: ignore[assignment]
         pushed: dict[str, Any] = {}
-        events: dict[str, dict[str, Any]] = {}
-        accessor = SimpleNamespace(add=lambda asset, extra: events.update({asset.uri: extra}))
+        told = OutletEventAccessors()
         values = {"max_tries": operator.retries, "map_index": -1, **ti}
         context: Any = {
             "ti": SimpleNamespace(
@@ -60,15 +84,27 @@ def execute() -> Callable[..., Run]:
                 **values,
             ),
             "dag_run": SimpleNamespace(run_type=run_type),
-            "outlet_events": {outlet: accessor for outlet in operator.outlets if isinstance(outlet, AssetAlias)},
+            "task": operator,
+            "outlet_events": told,
+            "params": params or {},
         }
+
+        declared = operator.outlets
+
+        def updated() -> dict[str, dict[str, Any]]:
+            """What Airflow updates when the task succeeds: its outlets as they are then, with the extras told."""
+            found = {asset.uri: told[asset].extra for asset in operator.outlets}
+            # The next task is another process, which reads the DAG file anew.
+            operator.outlets = declared
+            return found
+
         try:
             value = operator.execute(context)
         except DownstreamTasksSkipped as skip:
-            return Run("success", pushed.get("return_value"), skip.tasks, events=events)
+            return Run("success", pushed.get("return_value"), skip.tasks, events=updated(), log=heard.text)
         except AirflowSkipException as skip:
-            return Run("skipped", pushed.get("return_value"), reason=str(skip), events=events)
+            return Run("skipped", pushed.get("return_value"), reason=str(skip), log=heard.text)
         skipped = pushed.get(XCOM_SKIPMIXIN_KEY, {}).get(XCOM_SKIPMIXIN_SKIPPED, [])
-        return Run("success", value, skipped, events=events)
+        return Run("success", value, skipped, events=updated(), log=heard.text)
 
     return run

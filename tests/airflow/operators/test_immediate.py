@@ -261,7 +261,7 @@ def test_its_task_run_by_hand_notices_what_writers_may_have_missed(dag_of: Calla
     torn(dag.shop)
     done = dag.execute(dag.made.get_task("totals"), "by hand")
     assert done.value["public.totals"]["action"] == "FULL"
-    assert list(done.events) == ["postgres://shop_pg:5432/shop_pg/public/totals"]
+    assert list(done.events) == ["pgtrickle://shop_pg/public/totals"]
     assert dag.live() == ["totals"]
     dag.run()
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
 import pytest
+from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
+from airflow_provider_pgtrickle import StreamTable, StreamTableGraph, StreamTableGroup
 from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
-from airflow_provider_pgtrickle.operators import StreamTablePlanOperator
+from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
+from airflow_provider_pgtrickle.operators import StreamTableCreateOperator, StreamTablePlanOperator
 from tests.answers import only
 
 
@@ -131,8 +136,6 @@ def test_a_halted_table_is_warned_of_and_given_to_its_task_which_fails(
     shop: psycopg.Connection,
     shop_connection: str,
     execute: Callable[..., Any],
-    caplog: pytest.LogCaptureFixture,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     declared = tables()
     execute(plan(declared))
@@ -142,9 +145,7 @@ def test_a_halted_table_is_warned_of_and_given_to_its_task_which_fails(
     )
     run = execute(plan(declared))
     assert "totals" in run.value["units"]
-    assert (
-        "public.totals is in status SUSPENDED: no such column. Mend the cause" in caplog.text + capsys.readouterr().out
-    )
+    assert "public.totals is in status SUSPENDED: no such column. Mend the cause" in run.log
 
 
 def test_a_halted_table_is_only_warned_of_where_the_setting_says_so(
@@ -194,21 +195,14 @@ def test_an_edge_hidden_in_a_view_is_told(
     shop: psycopg.Connection,
     shop_connection: str,
     execute: Callable[..., Any],
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
 ) -> None:
     execute(plan(tables()[:1]))
     shop.execute("CREATE VIEW totals_view AS SELECT customer_id, total FROM totals")
     declared = [*tables()[:1], StreamTable("big", "SELECT customer_id FROM totals_view WHERE total > 400")]
 
     def told(*tables: StreamTable) -> bool:
-        for dag in StreamTableGraph("g", tables, "shop_pg").dags():
-            execute(dag.get_task("plan"))
-        logged = caplog.text + capsys.readouterr().out
-        caplog.clear()
-        return "depends_on=['public.totals']" in logged
+        return "depends_on=['public.totals']" in execute(plan(list(tables))).log
 
-    # By their texts they are two DAGs; a third that reads both makes them one.
     assert told(*declared)
     assert told(*declared, StreamTable("both", "SELECT total FROM totals JOIN big USING (customer_id)"))
     assert not told(*tables())
@@ -243,3 +237,204 @@ def test_a_table_that_fell_behind_is_announced_by_the_plan(
         # It has the schedule of what reads it.
         ("stale_data", "public.totals"),
     ]
+
+
+def test_a_person_can_select_tables_and_ask_for_a_full_refresh(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any], refresh: Callable[..., None]
+) -> None:
+    execute(plan(tables()))
+    refresh("totals")
+    refresh("big")
+    shop.execute("UPDATE orders SET amount = amount + 1 WHERE id = 1")
+    only_one = execute(plan(tables()), params={"tables": "totals"})
+    assert (only_one.value["units"], only_one.value["skipped"]) == (["totals"], {"not selected": 1})
+    assert execute(plan(tables()), params={"tables": "totals+"}).value["units"] == ["totals", "big"]
+    refresh("totals")
+    refresh("big")
+    assert execute(plan(tables())).skipped == ["big", "totals"]
+    assert execute(plan(tables()), params={"full_refresh": True}).value["units"] == ["totals", "big"]
+    assert execute(plan(tables()), params={"full_refresh": "true", "tables": "big"}).value["units"] == ["big"]
+    with pytest.raises(AirflowFailException, match=r"is called 'total'. Did you mean totals\?"):
+        execute(plan(tables()), params={"tables": "total"})
+
+
+def test_in_a_group_everything_is_due_unless_it_says_due_only(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any], refresh: Callable[..., None]
+) -> None:
+    def grouped(**options: Any) -> Any:
+        with DAG("nightly", schedule=None) as dag:
+            StreamTableGroup(StreamTableGraph("g", tables(schedule="1w"), "shop_pg"), **options)
+        return dag.get_task("g.plan")
+
+    execute(grouped())
+    refresh("totals")
+    refresh("big")
+    shop.execute("UPDATE orders SET amount = amount + 1 WHERE id = 1")
+    assert execute(grouped(), run_type="scheduled").value["units"] == ["g.totals", "g.big"]
+    waits = execute(grouped(due_only=True), run_type="asset_triggered")
+    assert (waits.skipped, waits.value["skipped"]) == (["g.big", "g.totals"], {"not due": 2})
+    assert execute(grouped(due_only=True), run_type="manual").value["units"] == ["g.totals", "g.big"]
+
+
+def test_the_log_says_what_a_changed_file_will_do_and_its_task_does_it(
+    shop: psycopg.Connection,
+    shop_connection: str,
+    execute: Callable[..., Any],
+    refresh: Callable[..., None],
+) -> None:
+    assert "public.totals is new: it is created now and filled by its task" in execute(plan(tables())).log
+    refresh("totals")
+    refresh("big")
+    totals, big = tables(schedule="10m")
+    changed = replace(totals, query=f"{totals.query}\nHAVING sum(amount) > 500")
+    run = execute(plan([changed, big]))
+    told = run.log
+    assert "public.totals: schedule changes from None to 10m" in told
+    assert "public.totals: its query changes; readers see the old content until its task has computed" in told
+    assert "+HAVING sum(amount) > 500" in told
+    assert run.value["units"] == ["totals", "big"]
+    # The plan itself computes nothing: that is its task's work.
+    assert shop.execute("SELECT count(*) FROM totals").fetchone() == (10,)
+    refresh("totals")
+    assert shop.execute("SELECT count(*) FROM totals").fetchone() == (5,)
+    spelled = execute(plan([replace(changed, query=changed.query.lower()), big]))
+    assert "public.totals is written otherwise and means the same" in spelled.log
+    assert "written otherwise" not in execute(plan([replace(changed, query=changed.query.lower()), big])).log
+
+
+def test_two_tables_that_change_together_are_declared_in_one_plan(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any], refresh: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch, dsn: str,
+) -> None:  # fmt: skip
+    execute(plan(tables()))
+    refresh("totals")
+    refresh("big")
+    database = Database(dsn)
+    monkeypatch.setattr(
+        PgTrickleHook, "get_client", lambda self: PgTrickle(dsn, executor=lambda: PostgresExecutor(database))
+    )
+    totals, big = tables()
+    wider = replace(totals, query=totals.query.replace("AS total", "AS total, count(*) AS orders"))
+    reader = replace(big, query="SELECT customer_id, total, orders FROM totals WHERE total > 400")
+    assert execute(plan([wider, reader])).value["units"] == ["big"]
+    refresh("big")
+    assert shop.execute("SELECT DISTINCT orders FROM big").fetchall() == [(10,)]
+
+
+def bundle(root: Path, name: str = "dags") -> Any:
+    return SimpleNamespace(name=name, path=root)
+
+
+def in_file(file: Path, declared: list[StreamTable], graph: str = "g", **options: Any) -> StreamTablePlanOperator:
+    """The plan of a graph that a file declares."""
+    file.parent.mkdir(exist_ok=True)
+    file.touch()
+    made = StreamTableGraph(graph, declared, "shop_pg", **options)
+    made.file = str(file)
+    operator = made.dags()[0].get_task("plan")
+    assert isinstance(operator, StreamTablePlanOperator)
+    return operator
+
+
+def owners_of(shop: psycopg.Connection) -> dict[str, str]:
+    return dict(
+        shop.execute(
+            "SELECT pgt_name, concat_ws(':', bundle, file, graph, 'gone at ' || removed_at)"
+            " FROM pgtrickle.pgt_owners JOIN pgtrickle.pgt_stream_tables USING (pgt_id)"
+        ).fetchall()
+    )
+
+
+def test_a_second_declarer_is_refused_with_both_places(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any], tmp_path: Path
+) -> None:
+    place = {"bundle_instance": bundle(tmp_path)}
+    execute(in_file(tmp_path / "shop.py", tables()), **place)
+    assert owners_of(shop) == {"totals": "dags:shop.py:g", "big": "dags:shop.py:g"}
+    other = [StreamTable("totals", "SELECT customer_id, max(amount) AS total FROM orders GROUP BY customer_id")]
+    both = (
+        r"public\.totals: It is declared twice: by g in shop\.py of bundle dags, and by h in b/more\.py of bundle dags"
+    )
+    with pytest.raises(AirflowFailException, match=both):
+        execute(in_file(tmp_path / "b" / "more.py", other, "h"), **place)
+    with pytest.raises(AirflowFailException, match="declared twice"):
+        execute(in_file(tmp_path / "shop.py", tables()), bundle_instance=bundle(tmp_path, "other"))
+    with pytest.raises(AirflowFailException, match="declared twice"):
+        execute(StreamTableCreateOperator(task_id="t", name="totals", query=other[0].query, postgres_conn_id="shop_pg",
+                                          dag=DAG("by_hand", schedule=None)), **place)  # fmt: skip
+    (query,) = only(shop.execute("SELECT original_query FROM pgtrickle.pgt_stream_tables WHERE pgt_name = 'totals'"))
+    assert "sum" in query
+    # The same file, run by hand outside of any bundle, is no second one.
+    execute(in_file(tmp_path / "shop.py", tables()))
+    assert owners_of(shop) == {"totals": "dags:shop.py:g", "big": "dags:shop.py:g"}
+
+
+def test_a_declaration_can_be_moved(
+    shop: psycopg.Connection,
+    shop_connection: str,
+    execute: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    place = {"bundle_instance": bundle(tmp_path)}
+    execute(in_file(tmp_path / "shop.py", tables()), **place)
+    # The file is there no more, and its graph stands in another one.
+    (tmp_path / "shop.py").unlink()
+    moved = execute(in_file(tmp_path / "team" / "shop.py", tables()), **place)
+    assert "public.totals is declared by g in team/shop.py of bundle dags from now on" in moved.log
+    assert set(owners_of(shop).values()) == {"dags:team/shop.py:g"}
+    # Another graph says whose tables it takes over.
+    with pytest.raises(AirflowFailException, match=r"moved_from='team/shop.py'"):
+        execute(in_file(tmp_path / "new.py", tables(), "h"), **place)
+    execute(in_file(tmp_path / "new.py", tables(), "h", moved_from="g"), **place)
+    assert set(owners_of(shop).values()) == {"dags:new.py:h"}
+
+
+@pytest.mark.parametrize("on_removed", ["keep", "gate", "drop"])
+def test_a_table_that_no_file_declares_any_more_is_told_and_handled(
+    shop: psycopg.Connection,
+    shop_connection: str,
+    execute: Callable[..., Any],
+    tmp_path: Path,
+    on_removed: str,
+) -> None:
+    place = {"bundle_instance": bundle(tmp_path)}
+    file = tmp_path / "shop.py"
+    execute(in_file(file, tables()), **place)
+    for number in range(2):
+        told = execute(in_file(file, tables()[:1], on_removed=on_removed), **place).log
+        # It is told in each plan for as long as it is there.
+        assert ("public.big is declared by no file any more" in told) == (on_removed != "drop" or number == 0)
+    there = shop.execute("SELECT is_gated, gated_reason FROM pgtrickle.pgt_stream_tables WHERE pgt_name = 'big'")
+    expected = {"keep": [(False, None)], "gate": [(True, "no file declares it any more")], "drop": []}
+    assert there.fetchall() == expected[on_removed]
+    # Declared again, by this file or by another one, it is as before.
+    execute(in_file(tmp_path / "other.py", [StreamTable("big", tables()[1].query)], "h"), **place)
+    assert owners_of(shop) == {"totals": "dags:shop.py:g", "big": "dags:other.py:h"}
+    assert shop.execute("SELECT bool_or(is_gated) FROM pgtrickle.pgt_stream_tables").fetchone() == (False,)
+
+
+def test_what_is_read_by_others_is_not_dropped_with_its_declaration(
+    shop: psycopg.Connection,
+    shop_connection: str,
+    execute: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    place = {"bundle_instance": bundle(tmp_path)}
+    execute(in_file(tmp_path / "shop.py", [*tables(), StreamTable("n", "SELECT count(*) AS n FROM orders")]), **place)
+    shop.execute("CREATE VIEW report AS SELECT customer_id FROM big")
+    rest = [StreamTable("n", "SELECT count(*) AS n FROM orders")]
+    told = execute(in_file(tmp_path / "shop.py", rest, on_removed="drop"), **place).log
+    assert "public.big is declared by no file any more, and stays" in told
+    shop.execute("DROP VIEW report")
+    execute(in_file(tmp_path / "shop.py", rest, on_removed="drop"), **place)
+    assert set(owners_of(shop)) == {"n"}
+
+
+def test_a_declared_edge_to_what_is_no_stream_table_is_refused(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any]
+) -> None:
+    totals, big = tables()
+    with pytest.raises(
+        AirflowFailException, match=r"big: depends_on names public.total, .* Did you mean public.totals\?"
+    ):
+        execute(plan([totals, replace(big, depends_on=("total",))]))

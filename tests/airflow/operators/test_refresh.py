@@ -63,10 +63,8 @@ def test_a_unit_is_refreshed_told_and_announced(
     assert first.state == "success"
     assert first.value["public.report"]["action"] == "FULL"
     assert first.value["public.report"]["rows_inserted"] == 10
-    assert sorted(first.events) == [
-        f"postgres://shop_pg:5432/shop_pg/public/{name}" for name in ("counts", "report", "totals")
-    ]
-    assert first.events["postgres://shop_pg:5432/shop_pg/public/report"]["rows"] == {
+    assert sorted(first.events) == [f"pgtrickle://shop_pg/public/{name}" for name in ("counts", "report", "totals")]
+    assert first.events["pgtrickle://shop_pg/public/report"]["rows"] == {
         "inserted": 10,
         "updated": 0,
         "deleted": 0,
@@ -76,7 +74,7 @@ def test_a_unit_is_refreshed_told_and_announced(
     second = execute(diamond(), "r2")
     assert second.value["public.totals"]["action"] == "DIFFERENTIAL"
     # counts reads no amount: nothing of it changed, so nobody is told that it did.
-    assert sorted(second.events) == [f"postgres://shop_pg:5432/shop_pg/public/{name}" for name in ("report", "totals")]
+    assert sorted(second.events) == [f"pgtrickle://shop_pg/public/{name}" for name in ("report", "totals")]
     assert differences(shop, TOTALS, "customer_id, total") == []
     assert differences(shop, REPORT, "customer_id, total, orders") == []
 

@@ -39,6 +39,7 @@ class PostgresBackend:
             [[QualifiedName.parse(name) for name in unit] for unit in request.units[: self.dies_after]],
             executor=lambda: PostgresExecutor(database),
             settings=Settings.load(),
+            force_full=request.force_full,
             run_token=request.run_token,
             initiated_by=request.initiated_by,
         )
@@ -96,6 +97,22 @@ def test_one_task_refreshes_all_and_each_table_shows_its_own(
     assert backend.closed.is_set()
     assert sorted(updated(run)) == ["ratio", "regions", "shares", "totals"]
     assert updated(run)["totals"]["rows"] == {"inserted": 10, "updated": 0, "deleted": 0}
+
+
+def test_a_person_can_have_selected_tables_computed_anew(
+    dag: Any, backend: PostgresBackend, shop: psycopg.Connection, execute: Callable[..., Any]
+) -> None:
+    execute(dag.get_task("plan"))
+    execute(dag.get_task("refresh"), "r1")
+    backend.refreshed.clear()
+    asked = {"full_refresh": True, "tables": "totals regions"}
+    assert execute(dag.get_task("plan"), params=asked).value["run"] == 2
+    run = execute(dag.get_task("refresh"), "r2", params=asked)
+    assert backend.refreshed == [(("totals",), ("regions",))]
+    assert sorted(run.skipped) == ["ratio", "shares"]
+    assert "public.totals: FULL (forced), +0 ~0 -0 rows from 0 changes in" in run.log
+    # What is computed anew and comes out the same updates no asset.
+    assert run.value == []
 
 
 def test_only_what_changed_reaches_the_back_end(

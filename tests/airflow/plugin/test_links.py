@@ -26,7 +26,7 @@ def test_history_and_explanation_lead_to_the_page_of_the_table() -> None:
 
 def test_the_asset_link_narrows_the_list_of_assets() -> None:
     assert link(AssetLink, stream_table="sales.totals") == (
-        "https://airflow.example/base/assets?name_pattern=sales%2Ftotals"
+        "https://airflow.example/base/assets?name_pattern=.sales.totals"
     )
 
 

@@ -115,7 +115,11 @@ def test_it_can_be_partitioned(
     pt: PgTrickle, conn: psycopg.Connection[Any], partition_by: str, strategy: str, partitions: int
 ) -> None:
     query = "SELECT id, placed FROM orders"
-    pt.create_stream_table("parted", query, partition_by=partition_by)
+    if partition_by.startswith("HASH"):
+        pt.create_stream_table("parted", query, partition_by=partition_by)
+    else:
+        with pytest.warns(PgTrickleWarning, match=r"has only a DEFAULT partition until you add others"):
+            pt.create_stream_table("parted", query, partition_by=partition_by)
     found = conn.execute("SELECT partstrat FROM pg_partitioned_table WHERE partrelid = 'parted'::regclass").fetchone()
     assert found == (strategy,)
     children = conn.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'parted'::regclass")

@@ -314,6 +314,14 @@ def test_the_last_reader_takes_slot_and_publication_along(any_shop: Shop) -> Non
     assert any_shop.rows("SELECT FROM pgtrickle.pgt_wal") == []
 
 
+def test_uninstall_takes_slot_and_publication_along(any_shop: Shop) -> None:
+    any_shop.declare("totals")
+    assert len(any_shop.slots()) == 1
+    any_shop.pt.uninstall()
+    assert any_shop.slots() == []
+    assert any_shop.rows("SELECT FROM pg_publication") == []
+
+
 def test_health_finds_a_slot_that_nobody_reads_and_cleanup_drops_it(any_shop: Shop) -> None:
     oid = any_shop.one("SELECT oid FROM pg_database WHERE datname = current_database()")
     any_shop.conn.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (f"pgtrickle_{oid}",))

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
+import re
+import struct
 import subprocess
 import sys
+import termios
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
+import yaml
 
-from airflow_provider_pgtrickle import cli
+from airflow_provider_pgtrickle import __version__, cli
 from airflow_provider_pgtrickle.cli import entry, output
 from airflow_provider_pgtrickle.cli.command import Answer, Command
 
 NAMES = [
-    "install", "cleanup", "pump", "create", "alter", "drop", "refresh", "verify", "status", "history", "tree",
-    "sources", "buffers", "explain", "validate", "calibrate", "health", "gate", "ungate",
+    "init", "completion", "install", "cleanup", "pump", "prune", "uninstall", "create", "alter", "drop", "refresh",
+    "verify", "status", "watch", "history", "tree", "sources", "buffers", "explain", "validate", "calibrate", "health",
+    "gate", "ungate",
 ]  # fmt: skip
 
 
@@ -49,6 +59,102 @@ def test_help_of_each_command_exits_0(name: str, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize("argv", [[], ["nonsense"], ["create"], ["history", "t", "-n", "many"]])
 def test_misuse_exits_2(argv: list[str]) -> None:
     assert cli.main(argv) == 2
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["statsu"], "pgtrickle: There is no command 'statsu'. Did you mean status?"),
+        (["refresh", "t", "--foll"], "pgtrickle: --foll is not understood here. Did you mean --full?"),
+        (["xyz"], "pgtrickle: There is no command 'xyz'."),
+    ],
+)
+def test_a_slip_of_the_keyboard_is_told_what_was_meant(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(argv) == 2
+    assert capsys.readouterr().err == f"{said}\nTry: pgtrickle --help\n"
+
+
+def test_it_tells_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"pgtrickle {__version__}\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_can_complete_it(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["completion", shell]) == 0
+    assert "pgtrickle" in capsys.readouterr().out
+
+
+def test_what_a_shell_asks_is_answered(tmp_path: Path) -> None:
+    """As bash asks it: by the environment, and the answer on descriptor 8."""
+    asked = {"_ARGCOMPLETE": "1", "COMP_LINE": "pgtrickle re", "COMP_POINT": "12", "_ARGCOMPLETE_IFS": " "}
+    script = "import sys; from airflow_provider_pgtrickle.cli import main; sys.exit(main([]))"
+    command = ["bash", "-c", f"{sys.executable} -c '{script}' 8>{tmp_path / 'told'} 9>/dev/null"]
+    subprocess.run(command, env={**os.environ, **asked}, check=False)
+    assert (tmp_path / "told").read_text().split() == ["refresh"]
+
+
+def test_a_first_project_is_written_and_never_over_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "mine"
+    dsn = "postgresql://bob:s3cret@db:5433/shop?sslmode=require"
+    assert cli.main(["init", str(folder), "--dsn", dsn]) == 0
+    assert "s3cret" not in capsys.readouterr().out
+    written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert written == {
+        ".gitignore", "Dockerfile", "README.md", "compose.yaml", "connections.json", "dags/stream_tables.py", "shop.sql"
+    }  # fmt: skip
+    connections = json.loads((folder / "connections.json").read_text())
+    assert connections["shop_pg"] == {
+        "conn_type": "pgtrickle", "host": "db", "port": 5433, "login": "bob", "password": "s3cret", "schema": "shop",
+        "extra": {"sslmode": "require"},
+    }  # fmt: skip
+    assert (folder / "connections.json").stat().st_mode & 0o077 == 0
+    assert "connections.json" in (folder / ".gitignore").read_text()
+    assert "s3cret" not in (folder / "README.md").read_text()
+    assert set(yaml.safe_load((folder / "compose.yaml").read_text())["services"]) == {"postgres", "airflow"}
+    assert cli.main(["init", str(folder)]) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+SHOWN = """
+from airflow_provider_pgtrickle.cli import output
+from airflow_provider_pgtrickle.cli.command import Answer
+rows = [{"name": "public.totals", "status": "ERROR", "nothing": None, "error": "a long sentence " * 20}]
+output.show(Answer(rows=rows, columns=tuple(rows[0])), False)
+"""
+
+
+def on_a_terminal(columns: int, code: str) -> str:
+    """What a program prints on a terminal so wide."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    with subprocess.Popen([sys.executable, "-c", code], stdin=its, stdout=its, stderr=its, env=environment):
+        os.close(its)
+        said = b""
+        with suppress(OSError):
+            while more := os.read(ours, 4096):
+                said += more
+    os.close(ours)
+    return said.decode()
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+def test_on_a_terminal_a_table_fits_and_has_colours(columns: int) -> None:
+    said = on_a_terminal(columns, SHOWN)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", said).splitlines()
+    assert len(lines) > 4
+    assert max(map(len, lines)) <= columns
+    assert "\x1b[1;31mERROR" in said
+    assert "nothing" not in said
+
+
+def test_elsewhere_a_line_is_a_row_without_colours() -> None:
+    done = subprocess.run([sys.executable, "-c", SHOWN], capture_output=True, text=True, check=True)
+    assert len(done.stdout.splitlines()) == 3
+    assert "\x1b" not in done.stdout
 
 
 def test_no_database_named_is_misuse_and_names_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
