@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 
 from airflow_provider_pgtrickle.engine import dvm
 from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers, drop_orphan_stages
-from airflow_provider_pgtrickle.engine.catalog import indexes, migrate, records
+from airflow_provider_pgtrickle.engine.catalog import indexes, migrate, records, requests
 from airflow_provider_pgtrickle.engine.catalog.database import Database, server_default_schema, translating
 from airflow_provider_pgtrickle.engine.catalog.probe import Probe
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
@@ -90,6 +92,17 @@ class PgTrickle:
         self._forget_spark()
         self.database.close()
 
+    def under(self, search_path: str | None) -> PgTrickle:
+        """A client of this database and this Spark, whose declarations look names up along another path; None: no path.
+
+        It is to be closed like any other, and before this one.
+        """
+        given = conninfo_to_dict(self.database.dsn).get("options") or os.environ.get("PGOPTIONS") or ""
+        # In this option of libpq a backslash stands before each blank and backslash that is meant.
+        escaped = (search_path or "").replace("\\", "\\\\").replace(" ", "\\ ")
+        dsn = make_conninfo(self.database.dsn, options=f"{given} -csearch_path={escaped}".strip())
+        return PgTrickle(dsn, executor=self._usable_executor, **asdict(self.settings))
+
     # Declaring
 
     def install(self) -> list[str]:
@@ -114,6 +127,7 @@ class PgTrickle:
             if checked.refresh_mode == live.MODE:
                 live.refuse(conn, self.settings, created.stream_table)
             live.settle(conn)
+            self._keep_explanation(conn, created.stream_table)
         if initialize:
             self._populate(created.stream_table)
         _announce(created.notices)
@@ -260,6 +274,7 @@ class PgTrickle:
             history.prune(conn, self.settings.refresh_history_days)
             verification.prune(conn, self.settings.refresh_history_days)
             live.prune_samples(conn)
+            requests.prune(conn, self.settings.refresh_history_days)
             return clean_buffers(conn)
 
     # Showing
@@ -268,12 +283,8 @@ class PgTrickle:
         """Explain a stream table: operator tree, delta SQL, leaves, sink, and why it is (not) differentiable."""
         with self._transaction() as conn:
             table = records.get(conn, self._name(conn, name))
-            parts = tuple(
-                (str(part.qualified), part.defining_query, self._explained(conn, part))
-                for part in records.parts(conn, table.id)
-            )
             writers = live.writers_costs(conn, table) if table.is_live else ()
-            return replace(self._explained(conn, table), parts=parts, writers=writers)
+            return replace(self._explained_with_parts(conn, table), writers=writers)
 
     def validate_query(self, query: str) -> dvm.Explanation:
         """Explain a query before anything is created."""
@@ -321,6 +332,8 @@ class PgTrickle:
             if now.refresh_mode == live.MODE and {"query", "refresh_mode"} & set(changes):
                 live.refuse(conn, self.settings, now)
             live.settle(conn)
+            if {"query", "refresh_mode"} & set(changes):
+                self._keep_explanation(conn, now)
         # Writers maintain it no longer, or not yet.
         is_left = not now.is_live and (there.is_live or (now.refresh_mode == live.MODE and bool(anew & set(changes))))
         notices = altered.notices
@@ -448,6 +461,17 @@ class PgTrickle:
         if given is None:
             self._started_spark = session
         return SparkExecutor(session, self.database)
+
+    def _explained_with_parts(self, conn: psycopg.Connection, table: StreamTable) -> dvm.Explanation:
+        parts = tuple(
+            (str(part.qualified), part.defining_query, self._explained(conn, part))
+            for part in records.parts(conn, table.id)
+        )
+        return replace(self._explained(conn, table), parts=parts)
+
+    def _keep_explanation(self, conn: psycopg.Connection, table: StreamTable) -> None:
+        """Store the explanation of a declared query, for those who have only SQL."""
+        records.update(conn, table.id, explanation=str(self._explained_with_parts(conn, table)))
 
     def _explained(self, conn: psycopg.Connection, table: StreamTable) -> dvm.Explanation:
         return self._explain(conn, *analysed(conn, table.maintained_query, accepted=table.foreign_code))

@@ -13,7 +13,18 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from airflow_provider_pgtrickle.cli import catalog, declare, gates, health, observe, output, query, refresh, verify
+from airflow_provider_pgtrickle.cli import (
+    catalog,
+    declare,
+    gates,
+    health,
+    observe,
+    output,
+    query,
+    refresh,
+    serve,
+    verify,
+)
 from airflow_provider_pgtrickle.cli.command import Command
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError, PgTrickleWarning, UsageError, redact
 from airflow_provider_pgtrickle.engine.spark import jvm
@@ -142,7 +153,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 
 #: In the order the help shows them. A new command is one line in its group's file.
-_GROUPS = (catalog, declare, refresh, verify, observe, query, health, gates)
+_GROUPS = (catalog, declare, refresh, verify, observe, query, health, gates, serve)
 
 
 def commands() -> tuple[Command, ...]:

@@ -67,6 +67,7 @@ class StreamTablePlanOperator(BaseOperator):
             verdict = _judged(self.units, states, self.schedules, context, client.settings)
             if self.skips:
                 verdict = self._refresh_idle(client, verdict, context)
+            self._answer_requests(client, states)
             idle = [] if self._has_to_verify(client) else [self.verifies]
             if any(state.is_live for state in states.values()):
                 # No refresh of its reads what writers have captured and maintained.
@@ -130,6 +131,16 @@ class StreamTablePlanOperator(BaseOperator):
             is None
         ]
         return verdict.with_also(needs_spark, self.units)
+
+    def _answer_requests(self, client: PgTrickle, states: Mapping[str, TableState]) -> None:
+        """Answer what SQL asked for and was done, or won't be, in this run. The tasks answer what they do."""
+        from airflow_provider_pgtrickle.engine.catalog import requests
+
+        with client.database.transaction() as conn:
+            requests.settle(conn, states)
+            for state in states.values():
+                if state.asked_full is not None and (why := readiness.unavailable(state)):
+                    requests.refuse_refreshes(conn, [state.name], why)
 
     def _has_to_verify(self, client: PgTrickle) -> bool:
         if self.verifies is None:
