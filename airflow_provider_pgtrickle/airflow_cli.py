@@ -29,7 +29,7 @@ def get_pgtrickle_cli_commands() -> list[CLICommand]:
             name="pgtrickle",
             help="Declare, refresh and inspect stream tables",
             description="The commands of `pgtrickle`, on the database of an Airflow connection.",
-            subcommands=tuple(_action(command) for command in commands()),
+            subcommands=tuple(_action(command) for command in commands() if command.needs_database),
         )
     ]
 

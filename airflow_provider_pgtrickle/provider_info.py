@@ -43,6 +43,7 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [
             _modules(
                 "operators.cleanup",
+                "operators.dbt",
                 "operators.declare",
                 "operators.plan",
                 "operators.refresh",

@@ -5,10 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from airflow_provider_pgtrickle.client import PgTrickle
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -44,8 +41,10 @@ class Command:
 
     name: str
     help: str
-    run: Callable[[PgTrickle, argparse.Namespace], Answer]
+    run: Callable[[Any, argparse.Namespace], Answer]
     arguments: tuple[Argument, ...] = ()
+    needs_database: bool = True
+    """Without one `run` gets no client."""
 
     def add_to(self, subparsers: Any) -> argparse.ArgumentParser:
         """Add its parser to the given subparsers."""

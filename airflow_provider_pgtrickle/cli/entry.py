@@ -88,6 +88,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(command: Command, arguments: argparse.Namespace) -> int:
     """Run a command on the database it names and print its answer."""
+    if not command.needs_database:
+        print(output.render(command.run(None, arguments), getattr(arguments, "json", False)), flush=True)
+        return OK
     from airflow_provider_pgtrickle.client import PgTrickle
 
     dsn = getattr(arguments, "dsn", None) or os.environ.get("PGTRICKLE_DSN")

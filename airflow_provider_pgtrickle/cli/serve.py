@@ -1,9 +1,10 @@
-"""serve-requests: carry out what was asked for in SQL."""
+"""serve-requests, dbt-package: what is asked for in SQL, by people and by dbt."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from importlib import resources
 from typing import TYPE_CHECKING
 
 from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
@@ -36,11 +37,21 @@ def serve_requests(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
     return Answer(rows=rows, columns=("request", "kind", "stream_table", "status", "error"))
 
 
+def dbt_package(_: None, arguments: argparse.Namespace) -> Answer:
+    return Answer(text=str(resources.files("airflow_provider_pgtrickle") / "dbt_pgtrickle"))
+
+
 COMMANDS = (
     Command(
         "serve-requests",
         "Carry out what was asked for in SQL: pgtrickle.request_refresh(), request_declare(), dbt's stream tables.",
         serve_requests,
         (argument("--wait", action="store_true", help="then listen for more, until it is ended"),),
+    ),
+    Command(
+        "dbt-package",
+        "Print where the dbt package is, for packages.yml: `- local: PATH`.",
+        dbt_package,
+        needs_database=False,
     ),
 )

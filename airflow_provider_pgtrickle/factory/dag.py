@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from airflow.sdk import (
     DAG,
+    Asset,
     AssetAlias,
+    AssetAny,
+    AssetOrTimeSchedule,
     BaseOperator,
     CronTriggerTimetable,
     DeltaTriggerTimetable,
@@ -44,6 +47,8 @@ class Declared(Protocol):
     tags: tuple[str, ...]
     pool: str | None
     deadline: timedelta | None
+    follows: tuple[Asset, ...]
+    behind: Callable[[DAG, Component], object] | None
 
 
 #: Airflow needs a start date; the content of stream tables doesn't depend on it.
@@ -61,7 +66,7 @@ def build(graph: Declared, component: Component) -> DAG:
     """The DAG. Everything in it is sorted, so that the same declarations serialize to the same bytes."""
     count = len(component.tables)
     options: dict[str, Any] = {
-        "schedule": _timetable(_clocks(component)),
+        "schedule": _schedule(graph, component),
         "start_date": _START,
         "doc_md": documentation.of_component(component),
         "description": f"Keeps {count} stream table{'s' if count > 1 else ''} up to date",
@@ -98,7 +103,15 @@ def build(graph: Declared, component: Component) -> DAG:
         _one_task_each(graph, component, dag, plan)
     if _verified(component):
         _verify(graph, component, dag, plan)
+    if graph.behind is not None:
+        graph.behind(dag, component)
     return dag
+
+
+def _schedule(graph: Declared, component: Component) -> BaseTimetable:
+    """The clock of its tables, and the assets that it follows."""
+    clock = _timetable(_clocks(component))
+    return AssetOrTimeSchedule(timetable=clock, assets=AssetAny(*graph.follows)) if graph.follows else clock
 
 
 def _clocks(component: Component) -> list[Effective]:

@@ -105,6 +105,10 @@ class Graph:
         """The stream tables that this one reads directly."""
         return self._sorted(self._tables.pred[self._known(name)])
 
+    def children(self, name: str) -> tuple[str, ...]:
+        """The stream tables that read this one directly."""
+        return self._sorted(self._tables.succ[self._known(name)])
+
     def effective_schedules(self, min_seconds: int, *, least: int | None = None) -> dict[str, Effective]:
         """Every table's schedule, CALCULATED resolved. One below `least` (by default the minimum) is refused."""
         least = min_seconds if least is None else least

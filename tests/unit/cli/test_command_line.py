@@ -14,7 +14,7 @@ from airflow_provider_pgtrickle.cli.command import Answer, Command
 
 NAMES = [
     "install", "cleanup", "create", "alter", "drop", "refresh", "verify", "status", "history", "tree",
-    "sources", "buffers", "explain", "validate", "health", "gate", "ungate", "serve-requests",
+    "sources", "buffers", "explain", "validate", "health", "gate", "ungate", "serve-requests", "dbt-package",
 ]  # fmt: skip
 
 
