@@ -121,7 +121,12 @@ pip_environment() {
 
 case ${1:-} in
     "" | --tests) ;;
-    *) fail "usage: .ci/setup.sh [--tests]" ;;
+    --docs)
+        python_environment
+        tool docs docs/requirements.lock
+        exit
+        ;;
+    *) fail "usage: .ci/setup.sh [--tests | --docs]" ;;
 esac
 
 has_java || install default-jre-headless "Java 17 or newer" \
