@@ -19,7 +19,7 @@ from psycopg.rows import dict_row
 
 from airflow_provider_pgtrickle.engine import dvm
 from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers, drop_orphan_stages
-from airflow_provider_pgtrickle.engine.catalog import indexes, migrate, records, requests
+from airflow_provider_pgtrickle.engine.catalog import migrate, records, requests
 from airflow_provider_pgtrickle.engine.catalog.database import Database, server_default_schema, translating
 from airflow_provider_pgtrickle.engine.catalog.probe import Probe
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
@@ -27,7 +27,7 @@ from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
 from airflow_provider_pgtrickle.engine.declare import dependencies
 from airflow_provider_pgtrickle.engine.declare.alter import alter, difference, revert
 from airflow_provider_pgtrickle.engine.declare.create import create
-from airflow_provider_pgtrickle.engine.declare.definition import analysed
+from airflow_provider_pgtrickle.engine.declare.definition import analysed, explained
 from airflow_provider_pgtrickle.engine.declare.drop import drop
 from airflow_provider_pgtrickle.engine.declare.options import Options
 from airflow_provider_pgtrickle.engine.dvm.budget import deep
@@ -127,7 +127,6 @@ class PgTrickle:
             if checked.refresh_mode == live.MODE:
                 live.refuse(conn, self.settings, created.stream_table)
             live.settle(conn)
-            self._keep_explanation(conn, created.stream_table)
         if initialize:
             self._populate(created.stream_table)
         _announce(created.notices)
@@ -283,8 +282,12 @@ class PgTrickle:
         """Explain a stream table: operator tree, delta SQL, leaves, sink, and why it is (not) differentiable."""
         with self._transaction() as conn:
             table = records.get(conn, self._name(conn, name))
+            parts = tuple(
+                (str(part.qualified), part.defining_query, self._explained(conn, part))
+                for part in records.parts(conn, table.id)
+            )
             writers = live.writers_costs(conn, table) if table.is_live else ()
-            return replace(self._explained_with_parts(conn, table), writers=writers)
+            return replace(self._explained(conn, table), parts=parts, writers=writers)
 
     def validate_query(self, query: str) -> dvm.Explanation:
         """Explain a query before anything is created."""
@@ -332,8 +335,6 @@ class PgTrickle:
             if now.refresh_mode == live.MODE and {"query", "refresh_mode"} & set(changes):
                 live.refuse(conn, self.settings, now)
             live.settle(conn)
-            if {"query", "refresh_mode"} & set(changes):
-                self._keep_explanation(conn, now)
         # Writers maintain it no longer, or not yet.
         is_left = not now.is_live and (there.is_live or (now.refresh_mode == live.MODE and bool(anew & set(changes))))
         notices = altered.notices
@@ -462,22 +463,11 @@ class PgTrickle:
             self._started_spark = session
         return SparkExecutor(session, self.database)
 
-    def _explained_with_parts(self, conn: psycopg.Connection, table: StreamTable) -> dvm.Explanation:
-        parts = tuple(
-            (str(part.qualified), part.defining_query, self._explained(conn, part))
-            for part in records.parts(conn, table.id)
-        )
-        return replace(self._explained(conn, table), parts=parts)
-
-    def _keep_explanation(self, conn: psycopg.Connection, table: StreamTable) -> None:
-        """Store the explanation of a declared query, for those who have only SQL."""
-        records.update(conn, table.id, explanation=str(self._explained_with_parts(conn, table)))
-
     def _explained(self, conn: psycopg.Connection, table: StreamTable) -> dvm.Explanation:
         return self._explain(conn, *analysed(conn, table.maintained_query, accepted=table.foreign_code))
 
     def _explain(self, conn: psycopg.Connection, _: Probe, view: dvm.View) -> dvm.Explanation:
-        return view.explain(missing_indexes=indexes.missing(conn, view.sources, view.wanted_keys()))
+        return explained(conn, view)
 
     @contextmanager
     def _transaction(self) -> Iterator[psycopg.Connection]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -272,6 +274,47 @@ def test_the_explanation_is_that_of_the_declaration(shop: Shop) -> None:
     assert shop.ask("SELECT pgtrickle.explain_st('totals')") == str(shop.client.explain_st("totals"))
     shop.client.alter_stream_table("totals", query=f"{TOTALS} HAVING sum(amount) > 100")
     assert shop.ask("SELECT pgtrickle.explain_st('totals')") == str(shop.client.explain_st("totals"))
+
+
+def test_the_explanation_of_parts_follows(shop: Shop) -> None:
+    shop.client.create_stream_table("ranks", f"SELECT t.*, rank() OVER (ORDER BY t.total) FROM ({TOTALS}) t")
+    told = shop.ask("SELECT pgtrickle.explain_st('ranks')")
+    whole = shop.client.explain_st("ranks")
+    ((name, _, part),) = whole.parts
+    assert told.startswith(str(replace(whole, parts=())))
+    assert f"kept by itself as {name}:" in told
+    assert told.endswith("\n".join(f"  {line}".rstrip() for line in str(part).splitlines()))
+
+
+def test_who_is_killed_in_the_middle_leaves_the_request_to_the_next(shop: Shop) -> None:
+    number = shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    shop.psql.execute("UPDATE orders SET amount = 1000 WHERE id = 1")
+    with psycopg.connect(shop.dsn) as blocking:
+        blocking.execute("LOCK TABLE totals IN SHARE MODE")
+        dying = subprocess.Popen([sys.executable, "-c", _SERVER, shop.dsn])
+        while shop.ask("SELECT status FROM pgtrickle.wait_for_request(%s, 0.1)", number) != "RUNNING":
+            assert dying.poll() is None
+        dying.kill()
+        dying.wait(30)
+    # His session in the database may be at work for a moment yet, and the table is his until it ends.
+    while (answered := shop.request(number))["status"] in ("PENDING", "RUNNING"):
+        shop.serve()
+    assert (answered["status"], answered["error"]) == ("DONE", None)
+    assert shop.is_right()
+
+
+#: Who serves as a process of its own.
+_SERVER = """
+import sys
+from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.requests import serve
+
+dsn = sys.argv[1]
+with PgTrickle(dsn, executor=lambda: PostgresExecutor(Database(dsn))) as client:
+    list(serve(client))
+"""
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def test_the_migrations_apply_from_the_wheel(environment: Path, tmp_path: Path, 
 
 
 @pytest.mark.usefixtures("spark_alone")
-@pytest.mark.parametrize("page", ["start", "tutorial"])
+@pytest.mark.parametrize("page", ["first-table", "tutorial"])
 def test_a_reader_who_has_only_the_wheel_can_follow(environment: Path, tmp_path: Path, dsn: str, page: str) -> None:
     if page == "tutorial":
         # As its first section says.

@@ -40,7 +40,7 @@ def test_it_builds_with_search_diagrams_and_links_into_the_repository(tmp_path: 
 def test_a_link_that_leads_nowhere_stops_it(tmp_path: Path, link: str) -> None:
     for folder in (".ci", "docs"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
-    with (tmp_path / "docs" / "start.md").open("a", encoding="utf-8") as page:
+    with (tmp_path / "docs" / "first-table.md").open("a", encoding="utf-8") as page:
         page.write(f"\n[a link]({link})\n")
     done = build(tmp_path, tmp_path / "site")
     assert done.returncode == 1

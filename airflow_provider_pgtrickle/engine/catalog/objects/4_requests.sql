@@ -62,6 +62,10 @@ BEGIN ATOMIC
     SELECT coalesce(t.explanation,
         'It was declared by an older version, which wrote no explanation: pgtrickle explain '
         || quote_ident(t.pgt_schema) || '.' || quote_ident(t.pgt_name) || ' shows it.')
+        || coalesce((
+            SELECT string_agg(format(E'\n\nkept by itself as %s.%s:\n%s\n\n%s', p.pgt_schema, p.pgt_name,
+                p.defining_query, regexp_replace(p.explanation, '^(?=.)', '  ', 'gn')), '' ORDER BY p.pgt_id)
+            FROM pgtrickle.pgt_stream_tables p WHERE p.part_of = t.pgt_id), '')
     FROM pgtrickle.pgt_stream_tables t WHERE t.pgt_id = pgtrickle.pgt_resolve($1);
 END;
 
