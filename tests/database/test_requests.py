@@ -8,6 +8,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -236,6 +237,24 @@ def test_a_refresh_that_began_after_the_request_is_its_answer(shop: Shop) -> Non
         assert requests.settle(conn) == []
     assert shop.request(plain)["answer"]["action"] == "NO_DATA"
     assert shop.request(full)["answer"]["action"] == "FULL"
+
+
+def test_of_several_servers_one_carries_a_request_out(shop: Shop) -> None:
+    numbers = [shop.ask("SELECT pgtrickle.request_refresh('totals')") for _ in range(6)]
+    names = [f"t{i}" for i in range(6)]
+    numbers += [shop.ask("SELECT pgtrickle.request_declare(%s, 'SELECT 1 AS a', '{}', false)", n) for n in names]
+    with ThreadPoolExecutor(3) as servers:
+        served = [one for all_of_his in servers.map(lambda _: _served_by_another(shop), range(3)) for one in all_of_his]
+    # One who found the table held by another puts his request back for later.
+    shop.serve()
+    done = [one.request.request_id for one in served if one.answer is not None]
+    assert len(done) == len(set(done))
+    assert {shop.request(number)["status"] for number in numbers} == {"DONE"}
+
+
+def _served_by_another(shop: Shop) -> list[Served]:
+    with PgTrickle(shop.dsn, executor=lambda: PostgresExecutor(Database(shop.dsn))) as another:
+        return list(serve(another))
 
 
 def test_an_answer_is_given_once(shop: Shop) -> None:
