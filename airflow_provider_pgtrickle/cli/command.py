@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.client import PgTrickle
 
 
 @dataclass(frozen=True)
@@ -41,10 +44,9 @@ class Command:
 
     name: str
     help: str
-    run: Callable[[Any, argparse.Namespace], Answer]
+    run: Callable[[PgTrickle, argparse.Namespace], Answer]
     arguments: tuple[Argument, ...] = ()
     needs_database: bool = True
-    """Without one `run` gets no client."""
 
     def add_to(self, subparsers: Any) -> argparse.ArgumentParser:
         """Add its parser to the given subparsers."""

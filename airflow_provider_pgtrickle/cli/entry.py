@@ -88,15 +88,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(command: Command, arguments: argparse.Namespace) -> int:
     """Run a command on the database it names and print its answer."""
-    if not command.needs_database:
-        print(output.render(command.run(None, arguments), getattr(arguments, "json", False)), flush=True)
-        return OK
     from airflow_provider_pgtrickle.client import PgTrickle
 
     dsn = getattr(arguments, "dsn", None) or os.environ.get("PGTRICKLE_DSN")
-    if not dsn:
+    if not dsn and command.needs_database:
         raise UsageError("No database is named", remedy="Set PGTRICKLE_DSN, or pass --dsn.")
-    with PgTrickle(dsn) as client:
+    with PgTrickle(dsn or "") as client:
         answer = command.run(client, arguments)
     print(output.render(answer, getattr(arguments, "json", False)), flush=True)
     return FAILED if answer.failed else OK

@@ -37,7 +37,7 @@ def serve_requests(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
     return Answer(rows=rows, columns=("request", "kind", "stream_table", "status", "error"))
 
 
-def dbt_package(_: None, arguments: argparse.Namespace) -> Answer:
+def dbt_package(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
     return Answer(text=str(resources.files("airflow_provider_pgtrickle") / "dbt_pgtrickle"))
 
 
