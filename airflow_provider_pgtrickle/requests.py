@@ -78,6 +78,7 @@ def serve(client: PgTrickle, *, wait: bool = False) -> Iterator[Served]:
 def _waiting(client: PgTrickle, conn: Connection) -> Iterator[Served]:
     """Carry out what waits now."""
     requests.settle(conn)
+    requests.see(conn)
     busy: set[int] = set()
     while (request := requests.take(conn, beside=busy)) is not None:
         number = request.request_id

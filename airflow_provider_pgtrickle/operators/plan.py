@@ -60,6 +60,7 @@ class StreamTablePlanOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any] | None:
         with as_airflow(), hook_of(self.postgres_conn_id).get_client() as client:
             client.install()
+            self._see_requests(client)
             states = self._declared(client)
             states = self._withdraw_suspect(client, states)
             self._compare_with_postgres(states)
@@ -131,6 +132,13 @@ class StreamTablePlanOperator(BaseOperator):
             is None
         ]
         return verdict.with_also(needs_spark, self.units)
+
+    def _see_requests(self, client: PgTrickle) -> None:
+        """What SQL has asked for is answered by the refreshes from now on."""
+        from airflow_provider_pgtrickle.engine.catalog import requests
+
+        with client.database.transaction() as conn:
+            requests.see(conn, [str(table.qualified) for table in self.tables])
 
     def _answer_requests(self, client: PgTrickle, states: Mapping[str, TableState]) -> None:
         """Answer what SQL asked for and was done, or won't be, in this run. The tasks answer what they do."""

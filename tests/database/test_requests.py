@@ -222,13 +222,13 @@ def test_a_stranger_who_takes_the_lock_is_overlooked(shop: Shop, stranger: psyco
     assert shop.request(number)["status"] == "DONE"
 
 
-def test_a_refresh_that_began_after_the_request_is_its_answer(shop: Shop) -> None:
+def test_a_refresh_that_began_after_the_request_was_seen_is_its_answer(shop: Shop) -> None:
     shop.client.refresh_stream_table("totals", force_full=True)
     plain = shop.ask("SELECT pgtrickle.request_refresh('totals')")
     full = shop.ask("SELECT pgtrickle.request_refresh('totals', true)")
     with Database(shop.dsn).connect(autocommit=True) as conn:
-        assert requests.settle(conn) == []
         assert requests.asked(conn, ["public.totals", "public.others"]) == {"public.totals": True}
+        assert requests.settle(conn) == []
         shop.client.refresh_stream_table("totals")
         assert requests.settle(conn, ["public.others"]) == []
         assert requests.settle(conn, ["public.totals"]) == [plain]
@@ -237,6 +237,21 @@ def test_a_refresh_that_began_after_the_request_is_its_answer(shop: Shop) -> Non
         assert requests.settle(conn) == []
     assert shop.request(plain)["answer"]["action"] == "NO_DATA"
     assert shop.request(full)["answer"]["action"] == "FULL"
+
+
+def test_a_refresh_between_the_asking_and_its_commit_is_no_answer(shop: Shop) -> None:
+    with psycopg.connect(shop.dsn) as asking, Database(shop.dsn).connect(autocommit=True) as conn:
+        asking.execute("UPDATE orders SET amount = 1000 WHERE id = 1")
+        asking.execute("SELECT pgtrickle.request_refresh('totals')")
+        requests.see(conn)
+        shop.client.refresh_stream_table("totals")
+        asking.commit()
+        assert requests.settle(conn) == []
+        requests.see(conn)
+        assert requests.settle(conn) == []
+        shop.client.refresh_stream_table("totals")
+        assert len(requests.settle(conn)) == 1
+    assert shop.is_right()
 
 
 def test_of_several_servers_one_carries_a_request_out(shop: Shop) -> None:

@@ -37,8 +37,8 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid = {
   AND pg_catalog.has_any_column_privilege(a.usesysid, 'pgtrickle.pgt_requests', 'UPDATE')
 """).format(sql.Literal(_LOCK_SPACE))
 
-# A refresh that began after the request is its answer, whoever ran it. Who serves the request tries a failed one again,
-# and says himself when he gives up.
+# A refresh that began after the request was seen is its answer, whoever ran it. One that began earlier may not know
+# what the asking transaction did. Who serves the request tries a failed one again, and says himself when he gives up.
 _SETTLE = """
 WITH answered AS (
     SELECT r.request_id, h.*
@@ -48,7 +48,7 @@ WITH answered AS (
         SELECT h.refresh_id, h.status AS outcome, h.action, h.fallback_reason, h.rows_inserted, h.rows_updated,
                h.rows_deleted, h.duration_ms, h.data_timestamp, h.error_message
         FROM pgtrickle.pgt_refresh_history h
-        WHERE h.pgt_id = t.pgt_id AND h.start_time >= r.requested_at
+        WHERE h.pgt_id = t.pgt_id AND h.start_time >= r.seen_at
           AND (h.status = 'FAILED' AND r.status = 'PENDING' OR h.status = 'COMPLETED'
                AND (NOT r.force_full OR h.action IN ('FULL', 'REINITIALIZE', 'IMMEDIATE')))
         ORDER BY h.refresh_id LIMIT 1
@@ -139,14 +139,26 @@ def refuse(conn: Connection, request_id: int, error: str) -> bool:
     return _answered(conn, request_id, "FAILED", None, redact(error))
 
 
+def see(conn: Connection, names: Iterable[str] | None = None) -> None:
+    """Note that requests to refresh these tables, or all, are seen: refreshes that begin from now on answer them."""
+    wanted = None if names is None else sorted(names)
+    conn.execute(
+        "UPDATE pgtrickle.pgt_requests SET seen_at = pg_catalog.clock_timestamp()"
+        " WHERE kind = 'REFRESH' AND answered_at IS NULL AND seen_at IS NULL"
+        " AND (%(names)s::text[] IS NULL OR pgt_schema || '.' || pgt_name = ANY(%(names)s))",
+        {"names": wanted},
+    )
+
+
 def settle(conn: Connection, names: Iterable[str] | None = None) -> list[int]:
-    """Answer the refreshes that have happened meanwhile, of these tables or of all; the requests' numbers."""
+    """Answer what refreshes have answered meanwhile, of these tables or of all; the requests' numbers."""
     wanted = None if names is None else sorted(names)
     return [number for (number,) in conn.execute(_SETTLE, {"names": wanted})]
 
 
 def asked(conn: Connection, names: Collection[str]) -> dict[str, bool]:
-    """Those of the tables, by `schema.name`, that are to be refreshed; True for in full."""
+    """Those of the tables, by `schema.name`, that are to be refreshed, and are seen now; True for in full."""
+    see(conn, names)
     rows = conn.execute(
         "SELECT pgt_schema || '.' || pgt_name, bool_or(force_full) FROM pgtrickle.pgt_requests"
         " WHERE kind = 'REFRESH' AND answered_at IS NULL AND pgt_schema || '.' || pgt_name = ANY(%s) GROUP BY 1",

@@ -17,6 +17,7 @@ CREATE TABLE IF NOT EXISTS pgtrickle.pgt_requests (
     initialize boolean NOT NULL DEFAULT true,
     requested_by text NOT NULL DEFAULT current_user,
     requested_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    seen_at timestamptz,
     status text NOT NULL DEFAULT 'PENDING' CHECK (status IN ('PENDING', 'RUNNING', 'DONE', 'FAILED')),
     begun integer NOT NULL DEFAULT 0,
     begun_at timestamptz,
@@ -36,6 +37,8 @@ COMMENT ON COLUMN pgtrickle.pgt_requests.options IS 'Of a declaration: the optio
 COMMENT ON COLUMN pgtrickle.pgt_requests.search_path IS 'Along which the names in the query are meant.';
 COMMENT ON COLUMN pgtrickle.pgt_requests.force_full IS 'Of a refresh: compute everything anew.';
 COMMENT ON COLUMN pgtrickle.pgt_requests.initialize IS 'Of a declaration: fill the table, too.';
+COMMENT ON COLUMN pgtrickle.pgt_requests.seen_at IS
+    'When a DAG or a server first saw it: a refresh that began later knows what the asking transaction did.';
 COMMENT ON COLUMN pgtrickle.pgt_requests.status IS
     'RUNNING whose process has died is begun again; DONE and FAILED are answers.';
 COMMENT ON COLUMN pgtrickle.pgt_requests.begun IS 'How often it was begun; after the third time it fails.';
