@@ -1,6 +1,6 @@
 # `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint audit format live soak nightly coverage mutants bench demo up down clean
+.PHONY: help setup test lint audit format live soak nightly coverage mutants bench demo docs up down clean
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
@@ -45,6 +45,10 @@ format:  ## let ruff mend what it can
 
 bench: setup  ## the benchmarks; ARGS="..." reaches them
 	$(PYTHON) -m tests.benchmarks $(ARGS)
+
+docs:  ## the documentation's site, in build/site, with its links checked
+	@.ci/setup.sh --docs
+	NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs build --config-file .ci/mkdocs.yml
 
 demo:  ## a shop's stream tables in PostgreSQL, Airflow and Spark
 	@.ci/setup.sh

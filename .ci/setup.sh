@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Bring what is missing: the virtual environment, Java, the PostgreSQL JDBC driver and, with --tests,
-# the programs of the tests' second PostgreSQL (15, or PGTRICKLE_TEST_POSTGRES). What is there is left alone, so a
+# the programs of the tests' second PostgreSQL (15, or PGTRICKLE_TEST_POSTGRES), dbt, and what builds the docs' site. What is there is left alone, so a
 # second run needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -96,6 +96,20 @@ python_environment() {
     cat requirements.lock pyproject.toml > "$stamp"
 }
 
+# A tool in an environment of its own, .tools/NAME, from its own lock: dbt's packages and Airflow's don't agree.
+tool() {
+    local name=$1 lock=$2 folder=.tools/$1
+    say "$name ($folder)"
+    cmp -s "$lock" "$folder/.installed" && return
+    [[ -x $folder/bin/python ]] || .venv/bin/python -m venv "$folder" || fail "Python can't make $folder: see above."
+    if command -v uv > /dev/null; then
+        uv pip sync --quiet --python "$folder" "$lock" || fail "uv failed to install $name: see above."
+    else
+        "$folder/bin/pip" install --quiet --requirement "$lock" || fail "pip failed to install $name: see above."
+    fi
+    cp "$lock" "$folder/.installed"
+}
+
 pip_environment() {
     local python
     for python in python3.13 python3.12 python3.11 python3 ""; do
@@ -107,7 +121,12 @@ pip_environment() {
 
 case ${1:-} in
     "" | --tests) ;;
-    *) fail "usage: .ci/setup.sh [--tests]" ;;
+    --docs)
+        python_environment
+        tool docs docs/requirements.lock
+        exit
+        ;;
+    *) fail "usage: .ci/setup.sh [--tests | --docs]" ;;
 esac
 
 has_java || install default-jre-headless "Java 17 or newer" \
@@ -127,4 +146,8 @@ if [[ ${1:-} = --tests ]]; then
 fi
 
 python_environment
+if [[ ${1:-} = --tests ]]; then
+    tool dbt tests/dbt/requirements.lock
+    tool docs docs/requirements.lock
+fi
 say "ready"

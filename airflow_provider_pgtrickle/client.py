@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache, cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 
 from airflow_provider_pgtrickle.engine import dvm, progress
 from airflow_provider_pgtrickle.engine.capture import mode, wal
 from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers, drop_orphan_stages
-from airflow_provider_pgtrickle.engine.catalog import indexes, migrate, records
+from airflow_provider_pgtrickle.engine.catalog import migrate, records, requests
 from airflow_provider_pgtrickle.engine.catalog.database import Database, server_default_schema, translating
 from airflow_provider_pgtrickle.engine.catalog.probe import Probe
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
@@ -27,7 +29,7 @@ from airflow_provider_pgtrickle.engine.catalog.search_path import own_path, read
 from airflow_provider_pgtrickle.engine.declare import dependencies, owners
 from airflow_provider_pgtrickle.engine.declare.alter import alter, difference, revert
 from airflow_provider_pgtrickle.engine.declare.create import create
-from airflow_provider_pgtrickle.engine.declare.definition import analysed
+from airflow_provider_pgtrickle.engine.declare.definition import analysed, explained
 from airflow_provider_pgtrickle.engine.declare.drop import drop
 from airflow_provider_pgtrickle.engine.declare.options import Options
 from airflow_provider_pgtrickle.engine.declare.owners import Claim, Owner
@@ -106,6 +108,17 @@ class PgTrickle:
             stop(self._started_spark)
         self._forget_spark()
         self.database.close()
+
+    def under(self, search_path: str | None) -> PgTrickle:
+        """A client of this database and this Spark, whose declarations look names up along another path; None: no path.
+
+        It is to be closed like any other, and before this one.
+        """
+        given = conninfo_to_dict(self.database.dsn).get("options") or os.environ.get("PGOPTIONS") or ""
+        # In this option of libpq a backslash stands before each blank and backslash that is meant.
+        escaped = (search_path or "").replace("\\", "\\\\").replace(" ", "\\ ")
+        dsn = make_conninfo(self.database.dsn, options=f"{given} -csearch_path={escaped}".strip())
+        return PgTrickle(dsn, executor=self._usable_executor, **asdict(self.settings))
 
     # Declaring
 
@@ -329,6 +342,7 @@ class PgTrickle:
             history.prune(conn, self.settings.refresh_history_days)
             verification.prune(conn, self.settings.refresh_history_days)
             live.prune_samples(conn)
+            requests.prune(conn, self.settings.refresh_history_days)
             return clean_buffers(conn)
 
     # Showing
@@ -581,7 +595,7 @@ class PgTrickle:
         return self._explain(conn, *analysed(conn, table.maintained_query, accepted=table.foreign_code))
 
     def _explain(self, conn: psycopg.Connection, _: Probe, view: dvm.View) -> dvm.Explanation:
-        return view.explain(missing_indexes=indexes.missing(conn, view.sources, view.wanted_keys()))
+        return explained(conn, view)
 
     @contextmanager
     def _transaction(self) -> Iterator[psycopg.Connection]:

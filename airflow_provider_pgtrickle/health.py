@@ -31,7 +31,7 @@ _WHO_WRITES_CODE = """
         SELECT a.grantee, c.relowner, 'change the definitions in ' || c.relname
         FROM pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) a
         WHERE c.oid IN ('pgtrickle.pgt_stream_tables'::regclass, 'pgtrickle.pgt_dependencies'::regclass,
-                        'pgtrickle.pgt_change_tracking'::regclass)
+                        'pgtrickle.pgt_change_tracking'::regclass, pg_catalog.to_regclass('pgtrickle.pgt_requests'))
           AND a.privilege_type IN ('INSERT', 'UPDATE', 'TRIGGER')
         UNION
         SELECT a.grantee, c.relowner, 'change ' || c.relname || '.' || t.attname

@@ -43,10 +43,12 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [
             _modules(
                 "operators.cleanup",
+                "operators.dbt",
                 "operators.declare",
                 "operators.plan",
                 "operators.refresh",
                 "operators.refresh_graph",
+                "operators.requests",
                 "operators.unit_state",
                 "operators.verify",
             )
@@ -54,7 +56,12 @@ def get_provider_info() -> dict[str, Any]:
         "sensors": [_modules("sensors.buffer", "sensors.freshness")],
         "triggers": [
             _modules(
-                "triggers.alert", "triggers.buffer", "triggers.freshness", "triggers.pending", "triggers.refreshed"
+                "triggers.alert",
+                "triggers.buffer",
+                "triggers.freshness",
+                "triggers.pending",
+                "triggers.refreshed",
+                "triggers.requests",
             )
         ],
         "task-decorators": [

@@ -171,7 +171,7 @@ _CHANNEL = """## Notifications
 
 `LISTEN pg_trickle_alert` hears JSON objects with `event`, `stream_table` and details. The events:
 `stale_data`, `auto_suspended`, `resumed`, `reinitialize_needed`, `buffer_growth_warning`, `refresh_completed`,
-`refresh_failed`, `diamond_partial_failure`, `content_differs`. PostgreSQL drops what nobody hears, so a
+`refresh_failed`, `diamond_partial_failure`, `content_differs`, `requested`. PostgreSQL drops what nobody hears, so a
 notification is a hint: the tables above are the record."""
 
 

@@ -28,6 +28,7 @@ from airflow_provider_pgtrickle.cli import (
     project,
     query,
     refresh,
+    serve,
     verify,
 )
 from airflow_provider_pgtrickle.cli.command import Command
@@ -195,7 +196,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 
 #: In the order the help shows them. A new command is one line in its group's file.
-_GROUPS = (project, catalog, declare, refresh, verify, observe, query, calibration, health, gates)
+_GROUPS = (project, catalog, declare, refresh, verify, observe, query, calibration, health, gates, serve)
 
 
 def commands() -> tuple[Command, ...]:

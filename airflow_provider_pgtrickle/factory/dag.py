@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol
@@ -12,6 +12,8 @@ from airflow.sdk import (
     DAG,
     Asset,
     AssetAlias,
+    AssetAny,
+    AssetOrTimeSchedule,
     BaseOperator,
     CronTriggerTimetable,
     DeltaTriggerTimetable,
@@ -58,6 +60,8 @@ class Declared(Protocol):
     tags: tuple[str, ...]
     pool: str | None
     deadline: timedelta | None
+    follows: tuple[Asset, ...]
+    behind: Callable[[DAG, Component], object] | None
 
 
 #: Airflow needs a start date; the content of stream tables doesn't depend on it.
@@ -95,7 +99,7 @@ def build(graph: Declared, component: Component) -> DAG:
     """The DAG. Everything in it is sorted, so that the same declarations serialize to the same bytes."""
     count = len(component.tables)
     options: dict[str, Any] = {
-        "schedule": _timetable(_clocks(component)),
+        "schedule": _schedule(graph, component),
         "start_date": _START,
         "doc_md": documentation.of_component(component),
         "description": f"Keeps {count} stream table{'s' if count > 1 else ''} up to date",
@@ -146,6 +150,8 @@ def fill(graph: Declared, component: Component, place: Place) -> None:
         ends = _one_task_each(graph, component, place, plan)
     if verified:
         _verify(graph, component, place, verified, [plan, *ends])
+    if graph.behind is not None:
+        graph.behind(place.dag, component)
     if place.group is not None:
         leaves = list(place.group.get_leaves())
         # What comes after the group would be skipped with the tables that have no change.
@@ -166,6 +172,12 @@ def _params() -> dict[str, Param]:
             description="Only these: `totals`, `+totals` with what feeds it, `totals+` with what reads it, `tag:sales`",
         ),
     }
+
+
+def _schedule(graph: Declared, component: Component) -> BaseTimetable:
+    """The clock of its tables, and the assets that it follows."""
+    clock = _timetable(_clocks(component))
+    return AssetOrTimeSchedule(timetable=clock, assets=AssetAny(*graph.follows)) if graph.follows else clock
 
 
 def _clocks(component: Component) -> list[Effective]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,9 +18,10 @@ from airflow_provider_pgtrickle.factory.components import Component, components
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID, Home, StreamTable
 
 if TYPE_CHECKING:
-    from airflow.sdk import DAG
+    from airflow.sdk import DAG, Asset
 
     from airflow_provider_pgtrickle.engine.graph import Graph
+    from airflow_provider_pgtrickle.factory import dbt
 
 Granularity = Literal["unit", "graph"]
 OnRemoved = Literal["keep", "gate", "drop"]
@@ -50,6 +51,7 @@ class StreamTableGraph:
     :param deadline: how long a run may take from its queueing; if it isn't done by then, the alert `stale_data` is
     sent. For other callbacks put a `deadline` for `DAG(...)` into `dag_args`
     :param database_uri: `postgres://host:port/database`, if the assets should carry the real address
+    :param follows: assets whose updates start a run, beside the schedules of the tables
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class StreamTableGraph:
         spark_args: Mapping[str, Any] | None = None,
         deadline: timedelta | None = None,
         database_uri: str | None = None,
+        follows: Iterable[Asset] = (),
     ) -> None:
         if granularity not in ("unit", "graph"):
             raise UsageError(f"granularity can't be {granularity!r}", remedy="Use 'unit' or 'graph'.")
@@ -96,6 +99,9 @@ class StreamTableGraph:
         #: The file that declares it, which owns its tables.
         self.file = str(caller().get("__file__", ""))
         self.home = Home(postgres_conn_id, database_uri.rstrip("/") if database_uri else None)
+        self.follows = tuple(follows)
+        #: What adds tasks to each DAG, behind those of its tables.
+        self.behind: Callable[[DAG, Component], object] | None = None
         # The components are computed here and not in register(), so that a circle or a bad schedule is an error of the
         # line that declares the graph.
         _ = self.components
@@ -110,6 +116,40 @@ class StreamTableGraph:
         if not root.is_absolute():
             root = Path(caller().get("__file__", "")).parent / root
         return cls(name, folder.stream_tables(root), *args, **kwargs)
+
+    @classmethod
+    def from_dbt(
+        cls,
+        name: str,
+        project: str | Path,
+        *args: Any,
+        select: str | Iterable[str] | None = None,
+        exclude: str | Iterable[str] | None = None,
+        tests: str | None = None,
+        env: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> StreamTableGraph:
+        """A graph of a dbt project's models with `materialized: stream_table`, from their compiled SQL.
+
+        `project` is its folder or its manifest.json, which `dbt compile` writes; a relative path starts at the calling
+        file. `select` and `exclude` are dbt's: `totals`, `+totals`, `tag:money`. `tests` is the program dbt, if its
+        tests of these models shall run after their refreshes; `env` is its environment. Where `database_uri` is given,
+        the tables of other models that they read are followed as assets, by the addresses that Cosmos gives them.
+        """
+        from airflow_provider_pgtrickle.factory import dbt
+
+        root = Path(project)
+        if not root.is_absolute():
+            root = Path(caller().get("__file__", "")).parent / root
+        found = dbt.read(root, select, exclude)
+        if (uri := kwargs.get("database_uri")) and found.awaited:
+            from airflow.sdk import Asset
+
+            kwargs["follows"] = [*kwargs.get("follows", ()), *map(Asset, found.assets(uri))]
+        graph = cls(name, found.tables.values(), *args, **kwargs)
+        if tests is not None:
+            graph.behind = partial(_dbt_tests, found, tests, dict(env or {}))
+        return graph
 
     @cached_property
     def components(self) -> list[Component]:
@@ -164,3 +204,24 @@ class StreamTableGraph:
                 )
             namespace[name] = dag
         return made
+
+
+def _dbt_tests(found: dbt.Project, program: str, env: Mapping[str, str], dag: DAG, component: Component) -> None:
+    """Add a task that runs dbt's tests of the component's models, unless nothing of it was refreshed."""
+    from airflow.sdk import TriggerRule
+
+    from airflow_provider_pgtrickle.operators.dbt import DbtTestOperator
+
+    mine = {str(table.qualified) for table in component.tables}
+    tests = DbtTestOperator(
+        # A hyphen can't occur in a table's task id.
+        task_id="dbt-tests",
+        dag=dag,
+        dbt=program,
+        project_dir=str(found.folder),
+        models=[model for model, table in found.tables.items() if str(table.qualified) in mine],
+        env=env,
+        trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
+        doc_md="Runs dbt's tests of what was refreshed.",
+    )
+    tests.set_upstream([dag.get_task(unit.task_id) for unit in component.units])

@@ -9,6 +9,7 @@ from airflow_provider_pgtrickle.operators.declare import (
 from airflow_provider_pgtrickle.operators.plan import StreamTablePlanOperator
 from airflow_provider_pgtrickle.operators.refresh import StreamTableRefreshOperator
 from airflow_provider_pgtrickle.operators.refresh_graph import StreamTableGraphRefreshOperator
+from airflow_provider_pgtrickle.operators.requests import StreamTableRequestsOperator
 from airflow_provider_pgtrickle.operators.unit_state import StreamTableOutcomeOperator, StreamTableStateOperator
 from airflow_provider_pgtrickle.operators.verify import StreamTableVerifyOperator
 
@@ -21,6 +22,7 @@ __all__ = [
     "StreamTableOutcomeOperator",
     "StreamTablePlanOperator",
     "StreamTableRefreshOperator",
+    "StreamTableRequestsOperator",
     "StreamTableStateOperator",
     "StreamTableVerifyOperator",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_pgtrickle.backends.request import Backend, RefreshRequest
@@ -53,33 +54,56 @@ class FencedRun:
         self._backend = backend_for(spark_conn_id, spark_args)
 
     def refresh(self, units: Sequence[Sequence[str]], *, force_full: bool = False) -> None:
-        """Refresh the units on Spark; upstream units come first."""
+        """Refresh the units on Spark; upstream units come first. What SQL asked for in full is computed in full."""
         assert self._backend is not None, "open() comes first"
-        request = RefreshRequest(
-            tuple(map(tuple, units)), self._turn, self._dsn, force_full, self._initiator, self._settings
-        )
+        asked = self._asked({name for unit in units for name in unit})
         try:
-            self._backend.refresh(request)
-        except PgTrickleError:
+            for full, some in groupby(units, lambda unit: force_full or any(asked.get(name) for name in unit)):
+                request = RefreshRequest(
+                    tuple(map(tuple, some)), self._turn, self._dsn, full, self._initiator, self._settings
+                )
+                self._backend.refresh(request)
+        finally:
             self._let_writers_maintain()
-            raise
-        self._let_writers_maintain()
+            self._answer()
 
     def refresh_without_spark(self, tables: Sequence[QualifiedName], *, force_full: bool = False) -> bool:
         """Refresh a unit in this process; False if something has to be computed on Spark."""
+        asked = self._asked({table.quoted for table in tables})
         done = refresh_without_spark(
             self.database,
             tables,
             self.settings,
             run_token=self._turn,
             initiated_by=self._initiator,
-            force_full=force_full,
+            force_full=force_full or any(asked.values()),
         )
         if done is None:
             return False
         # A task may refresh hundreds of units in this way, and what the history says of its run gets longer with each.
         self._let_writers_maintain([name for name, result in done.items() if result.status == "COMPLETED"])
+        if asked:
+            self._answer()
         return True
+
+    def _asked(self, tables: Collection[str]) -> dict[str, bool]:
+        """What SQL asked for, by the tables' names as given."""
+        from airflow_provider_pgtrickle.engine.catalog import requests
+
+        names = {name: str(QualifiedName.parse(name)) for name in tables}
+        with self.database.transaction() as conn:
+            asked = requests.asked(conn, set(names.values()))
+        return {given: asked[name] for given, name in names.items() if name in asked}
+
+    def _answer(self) -> None:
+        """Answer what SQL asked for. What can't be answered now is when the next plan looks."""
+        from airflow_provider_pgtrickle.engine.catalog import requests
+
+        try:
+            with self.database.transaction() as conn:
+                requests.settle(conn, self.outcomes())
+        except PgTrickleError as error:
+            _log.warning("Requests were not answered: %s", error)
 
     def _let_writers_maintain(self, done: Sequence[str] | None = None) -> None:
         """IMMEDIATE tables that were refreshed are maintained by their sources' writers from now on.

@@ -91,6 +91,7 @@ class StreamTablePlanOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any] | None:
         with as_airflow(), hook_of(self.postgres_conn_id).get_client() as client:
             client.install()
+            self._see_requests(client)
             claim = declarer.of_graph(context, self.graph, self.file, self.moved_from)
             # Pending changes are counted in the buffers.
             client.pump()
@@ -102,6 +103,7 @@ class StreamTablePlanOperator(BaseOperator):
             verdict = _judged(self.units, states, self.schedules, context, client.settings, self.due_only)
             if self.skips:
                 verdict = self._refresh_idle(client, verdict, context)
+            self._answer_requests(client, states)
             idle = [] if self._has_to_verify(client) else [self.verifies]
             if any(state.is_live for state in states.values()):
                 # No refresh of its reads what writers have captured and maintained.
@@ -257,6 +259,23 @@ class StreamTablePlanOperator(BaseOperator):
             is None
         ]
         return verdict.with_also(needs_spark, self.units)
+
+    def _see_requests(self, client: PgTrickle) -> None:
+        """What SQL has asked for is answered by the refreshes from now on."""
+        from airflow_provider_pgtrickle.engine.catalog import requests
+
+        with client.database.transaction() as conn:
+            requests.see(conn, [str(table.qualified) for table in self.tables])
+
+    def _answer_requests(self, client: PgTrickle, states: Mapping[str, TableState]) -> None:
+        """Answer what SQL asked for and was done, or won't be, in this run. The tasks answer what they do."""
+        from airflow_provider_pgtrickle.engine.catalog import requests
+
+        with client.database.transaction() as conn:
+            requests.settle(conn, states)
+            for state in states.values():
+                if state.asked_full is not None and (why := readiness.unavailable(state)):
+                    requests.refuse_refreshes(conn, [state.name], why)
 
     def _has_to_verify(self, client: PgTrickle) -> bool:
         if self.verifies is None:

@@ -31,7 +31,7 @@ SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedu
        st.is_gated, st.gated_reason, st.last_error, st.data_timestamp, coalesce(b.pending, 0)::bigint AS pending_rows,
        clock_timestamp() AS asked_at, coalesce(d.uncaptured, false) AS uncaptured, st.steady,
        coalesce(d.stream_tables, '{}') AS stream_tables, x.pgt_id IS NOT NULL AS is_distrusted, st.fingerprint,
-       st.is_live
+       st.is_live, r.is_full AS asked_full
   FROM pgtrickle.pgt_stream_tables st
   LEFT JOIN (SELECT stream_table, sum(pending_rows) AS pending
                FROM pgtrickle.change_buffer_sizes() GROUP BY stream_table) b
@@ -42,6 +42,9 @@ SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedu
                FROM pgtrickle.pgt_reads GROUP BY pgt_id) d
     ON d.pgt_id = st.pgt_id
   LEFT JOIN pgtrickle.pgt_distrusted x ON x.pgt_id = st.pgt_id
+  LEFT JOIN (SELECT pgt_schema, pgt_name, bool_or(force_full) AS is_full FROM pgtrickle.pgt_requests
+              WHERE kind = 'REFRESH' AND answered_at IS NULL GROUP BY pgt_schema, pgt_name) r
+    ON (r.pgt_schema, r.pgt_name) = (st.pgt_schema, st.pgt_name)
  WHERE NOT st.is_hidden AND (%(names)s::text[] IS NULL OR st.pgt_schema || '.' || st.pgt_name = ANY(%(names)s))
 """
 
@@ -84,6 +87,8 @@ class TableState:
     stream_tables: tuple[str, ...]
     asked_at: datetime
     """The time by the server's clock, which also gives the data timestamp."""
+    asked_full: bool | None = None
+    """Somebody asked in SQL for a refresh; True if for a full one, None if nobody did."""
 
     @property
     def held(self) -> str | None:
@@ -95,7 +100,7 @@ class TableState:
     @property
     def halted(self) -> str | None:
         """Why no schedule refreshes it until somebody acts; None if it isn't halted."""
-        if self.status not in HALTED_STATUSES:
+        if self.status not in HALTED_STATUSES or self.asked_full:
             return None
         cause = f": {self.last_error.rstrip('.')}" if self.last_error else ""
         return (
@@ -119,7 +124,7 @@ class TableState:
 
     @property
     def has_work(self) -> bool:
-        is_known = not self.uncaptured and self.steady and not self.is_suspect
+        is_known = not self.uncaptured and self.steady and not self.is_suspect and not self.asked_full
         return self.pending_rows > 0 or not is_known or not self.is_populated or self.needs_reinit or self.is_waiting
 
     def is_due(self, schedule: Effective) -> bool:
@@ -127,7 +132,7 @@ class TableState:
 
         A table that waits for its writers is due at once: no schedule says how old it may become.
         """
-        if not self.is_populated or self.is_waiting:
+        if not self.is_populated or self.is_waiting or self.asked_full is not None:
             return True
         tier = self.options["tier"]
         if tier == "cold":
@@ -167,6 +172,7 @@ def read(conn: psycopg.Connection[Any], names: Iterable[str] | None = None) -> d
             is_suspect=row["is_distrusted"] or (row["fingerprint"] is not None and row["fingerprint"] not in same),
             stream_tables=tuple(sorted(row["stream_tables"])),
             asked_at=row["asked_at"],
+            asked_full=row["asked_full"],
         )
         for row in rows
     }
@@ -180,6 +186,15 @@ def held(states: Iterable[TableState]) -> str:
 def halted(states: Iterable[TableState]) -> str:
     """Who is halted among tables that are refreshed together, and why; empty if nobody is."""
     return " ".join(state.halted for state in states if state.halted)
+
+
+def unavailable(state: TableState) -> str | None:
+    """Why no task will refresh a table that somebody asked for, in words; None if one will."""
+    if state.held:
+        return f"{state.name}: It was not refreshed, because it is {state.held}. End that, then ask again."
+    if state.is_live:
+        return f"{state.name}: It was not refreshed, because it is {LIVE} and always up to date."
+    return state.halted
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.triggers.record import Record, TableState
 from airflow_provider_pgtrickle.triggers.stream import DEFAULT_POLL_INTERVAL, Observation, RecordTrigger
 
-#: The events that a person should act on; `resumed` and `refresh_completed` are good news.
-ALERTS: tuple[str, ...] = tuple(event.value for event in Event if event not in (Event.RESUMED, Event.REFRESH_COMPLETED))
+#: The events that a person should act on; `resumed` and `refresh_completed` are good news, `requested` is for servers.
+_OTHERS = (Event.RESUMED, Event.REFRESH_COMPLETED, Event.REQUESTED)
+ALERTS: tuple[str, ...] = tuple(event.value for event in Event if event not in _OTHERS)
 
 
 class AlertTrigger(RecordTrigger):

@@ -17,10 +17,12 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.engine.catalog import requests
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.catalog.records import STATE
 from airflow_provider_pgtrickle.engine.errors import PermissionFault
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.requests import serve
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "roles.md"
 LOGINS = ("shop_app", "pgtrickle", "runner", "dashboard", "monitor")
@@ -178,6 +180,25 @@ def refreshed_by_runner(declared: Shop) -> Shop:
     declared.run("pgtrickle")
     declared.run("admin for the runner")
     return declared
+
+
+def test_a_role_that_only_refreshes_answers_requests_and_makes_none(refreshed_by_runner: Shop) -> None:
+    shop = refreshed_by_runner
+    with shop.session("pgtrickle") as conn:
+        conn.execute("SELECT pgtrickle.request_refresh('reports.totals'), pgtrickle.request_refresh('reports.big')")
+    with shop.client("runner") as pt:
+        with pt.database.transaction() as seeing:
+            requests.see(seeing)
+        pt.refresh_stream_table("reports.totals")
+        # The other one was answered by that refresh.
+        assert [str(served.request.table) for served in serve(pt)] == ["reports.big"]
+    with shop.session("runner") as conn:
+        assert conn.execute("SELECT DISTINCT status FROM pgtrickle.pgt_requests").fetchall() == [("DONE",)]
+        for call in ("request_refresh('reports.totals')", "request_declare('reports.t', 'SELECT 1 AS a')"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                conn.execute(f"SELECT pgtrickle.{call}")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            conn.execute("UPDATE pgtrickle.pgt_requests SET query = 'SELECT 1'")
 
 
 def test_a_role_that_only_refreshes_writes_nothing_that_becomes_sql(refreshed_by_runner: Shop) -> None:

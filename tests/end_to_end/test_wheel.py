@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
@@ -75,13 +76,31 @@ def test_the_wheel_holds_applications_migrations_and_licence(wheel: Path) -> Non
     assert {name.split("/")[0] for name in names if "dist-info" not in name} == {"airflow_provider_pgtrickle"}
 
 
-def test_the_readme_leads_somewhere_from_the_package_index(wheel: Path) -> None:
-    (metadata,) = (name for name in zipfile.ZipFile(wheel).namelist() if name.endswith("dist-info/METADATA"))
-    text = zipfile.ZipFile(wheel).read(metadata).decode()
-    targets = re.findall(r"\]\(([^)\s]+)\)", text)
-    assert len(targets) > 20
-    assert [target for target in targets if not target.startswith(("https://", "#"))] == []
-    assert any(target.endswith("/blob/main/docs/tutorial.md") for target in targets)
+def test_the_wheel_holds_the_examples_and_the_dbt_package(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    examples = {str(path.relative_to(ROOT / "dags")) for path in (ROOT / "dags").rglob("*.*") if path.suffix != ".pyc"}
+    # Its queries and its data are the tests'.
+    examples.remove("tpch.py")
+    assert examples
+    assert {f"airflow_provider_pgtrickle/example_dags/{name}" for name in examples} <= set(names)
+    assert "airflow_provider_pgtrickle/demo/shop.sql" in names
+    assert "airflow_provider_pgtrickle/dbt_pgtrickle/dbt_project.yml" in names
+    assert "airflow_provider_pgtrickle/dbt_pgtrickle/macros/stream_table.sql" in names
+
+
+def test_the_description_has_links_that_work_anywhere(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (metadata,) = [name for name in archive.namelist() if name.endswith("dist-info/METADATA")]
+    text = archive.read(metadata).decode()
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(links) > 20
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    version = re.search(r"^Version: (.*)$", text, re.MULTILINE)
+    assert version is not None
+    place = f"https://github.com/airflow-provider-pgtrickle/airflow-provider-pgtrickle/blob/v{version[1]}/"
+    for link in links:
+        if link.startswith(place):
+            assert (ROOT / link.removeprefix(place).partition("#")[0]).is_file(), link
 
 
 def test_it_imports_from_where_it_was_installed(environment: Path, tmp_path: Path) -> None:
@@ -123,3 +142,20 @@ def test_the_first_project_runs_as_its_readme_says(environment: Path, tmp_path: 
     assert set(status) == {"public.order_totals", "public.best_customers"}
     assert {row[1] for row in status.values()} == {"ACTIVE"}
     assert {row[5] for row in status.values()} & {"FULL"}
+
+
+@pytest.mark.usefixtures("spark_alone")
+@pytest.mark.parametrize("page", ["first-table", "tutorial"])
+def test_a_reader_who_has_only_the_wheel_can_follow(environment: Path, tmp_path: Path, dsn: str, page: str) -> None:
+    if page == "tutorial":
+        # As its first section says.
+        told = run(
+            environment / "python",
+            "-c",
+            "import airflow_provider_pgtrickle.demo as d; print(d.__path__[0])",
+            cwd=tmp_path,
+        )
+        with psycopg.connect(dsn, autocommit=True) as database:
+            database.execute((Path(told.strip()) / "shop.sql").read_bytes())
+    walker = shutil.copy(ROOT / "tests" / "end_to_end" / "walk.py", tmp_path)
+    run(environment / "python", walker, ROOT / "docs" / f"{page}.md", cwd=tmp_path, PGTRICKLE_DSN=dsn)

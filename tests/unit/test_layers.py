@@ -22,6 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("engine.immediate",),
     ("engine.spark",),
     ("errors", "health", "client"),
+    ("requests",),
     ("cli", "embedded"),
     # Airflow's side.
     ("stream_table", "provider_info"),

@@ -40,6 +40,7 @@ class Event(StrEnum):
     REFRESH_FAILED = "refresh_failed"
     DIAMOND_PARTIAL_FAILURE = "diamond_partial_failure"
     CONTENT_DIFFERS = "content_differs"
+    REQUESTED = "requested"
 
 
 def tell_of_stale(conn: Connection, names: Sequence[str]) -> list[str]:

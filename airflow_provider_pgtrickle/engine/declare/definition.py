@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.engine import dvm
-from airflow_provider_pgtrickle.engine.catalog import foreign
+from airflow_provider_pgtrickle.engine.catalog import foreign, indexes
 from airflow_provider_pgtrickle.engine.catalog.probe import (
     PLANNING_SECONDS,
     Probe,
@@ -78,6 +78,11 @@ class Definition:
             "defining_query": declared.canonical,
             "split_query": self.probe.canonical if self.whole else None,
         }
+
+
+def explained(conn: psycopg.Connection, view: dvm.View) -> dvm.Explanation:
+    """How a query is maintained, with the indexes that are missing now."""
+    return view.explain(missing_indexes=indexes.missing(conn, view.sources, view.wanted_keys()))
 
 
 def _unlike(stored: tuple[Column, ...], probed: Probe) -> str | None:

@@ -24,7 +24,7 @@ from airflow_provider_pgtrickle.cli.command import Answer, Command
 NAMES = [
     "init", "completion", "install", "cleanup", "pump", "prune", "uninstall", "create", "alter", "drop", "refresh",
     "verify", "status", "watch", "history", "tree", "sources", "buffers", "explain", "validate", "calibrate", "health",
-    "gate", "ungate",
+    "gate", "ungate", "serve-requests", "dbt-package",
 ]  # fmt: skip
 
 

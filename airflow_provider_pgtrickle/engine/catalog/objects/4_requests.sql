@@ -1,0 +1,167 @@
+-- What a psql user can ask for. None of these functions has rights of its own: they write the catalog as their caller.
+
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_requested() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM pg_notify('pg_trickle_alert', json_build_object(
+        'event', 'requested', 'stream_table', NEW.pgt_schema || '.' || NEW.pgt_name,
+        'request_id', NEW.request_id, 'kind', NEW.kind)::text);
+    RETURN NULL;
+END
+$$;
+
+CREATE OR REPLACE TRIGGER pgt_requested AFTER INSERT ON pgtrickle.pgt_requests
+    FOR EACH ROW EXECUTE FUNCTION pgtrickle.pgt_requested();
+
+-- Who may alter a stream table: members of the role that owns the catalog, which is who refreshes.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_require_owner(what text) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    owner regrole := (SELECT relowner FROM pg_class WHERE oid = 'pgtrickle.pgt_stream_tables'::regclass);
+BEGIN
+    IF NOT pg_has_role(current_user, owner, 'USAGE') THEN
+        RAISE EXCEPTION 'role % may not %', quote_ident(current_user), what
+            USING ERRCODE = 'insufficient_privilege',
+                  HINT = format('Its owner may, and members of it: GRANT %s TO %I.', owner, current_user);
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_gate(id bigint, gated boolean, reason text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM pgtrickle.pgt_require_owner('gate or ungate stream tables');
+    UPDATE pgtrickle.pgt_stream_tables
+    SET is_gated = gated, gated_reason = CASE WHEN gated THEN reason END, updated_at = now()
+    WHERE pgt_id = id;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgtrickle.gate(name text, reason text DEFAULT NULL) RETURNS void
+LANGUAGE sql
+BEGIN ATOMIC
+    SELECT pgtrickle.pgt_gate(pgtrickle.pgt_resolve($1), true, $2);
+END;
+
+COMMENT ON FUNCTION pgtrickle.gate(text, text) IS 'Hold a stream table''s refreshes back until ungate, at once.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.ungate(name text) RETURNS void
+LANGUAGE sql
+BEGIN ATOMIC
+    SELECT pgtrickle.pgt_gate(pgtrickle.pgt_resolve($1), false, NULL);
+END;
+
+COMMENT ON FUNCTION pgtrickle.ungate(text) IS 'Let a stream table be refreshed again.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.explain_st(name text) RETURNS text
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT coalesce(t.explanation,
+        'It was declared by an older version, which wrote no explanation: pgtrickle explain '
+        || quote_ident(t.pgt_schema) || '.' || quote_ident(t.pgt_name) || ' shows it.')
+        || coalesce((
+            SELECT string_agg(format(E'\n\nkept by itself as %s.%s:\n%s\n\n%s', p.pgt_schema, p.pgt_name,
+                p.defining_query, regexp_replace(p.explanation, '^(?=.)', '  ', 'gn')), '' ORDER BY p.pgt_id)
+            FROM pgtrickle.pgt_stream_tables p WHERE p.part_of = t.pgt_id), '')
+    FROM pgtrickle.pgt_stream_tables t WHERE t.pgt_id = pgtrickle.pgt_resolve($1);
+END;
+
+COMMENT ON FUNCTION pgtrickle.explain_st(text) IS
+    'How a stream table is maintained, as it was explained when its query was declared.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_request_refresh(id bigint, is_full boolean) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    made bigint;
+BEGIN
+    PERFORM pgtrickle.pgt_require_owner('ask for refreshes');
+    INSERT INTO pgtrickle.pgt_requests (kind, pgt_schema, pgt_name, force_full)
+    SELECT 'REFRESH', t.pgt_schema, t.pgt_name, is_full FROM pgtrickle.pgt_stream_tables t WHERE t.pgt_id = id
+    RETURNING request_id INTO made;
+    RETURN made;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgtrickle.request_refresh(name text, full_refresh boolean DEFAULT false) RETURNS bigint
+LANGUAGE sql
+BEGIN ATOMIC
+    SELECT pgtrickle.pgt_request_refresh(pgtrickle.pgt_resolve($1), coalesce($2, false));
+END;
+
+COMMENT ON FUNCTION pgtrickle.request_refresh(text, boolean) IS
+    'Ask for a refresh: the request''s number. A DAG or `pgtrickle serve-requests` carries it out.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_request_declare(
+    parts text[], path name[], query text, given jsonb, fill boolean
+) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    made bigint;
+BEGIN
+    PERFORM pgtrickle.pgt_require_owner('declare stream tables');
+    IF query IS NULL THEN
+        RAISE EXCEPTION 'a stream table needs a query'
+            USING ERRCODE = 'null_value_not_allowed', HINT = 'Give one SELECT statement as text.';
+    ELSIF jsonb_typeof(given) <> 'object' THEN
+        RAISE EXCEPTION 'options are no JSON object'
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Write them as {"schedule": "5m"}.';
+    ELSIF cardinality(parts) > 2 THEN
+        RAISE EXCEPTION 'a stream table''s name has two parts at most'
+            USING ERRCODE = 'invalid_name', HINT = 'Write schema.name.';
+    ELSIF cardinality(parts) = 1 AND cardinality(path) = 0 THEN
+        RAISE EXCEPTION 'the search_path names no schema that exists'
+            USING ERRCODE = 'invalid_schema_name', HINT = 'Write schema.name.';
+    END IF;
+    INSERT INTO pgtrickle.pgt_requests (kind, pgt_schema, pgt_name, query, options, initialize, search_path)
+    VALUES ('DECLARE', CASE WHEN cardinality(parts) = 1 THEN path[1] ELSE parts[1] END, parts[cardinality(parts)],
+            query, given, fill,
+            -- Each name in quotes, needed or not: who serves compares the text with its own.
+            (SELECT string_agg(format('"%s"', replace(s.name, '"', '""')), ', ' ORDER BY s.position)
+             FROM unnest(path) WITH ORDINALITY AS s(name, position)))
+    RETURNING request_id INTO made;
+    RETURN made;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgtrickle.request_declare(
+    name text, query text, options jsonb DEFAULT '{}', initialize boolean DEFAULT true
+) RETURNS bigint
+LANGUAGE sql
+BEGIN ATOMIC
+    SELECT pgtrickle.pgt_request_declare(
+        parse_ident($1), current_schemas(false), $2, coalesce($3, '{}'), coalesce($4, true));
+END;
+
+COMMENT ON FUNCTION pgtrickle.request_declare(text, text, jsonb, boolean) IS
+    'Ask for a stream table to be created, or replaced where it differs: the request''s number.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.wait_for_request(
+    request_id bigint, seconds double precision DEFAULT 5, OUT status text, OUT answer jsonb, OUT error text
+)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    until timestamptz := clock_timestamp() + seconds * interval '1 second';
+BEGIN
+    LOOP
+        -- Each statement of a volatile function sees what was committed before it.
+        SELECT r.status, r.answer, r.error INTO status, answer, error
+        FROM pgtrickle.pgt_requests r WHERE r.request_id = wait_for_request.request_id;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'there is no request %', wait_for_request.request_id
+                USING ERRCODE = 'no_data_found', HINT = 'SELECT * FROM pgtrickle.pgt_requests lists them.';
+        END IF;
+        EXIT WHEN status IN ('DONE', 'FAILED') OR clock_timestamp() >= until;
+        PERFORM pg_sleep(0.05);
+    END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.wait_for_request(bigint, double precision) IS
+    'How a request stands, after its answer or after so many seconds. Commit the request before you wait for it.';

@@ -1,0 +1,394 @@
+"""What a psql user asks for is carried out, and answered once, whatever happens to who serves."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+from psycopg.rows import dict_row
+
+from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.engine.catalog import requests
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.requests import Served, serve
+
+TOTALS = "SELECT customer_id, sum(amount) AS total FROM orders GROUP BY customer_id"
+
+
+@dataclass
+class Shop:
+    """A database with orders and one stream table, a psql session and who serves."""
+
+    dsn: str
+    psql: psycopg.Connection[Any]
+    client: PgTrickle
+
+    def ask(self, statement: str, *values: Any) -> Any:
+        row = self.psql.execute(statement, values or None).fetchone()
+        assert row is not None
+        return row[0]
+
+    def serve(self) -> list[Served]:
+        return list(serve(self.client))
+
+    def request(self, number: int) -> dict[str, Any]:
+        with self.psql.cursor(row_factory=dict_row) as cursor:
+            row = cursor.execute("SELECT * FROM pgtrickle.pgt_requests WHERE request_id = %s", [number]).fetchone()
+        assert row is not None
+        return row
+
+    def totals(self) -> list[tuple[Any, ...]]:
+        return self.psql.execute("SELECT customer_id, total FROM totals ORDER BY 1").fetchall()
+
+    def is_right(self) -> bool:
+        return self.totals() == self.psql.execute(f"{TOTALS} ORDER BY 1").fetchall()
+
+
+@contextmanager
+def _shop(dsn: str) -> Iterator[Shop]:
+    with (
+        psycopg.connect(dsn, autocommit=True) as psql,
+        PgTrickle(dsn, executor=lambda: PostgresExecutor(Database(dsn))) as client,
+    ):
+        psql.execute(
+            "CREATE TABLE orders (id int PRIMARY KEY, customer_id int, amount int);"
+            "INSERT INTO orders SELECT i, i % 5, i FROM generate_series(1, 100) i"
+        )
+        client.install()
+        client.create_stream_table("totals", TOTALS, schedule="5m")
+        yield Shop(dsn, psql, client)
+
+
+@pytest.fixture
+def shop(dsn: str) -> Iterator[Shop]:
+    with _shop(dsn) as made:
+        yield made
+
+
+@pytest.fixture
+def any_shop(any_dsn: str) -> Iterator[Shop]:
+    """The shop on each server in turn, for what the SQL functions do."""
+    with _shop(any_dsn) as made:
+        yield made
+
+
+@pytest.fixture
+def stranger(shop: Shop, admin_dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    """A session of a role that may see the catalog, and no more."""
+    role, password = f"stranger_{secrets.token_hex(4)}", secrets.token_hex(8)
+    with psycopg.connect(admin_dsn, autocommit=True) as admin:
+        admin.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(role), password))
+        for grant in (
+            "GRANT CONNECT ON DATABASE {database} TO {role}",
+            "GRANT USAGE ON SCHEMA pgtrickle TO {role}",
+            "GRANT SELECT ON ALL TABLES IN SCHEMA pgtrickle TO {role}",
+        ):
+            names = {"role": sql.Identifier(role), "database": sql.Identifier(admin.info.dbname)}
+            admin.execute(sql.SQL(grant).format(**names))
+        with psycopg.connect(make_conninfo(admin_dsn, user=role, password=password), autocommit=True) as session:
+            yield session
+        admin.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(sql.Identifier(role)))
+
+
+def test_a_refresh_is_carried_out_and_answered(any_shop: Shop) -> None:
+    any_shop.psql.execute("UPDATE orders SET amount = 1000 WHERE id = 1")
+    number = any_shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    assert any_shop.request(number)["status"] == "PENDING"
+    (served,) = any_shop.serve()
+    assert any_shop.is_right()
+    answered = any_shop.request(number)
+    assert (answered["status"], answered["begun"], answered["error"]) == ("DONE", 1, None)
+    assert answered["answer"]["action"] == "DIFFERENTIAL"
+    assert answered["answer"]["rows_updated"] == 1
+    assert answered["answer"] == served.answer
+    assert any_shop.serve() == []
+    assert any_shop.psql.execute("SELECT * FROM pgtrickle.wait_for_request(%s)", [number]).fetchone() == (
+        "DONE",
+        answered["answer"],
+        None,
+    )
+
+
+def test_a_full_refresh_resumes_a_halted_table(shop: Shop) -> None:
+    shop.psql.execute("UPDATE pgtrickle.pgt_stream_tables SET status = 'SUSPENDED', consecutive_errors = 3")
+    refused = shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    wanted = shop.ask("SELECT pgtrickle.request_refresh('public.totals', true)")
+    shop.serve()
+    assert shop.request(refused)["status"] == "FAILED"
+    assert "suspended" in shop.request(refused)["error"]
+    assert shop.request(wanted)["answer"]["action"] == "FULL"
+    assert shop.ask("SELECT status FROM pgtrickle.pgt_stream_tables") == "ACTIVE"
+
+
+def test_a_gate_holds_requests_back_and_an_ungate_lets_them_through(any_shop: Shop) -> None:
+    any_shop.psql.execute("SELECT pgtrickle.gate('totals', 'orders are being loaded')")
+    assert any_shop.client.status()[0]["gated_reason"] == "orders are being loaded"
+    held = any_shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    any_shop.serve()
+    assert "orders are being loaded" in any_shop.request(held)["error"]
+    any_shop.psql.execute("SELECT pgtrickle.ungate('totals')")
+    free = any_shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    any_shop.serve()
+    assert any_shop.request(free)["answer"]["action"] == "NO_DATA"
+
+
+def test_a_declaration_creates_and_replaces_under_the_askers_path(any_shop: Shop) -> None:
+    any_shop.psql.execute('CREATE SCHEMA "the shop"; CREATE TABLE "the shop".orders (id int PRIMARY KEY, price int)')
+    any_shop.psql.execute('INSERT INTO "the shop".orders VALUES (1, 7); SET search_path = "the shop", public')
+    first = any_shop.ask("SELECT pgtrickle.request_declare('prices', 'SELECT id, price FROM orders')")
+    any_shop.serve()
+    answered = any_shop.request(first)
+    assert answered["error"] is None
+    assert answered["answer"]["stream_table"] == "the shop.prices"
+    assert answered["answer"]["is_populated"]
+    assert any_shop.psql.execute('SELECT id, price FROM "the shop".prices').fetchall() == [(1, 7)]
+    again = any_shop.ask(
+        "SELECT pgtrickle.request_declare('prices', 'SELECT id, price * 2 AS price FROM orders', %s)",
+        json.dumps({"schedule": "10m", "refresh_mode": "FULL"}),
+    )
+    any_shop.serve()
+    assert any_shop.request(again)["answer"]["refresh_mode"] == "FULL"
+    assert any_shop.psql.execute('SELECT id, price FROM "the shop".prices').fetchall() == [(1, 14)]
+
+
+def test_an_unfilled_declaration_is_filled_by_the_next_refresh(shop: Shop) -> None:
+    number = shop.ask("SELECT pgtrickle.request_declare('counts', 'SELECT count(*) FROM orders', '{}', false)")
+    shop.serve()
+    assert not shop.request(number)["answer"]["is_populated"]
+    assert shop.ask("SELECT count(*) FROM counts") == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        ("request_declare('t', 'SELECT * FROM nowhere')", "nowhere"),
+        ("request_declare('t', 'SELECT 1', '{\"shedule\": \"5m\"}')", "no option named 'shedule'"),
+        ("request_declare('t', 'DELETE FROM orders')", "DELETE"),
+        ("request_declare('orders', 'SELECT 1 AS a')", "A relation of that name is there already"),
+    ],
+)
+def test_what_can_not_be_declared_is_answered_with_the_reason(shop: Shop, call: str, sentence: str) -> None:
+    number = shop.ask("SELECT pgtrickle." + call)
+    shop.serve()
+    answered = shop.request(number)
+    assert answered["status"] == "FAILED"
+    assert sentence in answered["error"]
+    assert answered["error"].count("\n") <= 3
+
+
+def test_who_dies_leaves_the_request_to_the_next(shop: Shop) -> None:
+    number = shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    for begun in (1, 2):
+        with Database(shop.dsn).connect(autocommit=True) as dying:
+            taken = requests.take(dying)
+            assert taken is not None
+            assert taken.request_id == number
+            # While it lives nobody else begins it.
+            assert shop.serve() == []
+            assert (shop.request(number)["status"], shop.request(number)["begun"]) == ("RUNNING", begun)
+            assert shop.ask("SELECT pg_terminate_backend(%s, 5000)", dying.info.backend_pid)
+    shop.serve()
+    assert (shop.request(number)["status"], shop.request(number)["begun"]) == ("DONE", 3)
+
+
+def test_a_request_that_ends_its_processes_fails_in_the_end(shop: Shop) -> None:
+    number = shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    for _ in range(requests.MOST_BEGUN):
+        with Database(shop.dsn).connect(autocommit=True) as dying:
+            assert requests.take(dying) is not None
+    (served,) = shop.serve()
+    assert "3 times" in str(served.error)
+    assert shop.request(number)["error"] == served.error
+
+
+def test_a_stranger_who_takes_the_lock_is_overlooked(shop: Shop, stranger: psycopg.Connection[Any]) -> None:
+    number = shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    stranger.execute("SELECT pg_advisory_lock(%s, %s::int)", [int.from_bytes(b"pgrq"), number])
+    shop.serve()
+    assert shop.request(number)["status"] == "DONE"
+
+
+def test_a_refresh_that_began_after_the_request_was_seen_is_its_answer(shop: Shop) -> None:
+    shop.client.refresh_stream_table("totals", force_full=True)
+    plain = shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    full = shop.ask("SELECT pgtrickle.request_refresh('totals', true)")
+    with Database(shop.dsn).connect(autocommit=True) as conn:
+        assert requests.asked(conn, ["public.totals", "public.others"]) == {"public.totals": True}
+        assert requests.settle(conn) == []
+        shop.client.refresh_stream_table("totals")
+        assert requests.settle(conn, ["public.others"]) == []
+        assert requests.settle(conn, ["public.totals"]) == [plain]
+        shop.client.refresh_stream_table("totals", force_full=True)
+        assert requests.settle(conn) == [full]
+        assert requests.settle(conn) == []
+    assert shop.request(plain)["answer"]["action"] == "NO_DATA"
+    assert shop.request(full)["answer"]["action"] == "FULL"
+
+
+def test_a_refresh_between_the_asking_and_its_commit_is_no_answer(shop: Shop) -> None:
+    with psycopg.connect(shop.dsn) as asking, Database(shop.dsn).connect(autocommit=True) as conn:
+        asking.execute("UPDATE orders SET amount = 1000 WHERE id = 1")
+        asking.execute("SELECT pgtrickle.request_refresh('totals')")
+        requests.see(conn)
+        shop.client.refresh_stream_table("totals")
+        asking.commit()
+        assert requests.settle(conn) == []
+        requests.see(conn)
+        assert requests.settle(conn) == []
+        shop.client.refresh_stream_table("totals")
+        assert len(requests.settle(conn)) == 1
+    assert shop.is_right()
+
+
+def test_of_several_servers_one_carries_a_request_out(shop: Shop) -> None:
+    numbers = [shop.ask("SELECT pgtrickle.request_refresh('totals')") for _ in range(6)]
+    names = [f"t{i}" for i in range(6)]
+    numbers += [shop.ask("SELECT pgtrickle.request_declare(%s, 'SELECT 1 AS a', '{}', false)", n) for n in names]
+    with ThreadPoolExecutor(3) as servers:
+        served = [one for all_of_his in servers.map(lambda _: _served_by_another(shop), range(3)) for one in all_of_his]
+    # One who found the table held by another puts his request back for later.
+    shop.serve()
+    done = [one.request.request_id for one in served if one.answer is not None]
+    assert len(done) == len(set(done))
+    assert {shop.request(number)["status"] for number in numbers} == {"DONE"}
+
+
+def _served_by_another(shop: Shop) -> list[Served]:
+    with PgTrickle(shop.dsn, executor=lambda: PostgresExecutor(Database(shop.dsn))) as another:
+        return list(serve(another))
+
+
+def test_an_answer_is_given_once(shop: Shop) -> None:
+    number = shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    with Database(shop.dsn).connect(autocommit=True) as conn:
+        assert requests.answer(conn, number, {"action": "FULL"})
+        assert not requests.refuse(conn, number, "too late")
+    assert shop.request(number)["status"] == "DONE"
+
+
+def test_a_request_waits_for_a_refresh_that_runs_elsewhere(shop: Shop) -> None:
+    number = shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    space, st = int.from_bytes(b"pgtr"), shop.ask("SELECT pgt_id FROM pgtrickle.pgt_stream_tables")
+    with psycopg.connect(shop.dsn) as elsewhere:
+        elsewhere.execute("SELECT pg_advisory_lock(%s, %s::int)", [space, st])
+        (served,) = shop.serve()
+        assert (served.answer, served.error) == (None, None)
+        assert (shop.request(number)["status"], shop.request(number)["begun"]) == ("PENDING", 0)
+    shop.serve()
+    assert shop.request(number)["status"] == "DONE"
+
+
+def test_a_notification_tells_of_each_request(any_shop: Shop) -> None:
+    any_shop.psql.execute("LISTEN pg_trickle_alert")
+    number = any_shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    (notice,) = any_shop.psql.notifies(timeout=10, stop_after=1)
+    assert json.loads(notice.payload) == {
+        "event": "requested",
+        "stream_table": "public.totals",
+        "request_id": number,
+        "kind": "REFRESH",
+    }
+
+
+def test_the_explanation_is_that_of_the_declaration(shop: Shop) -> None:
+    assert shop.ask("SELECT pgtrickle.explain_st('totals')") == str(shop.client.explain_st("totals"))
+    shop.client.alter_stream_table("totals", query=f"{TOTALS} HAVING sum(amount) > 100")
+    assert shop.ask("SELECT pgtrickle.explain_st('totals')") == str(shop.client.explain_st("totals"))
+
+
+def test_the_explanation_of_parts_follows(shop: Shop) -> None:
+    shop.client.create_stream_table("ranks", f"SELECT t.*, rank() OVER (ORDER BY t.total) FROM ({TOTALS}) t")
+    told = shop.ask("SELECT pgtrickle.explain_st('ranks')")
+    whole = shop.client.explain_st("ranks")
+    ((name, _, part),) = whole.parts
+    assert told.startswith(str(replace(whole, parts=())))
+    assert f"kept by itself as {name}:" in told
+    assert told.endswith("\n".join(f"  {line}".rstrip() for line in str(part).splitlines()))
+
+
+def test_who_is_killed_in_the_middle_leaves_the_request_to_the_next(shop: Shop) -> None:
+    number = shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    shop.psql.execute("UPDATE orders SET amount = 1000 WHERE id = 1")
+    with psycopg.connect(shop.dsn) as blocking:
+        blocking.execute("LOCK TABLE totals IN SHARE MODE")
+        dying = subprocess.Popen([sys.executable, "-c", _SERVER, shop.dsn])
+        while shop.ask("SELECT status FROM pgtrickle.wait_for_request(%s, 0.1)", number) != "RUNNING":
+            assert dying.poll() is None
+        dying.kill()
+        dying.wait(30)
+    # His session in the database may be at work for a moment yet, and the table is his until it ends.
+    while (answered := shop.request(number))["status"] in ("PENDING", "RUNNING"):
+        shop.serve()
+    assert (answered["status"], answered["error"]) == ("DONE", None)
+    assert shop.is_right()
+
+
+#: Who serves as a process of its own.
+_SERVER = """
+import sys
+from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
+from airflow_provider_pgtrickle.requests import serve
+
+dsn = sys.argv[1]
+with PgTrickle(dsn, executor=lambda: PostgresExecutor(Database(dsn))) as client:
+    list(serve(client))
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "gate('totals')",
+        "ungate('totals')",
+        "request_refresh('totals')",
+        "request_declare('t', 'SELECT 1 AS a')",
+    ],
+)
+def test_who_may_not_alter_a_stream_table_may_not_ask(shop: Shop, stranger: psycopg.Connection[Any], call: str) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege) as refused:
+        stranger.execute("SELECT pgtrickle." + call)
+    assert "may not" in str(refused.value)
+    assert "GRANT app TO" in str(refused.value.diag.message_hint)
+    assert shop.ask("SELECT count(*) FROM pgtrickle.pgt_requests") == 0
+
+
+def test_names_that_mean_nothing_are_errors_at_once(any_shop: Shop) -> None:
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        any_shop.psql.execute("SELECT pgtrickle.request_refresh('nowhere')")
+    with pytest.raises(psycopg.errors.NoDataFound):
+        any_shop.psql.execute("SELECT pgtrickle.wait_for_request(4711)")
+
+
+def test_waiting_ends_with_the_time(any_shop: Shop) -> None:
+    number = any_shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    assert any_shop.ask("SELECT status FROM pgtrickle.wait_for_request(%s, 0)", number) == "PENDING"
+
+
+def test_no_function_has_rights_of_its_own(any_shop: Shop) -> None:
+    assert (
+        any_shop.ask("SELECT count(*) FROM pg_proc WHERE pronamespace = 'pgtrickle'::regnamespace AND prosecdef") == 0
+    )
+
+
+def test_what_the_page_shows_runs(shop: Shop) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "requests.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"<!-- runs as a psql user -->\n```sql\n(.*?)```", page, re.DOTALL)
+    shop.psql.execute(block)
+    assert [served.error for served in shop.serve()] == [None, None, None]
+    assert shop.ask("SELECT count(*) FROM big") == shop.ask("SELECT count(*) FROM totals WHERE total > 1000")

@@ -1,0 +1,3 @@
+{{ config(materialized='incremental', unique_key='id') }}
+
+select id, country from {{ source('shop', 'customers') }}
