@@ -12,6 +12,7 @@ from enum import StrEnum
 import psycopg
 
 from airflow_provider_pgtrickle.engine.catalog import migrate, records
+from airflow_provider_pgtrickle.engine.catalog.database import scalar
 from airflow_provider_pgtrickle.engine.declare.alter import alter
 from airflow_provider_pgtrickle.engine.errors import UnknownStreamTable, UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
@@ -46,17 +47,20 @@ def carry_out(connection_id: str, action: Action, name: str, reason: str | None,
                 alter(conn, Settings.load(**hook.settings), qualified, {"status": "ACTIVE"})
                 return f"{qualified} is resumed: its next refresh runs."
             case Action.REFRESH | Action.FULL_REFRESH:
-                return _request(conn, qualified, action is Action.FULL_REFRESH, by)
+                return _request(conn, qualified, action is Action.FULL_REFRESH)
 
 
-def _request(conn: psycopg.Connection, name: QualifiedName, full: bool, by: str) -> str:
+def _request(conn: psycopg.Connection, name: QualifiedName, full: bool) -> str:
     """A refresh that no DAG carries out is written down for whoever serves requests."""
     if records.find(conn, name) is None:
         raise UnknownStreamTable(f"There is no stream table named {name}")
-    raise UsageError(
-        f"No DAG refreshes {name}, and nobody serves requests in this database",
-        remedy=f"Run `pgtrickle refresh {name}{' --full' if full else ''}`.",
-    )
+    if not scalar(conn, "SELECT pg_catalog.to_regprocedure('pgtrickle.request_refresh(text, boolean)') IS NOT NULL"):
+        raise UsageError(
+            f"No DAG refreshes {name}, and this database takes no requests",
+            remedy=f"Run `pgtrickle refresh {name}{' --full' if full else ''}`.",
+        )
+    number = scalar(conn, "SELECT pgtrickle.request_refresh(%s, %s)", (name.quoted, full))
+    return f"Request {number} is written down: a DAG of this database or `pgtrickle serve-requests` carries it out."
 
 
 @contextmanager

@@ -130,7 +130,7 @@ WHERE st.pgt_schema = %s AND st.pgt_name = %s
 
 _SOURCES: LiteralString = """
 SELECT s.source_table AS name, s.source_type, s.cdc_mode, s.columns_used, t.pgt_id IS NOT NULL AS is_stream_table,
-       pg_catalog.format('%%I.%%I', t.pgt_schema, t.pgt_name) AS quoted,
+       CASE WHEN t.pgt_id IS NOT NULL THEN pg_catalog.format('%%I.%%I', t.pgt_schema, t.pgt_name) END AS quoted,
        CASE WHEN c.reltuples >= 0 THEN c.reltuples::bigint END AS estimated_rows
 FROM pgtrickle.list_sources(%s) s
 LEFT JOIN pgtrickle.pgt_stream_tables t ON t.pgt_relid = s.source_oid AND NOT t.is_hidden

@@ -38,6 +38,9 @@ def empty(dsn: str) -> None:
 def six(dsn: str) -> None:
     """The shop of the examples after a few refreshes: one table live, one gated, one in ERROR, changes pending."""
     shop.load(dsn)
+    with psycopg.connect(dsn) as conn:
+        # A tenth of it, with its items.
+        conn.execute("DELETE FROM orders WHERE id > 2000")
     declared = runpy.run_path(str(_EXAMPLE))["shop"].tables
     with client(dsn) as pt:
         pt.install()

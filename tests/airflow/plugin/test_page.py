@@ -293,8 +293,20 @@ def test_who_may_read_a_connection_and_not_edit_it_is_told_so(
     assert ask(admin, "gate").status_code == 403
 
 
-def test_a_refresh_that_no_dag_carries_out_says_who_can(admin: TestClient, catalog: Catalog) -> None:
+def test_a_refresh_that_no_dag_carries_out_is_requested(admin: TestClient, catalog: Catalog) -> None:
     catalog.declare("totals")
+    catalog.connection.execute(
+        "CREATE OR REPLACE FUNCTION pgtrickle.request_refresh(name text, full_refresh boolean DEFAULT false)"
+        " RETURNS bigint LANGUAGE sql AS $$ SELECT CASE WHEN $1 = 'public.totals' AND $2 THEN 17 END::bigint $$"
+    )
+    answer = ask(admin, "full_refresh")
+    assert answer.json()["done"].startswith("Request 17 is written down")
+    assert ask(admin, "full_refresh", name="nothing").status_code == 404
+
+
+def test_where_nobody_takes_requests_it_says_what_to_run(admin: TestClient, catalog: Catalog) -> None:
+    catalog.declare("totals")
+    catalog.connection.execute("DROP FUNCTION IF EXISTS pgtrickle.request_refresh(text, boolean)")
     answer = ask(admin, "full_refresh")
     assert answer.status_code == 404
     assert "pgtrickle refresh public.totals --full" in answer.json()["detail"]
@@ -343,6 +355,8 @@ def test_the_graph_has_what_each_table_reads(admin: TestClient, catalog: Catalog
         ("public.orders", "public.totals", "TRIGGER")
     ]
     assert graph["may_edit"] is True
+    (source,) = admin.get(TABLE, params={"name": "totals"}).json()["sources"]
+    assert (source["name"], source["quoted"], source["is_stream_table"]) == ("public.orders", None, False)
     catalog.connection.execute("INSERT INTO orders VALUES (1), (2)")
     (row,) = admin.get(f"{CONNECTION}/pending").json()
     assert (row["stream_table"], row["source_table"], row["pending_rows"]) == ("public.totals", "public.orders", 2)

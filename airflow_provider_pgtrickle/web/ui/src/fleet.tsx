@@ -163,7 +163,7 @@ export function FleetView({ connId, graph, pending }: Props): ReactNode {
                 <td>{named(row.stream_table)}</td>
                 <td className="pgt-number">{number(rows)}</td>
                 <td>
-                  {times === null ? "–" : <Badge tone={times > 10 ? "bad" : times > 3 ? "warn" : "good"}>{`${short(times) === "0" ? "< 1" : short(times)} times`}</Badge>}
+                  {times === null ? "–" : <Badge tone={times > 10 ? "bad" : times > 3 ? "warn" : "good"}>{times <= 1.5 ? "as usual" : `${times < 10 ? times.toFixed(1) : short(times)} times`}</Badge>}
                 </td>
                 <td className="pgt-number">{bytes(row.buffer_bytes)}</td>
                 <td>{more > 0 ? `grows, +${number(more)}` : more < 0 ? `shrinks, ${number(more)}` : "steady"}</td>

@@ -99,7 +99,16 @@ export function GraphView({ graph, pending, open }: Props): ReactNode {
     show({ x: (size.width - placed.width * kept) / 2, y: (size.height - placed.height * kept) / 2, scale: kept });
   }, [placed, show]);
 
-  useEffect(fit, [fit]);
+  // It opens whole where that can be read or is a map; on a phone it begins at the left, large enough for a finger.
+  const begin = useCallback(() => {
+    fit();
+    const size = frame.current?.getBoundingClientRect();
+    if (size && size.width < 600 && view.current.scale < 0.55) {
+      show({ x: 12, y: Math.max(12, (size.height - placed.height * 0.55) / 2), scale: 0.55 });
+    }
+  }, [fit, placed, show]);
+
+  useEffect(begin, [begin]);
 
   const zoom = useCallback(
     (factor: number, at?: Placed) => {

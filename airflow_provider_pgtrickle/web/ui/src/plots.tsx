@@ -5,8 +5,12 @@ import type { Detail, Refresh } from "./api";
 import { ending, milliseconds, number, seconds, short, time } from "./words";
 
 const HIGH = 120;
-const STEP = 14;
 const LEFT = 52;
+
+/** Few refreshes fill the plot; many are scrolled, the newest in view. */
+function stepOf(count: number): number {
+  return Math.max(14, Math.min(40, Math.floor(480 / Math.max(1, count))));
+}
 
 interface Stack {
   key: string;
@@ -25,18 +29,19 @@ interface PlotProps {
 
 function Bars({ title, summary, legend, refreshes, bars, said }: PlotProps): ReactNode {
   const stacks = refreshes.map(bars);
+  const step = stepOf(refreshes.length);
   const most = Math.max(1e-9, ...stacks.map((stack) => stack.reduce((sum, part) => sum + part.value, 0)));
   return (
     <Frame title={title} summary={summary} legend={legend} count={refreshes.length} most={most} said={said}>
       {refreshes.map((refresh, at) => {
         let top = HIGH;
         return (
-          <g key={refresh.refresh_id} transform={`translate(${LEFT + at * STEP} 0)`}>
-            <rect className="pgt-reach" width={STEP} height={HIGH} />
+          <g key={refresh.refresh_id} transform={`translate(${LEFT + at * step} 0)`}>
+            <rect className="pgt-reach" width={step} height={HIGH} />
             {(stacks[at] ?? []).map(({ key, tone, value }) => {
               const high = (value / most) * HIGH;
               top -= high;
-              return <rect key={key} className={`pgt-fill-${tone}`} x={2} y={top} width={STEP - 4} height={high} />;
+              return <rect key={key} className={`pgt-fill-${tone}`} x={2} y={top} width={step - 4} height={high} />;
             })}
             <title>{`${time(refresh.start_time)}: ${(stacks[at] ?? []).map((p) => `${p.key} ${said(p.value)}`).join(", ")}`}</title>
           </g>
@@ -57,7 +62,7 @@ interface FrameProps {
 }
 
 function Frame({ title, summary, legend, count, most, said, children }: FrameProps): ReactNode {
-  const width = LEFT + Math.max(count, 12) * STEP + 8;
+  const width = LEFT + Math.max(count * stepOf(count), 200) + 8;
   return (
     <figure className="pgt-plot">
       <figcaption>
@@ -143,11 +148,12 @@ export function Plots({ table }: { table: Detail }): ReactNode {
 /** How old the content had become when a refresh ended, and how old it was then. */
 function Lag({ table, refreshes }: { table: Detail; refreshes: Refresh[] }): ReactNode {
   const points: { x: number; y: number; said: string }[] = [];
+  const step = stepOf(refreshes.length);
   let content: number | null = null;
   refreshes.forEach((refresh, at) => {
     if (!refresh.end_time) return;
     const ended = Date.parse(refresh.end_time);
-    const x = LEFT + at * STEP + STEP / 2;
+    const x = LEFT + at * step + step / 2;
     if (content !== null) points.push({ x, y: (ended - content) / 1000, said: `${time(refresh.end_time)}, before` });
     if (refresh.data_timestamp && refresh.status === "COMPLETED") {
       content = Date.parse(refresh.data_timestamp);

@@ -12,7 +12,7 @@ export function seconds(value: number | null | undefined): string {
 
 export function milliseconds(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
-  if (value < 1) return `${value.toFixed(2)} ms`;
+  if (value < 1) return value === 0 ? "0 ms" : `${value.toFixed(2)} ms`;
   if (value < 1000) return `${Math.round(value)} ms`;
   return value < 60000 ? `${trim(value / 1000)} s` : seconds(value / 1000);
 }
