@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
 _PATIENCE = 20.0
+_DOCUMENTED = Path(__file__).parents[3] / "docs" / "pictures"
 #: What .ci/setup.sh brings, or finds.
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
@@ -64,7 +67,9 @@ class Browser:
         waiting = WebDriverWait(
             self.driver, _PATIENCE, poll_frequency=0.05, ignored_exceptions=(StaleElementReferenceException,)
         )
-        return waiting.until(lambda _: condition(), f"{what}; there is: {self.text[:500]}")
+        found = waiting.until(lambda _: condition(), f"{what}; there was: {self.text[:500]}")
+        assert found is not None
+        return found
 
     @property
     def text(self) -> str:
@@ -126,14 +131,17 @@ class Browser:
         found = self.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
         return float(next(metric["value"] for metric in found if metric["name"] == "TaskDuration"))
 
-    def picture(self, name: str) -> Path:
-        file = self._pictures / f"{name}.png"
-        self.driver.save_screenshot(str(file))
-        return file
+    def picture(self, name: str) -> None:
+        """What is shown, for people to look at; and for the documentation where it shows it and that is asked for."""
+        self.driver.save_screenshot(str(self._pictures / f"{name}.png"))
+        if os.environ.get("PGTRICKLE_REGENERATE") and (_DOCUMENTED / f"{name}.webp").exists():
+            asked = {"format": "webp", "quality": 60}
+            shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", asked)["data"]
+            (_DOCUMENTED / f"{name}.webp").write_bytes(base64.b64decode(shot))
 
     def complaints(self) -> list[str]:
         """What the console has of our own script, except answers that tests ask for."""
-        told: list[dict[str, str]] = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
+        told: list[dict[str, str]] = self.driver.get_log("browser")
         return [
             entry["message"]
             for entry in told
