@@ -34,7 +34,7 @@ SELECT st.pgt_id, st.pgt_schema || '.' || st.pgt_name AS name,
        st.last_refresh_at, st.consecutive_errors, st.last_error, st.is_gated, st.gated_reason,
        st.needs_reinit, st.reinit_reason, st.differentiable, st.refusal,
        h.action AS last_action, h.status AS last_status, h.duration_ms AS last_duration_ms,
-       h.fallback_reason AS last_reason, h.initiated_by,
+       h.fallback_reason AS last_reason,
        EXISTS (SELECT FROM pgtrickle.pgt_refresh_history r
                WHERE r.pgt_id = st.pgt_id AND r.status = 'RUNNING') AS is_running
 FROM pgtrickle.pgt_stream_tables st
@@ -44,7 +44,7 @@ CROSS JOIN LATERAL (
 ) a
 LEFT JOIN pgtrickle.pgt_effective_schedules e USING (pgt_id)
 LEFT JOIN LATERAL (
-    SELECT action, status, duration_ms, fallback_reason, initiated_by FROM pgtrickle.pgt_refresh_history
+    SELECT action, status, duration_ms, fallback_reason FROM pgtrickle.pgt_refresh_history
     WHERE pgt_id = st.pgt_id AND status <> 'RUNNING'
     ORDER BY refresh_id DESC
     LIMIT 1

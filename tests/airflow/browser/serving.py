@@ -33,7 +33,8 @@ class Serving:
             **{f"AIRFLOW_CONN_{name.upper()}": url for name, url in connections.items()},
         }
         self._services = Services(self._processes, free_url(preferred=False), home, environment)
-        self.url = self._services.url
+        # Below a path, as behind many a proxy: what works there works without one.
+        self.url = self._services.environment["AIRFLOW__API__BASE_URL"] = f"{self._services.url}/air"
 
     def start(self) -> None:
         self._airflow("db", "migrate")

@@ -69,6 +69,7 @@ def test_the_graph_shows_sources_tables_units_and_what_waits(browser: Browser) -
         "public.country_revenue",
         "public.country_report",
     }
+    assert len(browser.all(".pgt-together")) == 1
     waiting = [count.get_attribute("textContent") for count in browser.all(".pgt-count title")]
     assert len(waiting) == 2
     assert all(text and text.endswith("pending changes") for text in waiting)
@@ -134,6 +135,18 @@ def test_a_delta_is_folded_until_somebody_wants_it(browser: Browser) -> None:
     assert plan.get_attribute("open") is None
     plan.find_element("css selector", "summary").click()
     assert "pgtrickle_changes" in plan.text
+
+
+def test_a_missing_index_is_copied(browser: Browser) -> None:
+    grant = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
+    browser.driver.execute_cdp_cmd("Browser.grantPermissions", grant)
+    browser.open(**ORDERS, part="explain")
+    index = browser.one(".pgt-index")
+    assert "CREATE INDEX ON public.items (order_id);" in index.text.replace('"', "")
+    index.find_element("css selector", "button").click()
+    browser.wait(lambda: "Copied" in index.text, "that it was copied")
+    copied = browser.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
+    assert copied == index.find_element("css selector", "code").text
 
 
 def test_what_stops_a_table_is_told_first(browser: Browser) -> None:

@@ -78,6 +78,7 @@ export function GraphView({ graph, pending, open }: Props): ReactNode {
     graph.units.forEach((unit, at) => unit.forEach((name) => found.set(name, at + 1)));
     return found;
   }, [shape, graph.units.length]);
+  const frames = useMemo(() => framed(graph.units, placed.boxes), [placed, graph.units.length]);
   const related = useMemo(() => (chosen === null ? null : reached(chosen, graph)), [chosen, shape]);
   const modes = useMemo(
     () => new Map(graph.reads.map((read) => [pendingKey(read.reader, boxOf(read)), read])),
@@ -309,6 +310,11 @@ export function GraphView({ graph, pending, open }: Props): ReactNode {
         onKeyDown={keyed}
       >
         <g ref={canvas}>
+          {frames.map(({ names, x, y, width, height }) => (
+            <rect key={names} className="pgt-together" x={x} y={y} width={width} height={height} rx={10}>
+              <title>{`Refreshed together: ${names}`}</title>
+            </rect>
+          ))}
           {placed.lines.map((line) => {
             const read = modes.get(pendingKey(line.to, line.from));
             return (
@@ -400,6 +406,24 @@ function reached(from: string, graph: Graph): Set<string> {
     }
   }
   return found;
+}
+
+/** A frame around each unit that stands by itself; of others the numbers on the boxes tell. */
+function framed(units: string[][], boxes: Map<string, Placed>) {
+  const room = 10;
+  return units.flatMap((unit) => {
+    const own = unit.flatMap((name) => boxes.get(name) ?? []);
+    if (own.length < 2) return [];
+    const x = Math.min(...own.map((at) => at.x)) - room;
+    const y = Math.min(...own.map((at) => at.y)) - room;
+    const right = Math.max(...own.map((at) => at.x)) + WIDTH + room;
+    const bottom = Math.max(...own.map((at) => at.y)) + HEIGHT + room;
+    const within = [...boxes].filter(
+      ([, at]) => at.x < right && at.x + WIDTH > x && at.y < bottom && at.y + HEIGHT > y,
+    );
+    if (within.length > own.length) return [];
+    return [{ names: unit.join(", "), x, y, width: right - x, height: bottom - y }];
+  });
 }
 
 function leftmost(boxes: Map<string, Placed>): string | undefined {
