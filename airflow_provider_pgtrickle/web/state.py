@@ -280,6 +280,8 @@ def _parts(explained: Explanation) -> dict[str, Any]:
         "statements": statements,
         "missing_indexes": [f"{statement};" for statement in explained.missing_indexes],
         "writers": [str(writer) for writer in explained.writers],
+        # Of tables whose changes are computed where that is cheapest.
+        "ways": [str(way) for way in getattr(explained, "ways", ())],
         "parts": [{"name": name, "query": readable(query), **_parts(part)} for name, query, part in explained.parts],
     }
 

@@ -138,6 +138,9 @@ function Dialog({ connId, table, offer, close }: DialogProps): ReactNode {
             {dag.is_paused && " It is paused: the run waits until somebody unpauses it."}
           </p>
         )}
+        {refreshes && (table.is_gated || isHalted(table)) && (
+          <p>It is {table.is_gated ? "gated" : "halted"}: until that is ended, its refreshes are skipped.</p>
+        )}
         {refreshes && !dag && <p>No DAG refreshes this table: the refresh is requested of whoever serves requests in its database.</p>}
         {dag && selectable && (
           <label className="pgt-check">

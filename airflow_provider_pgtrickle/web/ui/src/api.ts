@@ -175,6 +175,7 @@ export interface Explanation {
   statements: { title: string; sql: string }[];
   missing_indexes: string[];
   writers: string[];
+  ways: string[];
   parts: (Explanation & { name: string; query: string })[];
   planned?: Planned | null;
 }

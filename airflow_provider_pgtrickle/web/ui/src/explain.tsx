@@ -72,6 +72,16 @@ function Explained({ of }: { of: Explanation }): ReactNode {
           </ul>
         </>
       )}
+      {of.ways.length > 0 && (
+        <>
+          <h3>Ways to refresh it</h3>
+          <ul>
+            {of.ways.map((way) => (
+              <li key={way}>{way}</li>
+            ))}
+          </ul>
+        </>
+      )}
       <h3>Operators</h3>
       <Tree branches={parsed(of.operator_tree)} />
       {of.planned && (
