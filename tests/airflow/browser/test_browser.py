@@ -352,13 +352,14 @@ def test_a_phone_shows_it_without_scrolling_sideways(browser: Browser, view: dic
 
 
 @pytest.mark.parametrize("view", [{}, {"view": "tables"}, {"view": "fleet"}, {"stream_table": "public.order_totals"}])
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_it_can_be_read_and_named(browser: Browser, view: dict[str, str], theme: str) -> None:
-    browser.theme(theme)
+def test_it_can_be_read_and_named(browser: Browser, view: dict[str, str]) -> None:
     browser.open(**SHOP, **view)
     browser.one(".pgt table" if "view" in view else ".pgt-explain" if "stream_table" in view else "[data-box]")
     assert unnamed(browser) == []
-    assert pale(browser) == []
+    for theme in ("light", "dark"):
+        # All that Airflow's switch does to what is shown already.
+        browser.script("document.documentElement.className = arguments[0]", theme)
+        assert pale(browser) == []
     levels = [int(h.tag_name[1]) for h in browser.all(".pgt h1, .pgt h2, .pgt h3")]
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
