@@ -5,6 +5,7 @@ What changes something needs the right to edit the connection, and a request tha
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable
 from functools import partial
@@ -56,6 +57,9 @@ _CONNECTION = "/api/connections/{connection_id:path}"
 LONGEST = 30.0
 #: The number of requests that may wait for a database at once, in threads that the API server doesn't use.
 _WAITING = 8
+#: Seconds, and databases at once, for counting tables in the list of connections: those that are dead hold nobody up.
+COUNTED = 3.0
+_COUNTING = 4
 #: What no form and no link of another site can send, and no script either: a browser asks us first, and we don't agree.
 CSRF_HEADER = "X-Pgtrickle-Page"
 
@@ -97,7 +101,7 @@ def create_app() -> FastAPI:
         dependencies=[Depends(requires_authenticated())],
         openapi_url=None,
     )
-    limiter = anyio.CapacityLimiter(_WAITING)
+    limiter, counting = anyio.CapacityLimiter(_WAITING), anyio.CapacityLimiter(_COUNTING)
     may_see = [Depends(requires_access_connection(method="GET"))]
     may_edit = [
         Depends(_from_our_page),
@@ -126,19 +130,23 @@ def create_app() -> FastAPI:
     @app.get("/api/connections")
     async def connections(user: GetUserDep) -> list[dict[str, Any]]:
         found = await _within(limiter, metadata.connections, user)
-        counted: list[dict[str, Any]] = [{**connection, "stream_tables": None} for connection in found]
+        # Null is for those that aren't asked, and for databases without a catalog.
+        counted: list[dict[str, Any]] = [
+            {**connection, "stream_tables": None, "failed": connection["conn_type"] == metadata.OURS}
+            for connection in found
+        ]
 
         async def count(connection: dict[str, Any]) -> None:
-            # One that doesn't answer is told when it is chosen.
-            try:
-                connection["stream_tables"] = await _within(limiter, state.count, connection["conn_id"])
-            except Exception:
-                connection["failed"] = True
+            # One that doesn't answer says why when it is chosen.
+            with contextlib.suppress(Exception):
+                connection["stream_tables"] = await _within(counting, state.count, connection["conn_id"])
+                connection["failed"] = False
 
-        async with anyio.create_task_group() as asking:
-            for connection in counted:
-                if connection["conn_type"] == metadata.OURS:
-                    asking.start_soon(count, connection)
+        with anyio.move_on_after(COUNTED):
+            async with anyio.create_task_group() as asking:
+                for connection in counted:
+                    if connection["conn_type"] == metadata.OURS:
+                        asking.start_soon(count, connection)
         return sorted(counted, key=lambda c: not c["stream_tables"])
 
     @app.get(_CONNECTION + "/stream-tables", dependencies=may_see)

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -297,7 +298,8 @@ def test_a_refresh_that_no_dag_carries_out_is_requested(admin: TestClient, catal
     catalog.declare("totals")
     catalog.connection.execute(
         "CREATE OR REPLACE FUNCTION pgtrickle.request_refresh(name text, full_refresh boolean DEFAULT false)"
-        " RETURNS bigint LANGUAGE sql AS $$ SELECT CASE WHEN $1 = 'public.totals' AND $2 THEN 17 END::bigint $$"
+        " RETURNS bigint LANGUAGE sql AS"
+        " $$ SELECT CASE WHEN parse_ident($1) = '{public,totals}' AND $2 THEN 17 END::bigint $$"
     )
     answer = ask(admin, "full_refresh")
     assert answer.json()["done"].startswith("Request 17 is written down")
@@ -329,13 +331,29 @@ def test_connections_are_listed_without_what_is_in_them(
     answer = admin.get("/pgtrickle/api/connections")
     assert answer.json()[:2] == [
         # The one with stream tables first, whatever the others are called.
-        {"conn_id": "b_shop", "conn_type": "pgtrickle", "stream_tables": 1},
+        {"conn_id": "b_shop", "conn_type": "pgtrickle", "stream_tables": 1, "failed": False},
         {"conn_id": "a_shop", "conn_type": "pgtrickle", "stream_tables": None, "failed": True},
     ]
-    assert {"conn_id": CONN_ID, "conn_type": "postgres", "stream_tables": None} in answer.json()
+    plain = {"conn_id": CONN_ID, "conn_type": "postgres", "stream_tables": None, "failed": False}
+    assert plain in answer.json()
     assert "c_mail" not in answer.text
     assert "s3cret" not in answer.text
     assert catalog.connection.info.password not in answer.text
+
+
+def test_a_connection_that_never_answers_does_not_hold_up_the_list(
+    admin: TestClient, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "COUNTED", 2.0)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        dead = f"pgtrickle://me:s3cret@127.0.0.1:{mute.getsockname()[1]}/shop"
+        for name in "ABCDEF":
+            monkeypatch.setenv(f"AIRFLOW_CONN_{name}_MUTE", dead)
+        began = time.monotonic()
+        listed = admin.get("/pgtrickle/api/connections").json()
+        # Each would be given five seconds to connect.
+        assert time.monotonic() - began < 4.5
+        assert {c["conn_id"] for c in listed if c["failed"]} == {f"{name}_mute" for name in "abcdef"}
 
 
 def test_a_database_without_a_catalog_is_no_error(admin: TestClient, catalog: Catalog) -> None:

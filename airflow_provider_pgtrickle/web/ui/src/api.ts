@@ -5,7 +5,7 @@ export interface Connection {
   conn_id: string;
   conn_type: string;
   stream_tables: number | null;
-  failed?: boolean;
+  failed: boolean;
 }
 
 export interface Table {

@@ -108,7 +108,7 @@ export function TableView({ name, part, pending }: Props): ReactNode {
             </Fact>
           )}
           <Fact label="Declared by">{table.declared_by ?? "–"}</Fact>
-          <Fact label="Content as of">{table.is_live ? "now" : time(table.data_timestamp)}</Fact>
+          <Fact label="Content as of">{table.is_live && (table.staleness_seconds ?? 0) < 1 ? "now" : time(table.data_timestamp)}</Fact>
           <Fact label="Last refresh">{ago(table.last_refresh_at)}</Fact>
           <Fact label="Verified">
             {table.verified ? `${table.verified}, ${ago(table.verified_at)}` : "never"}

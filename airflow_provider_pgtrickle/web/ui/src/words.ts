@@ -124,7 +124,8 @@ export function lastEnding(table: Pick<Table, "last_status" | "last_action">): V
 }
 
 export function freshness(table: Aged): string {
-  if (table.is_live) return "live";
+  // What writers maintain is behind only if it reads what refreshes write.
+  if (table.is_live) return (table.staleness_seconds ?? 0) < 1 ? "live" : `live, ${seconds(table.staleness_seconds)} behind`;
   if (table.staleness_seconds === null) return "empty";
   const target = table.target_seconds === null ? "" : ` of ${seconds(table.target_seconds)}`;
   return `${seconds(table.staleness_seconds)}${target}`;
