@@ -29,6 +29,7 @@ _Found = TypeVar("_Found")
 class Browser:
     def __init__(self, url: str, pictures: Path) -> None:
         self._url, self._pictures = url, pictures
+        self._has_to_load = True
         options = webdriver.ChromeOptions()
         options.binary_location = next(filter(None, map(shutil.which, _NAMES)))
         # Under root chromium runs only without its sandbox; what it opens here is our own.
@@ -48,7 +49,21 @@ class Browser:
         self.driver.quit()
 
     def open(self, **query: str) -> None:
-        self.driver.get(f"{self._url}/plugin/stream-tables" + (f"?{urlencode(query)}" if query else ""))
+        """The page, as it begins: Airflow's UI is loaded anew only where its theme has to be another one."""
+        path = "/plugin/stream-tables" + (f"?{urlencode(query)}" if query else "")
+        if self._has_to_load or not self.driver.current_url.startswith(self._url):
+            self.driver.get(f"{self._url}{path}")
+            self._has_to_load = False
+            return
+        # Elsewhere first, so that nothing of the last test stays.
+        self._go("/plugin/none")
+        self.wait(lambda: not self.all(".pgt"), "another place of Airflow's")
+        self._go(path)
+
+    def _go(self, path: str) -> None:
+        """As a link within Airflow's UI does."""
+        go = "history.pushState(null, '', arguments[0]); dispatchEvent(new PopStateEvent('popstate'))"
+        self.script(go, f"{self._url}{path}")
 
     def resize(self, width: int, height: int) -> None:
         """The size of what is shown; a window may not be as narrow as a phone."""
@@ -57,8 +72,12 @@ class Browser:
 
     def theme(self, name: str) -> None:
         """As Airflow's switch keeps it."""
-        if self.driver.current_url.startswith(self._url):
+        if not self.driver.current_url.startswith(self._url):
+            return
+        now = "return [localStorage.getItem('theme') ?? 'light', document.documentElement.className]"
+        if self.script(now) != [name, name]:
             self.script("localStorage.setItem('theme', arguments[0])", name)
+            self._has_to_load = True
 
     def script(self, text: str, *arguments: Any) -> Any:
         return self.driver.execute_script(text, *arguments)

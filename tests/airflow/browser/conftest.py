@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -22,10 +23,9 @@ DOWN = "pgtrickle://me:s3cret-of-nobody@127.0.0.1:1/shop"
 
 @pytest.fixture(scope="session")
 def shop_dsn(postgres18: PostgresServer) -> Iterator[str]:
+    """The shop, which `serving` fills while Airflow starts."""
     with servers.fresh_database(postgres18) as name:
-        dsn = servers.ordinary_dsn(postgres18, name)
-        databases.six(dsn)
-        yield dsn
+        yield servers.ordinary_dsn(postgres18, name)
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +45,10 @@ def serving(postgres18: PostgresServer, shop_dsn: str, tmp_path_factory: pytest.
         }
         running = Serving(tmp_path_factory.mktemp("serving"), Path(__file__).parent / "dags", connections)
         try:
-            running.start()
+            with ThreadPoolExecutor() as aside:
+                started = aside.submit(running.start)
+                databases.six(shop_dsn)
+                started.result()
             yield running
         finally:
             running.stop()

@@ -109,7 +109,7 @@ def many(dsn: str) -> None:
             SELECT 100000 + n, 'public', format('%%s_%%s', (ARRAY['orders', 'items', 'visits', 'stock', 'returns',
                        'prices', 'carts', 'routes'])[1 + n %% 8] || (ARRAY['_by_day', '_totals', '_report',
                        '_last_week'])[1 + n %% 4], lpad(n::text, 3, '0')),
-                   'SELECT 1', 'SELECT 1', '5m', interval '5 minutes',
+                   'SELECT 1 AS n', 'SELECT 1 AS n', '5m', interval '5 minutes',
                    CASE WHEN n %% 83 = 0 THEN 'ERROR' ELSE 'ACTIVE' END, true,
                    now() - n %% 13 * interval '50 seconds', now() - n %% 13 * interval '50 seconds', true
             FROM generate_series(1, %(many)s) n
