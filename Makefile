@@ -1,6 +1,6 @@
 # `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint audit format live soak nightly coverage mutants bench demo docs up down clean
+.PHONY: help setup test lint audit page format live soak nightly coverage mutants bench demo docs up down clean
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
@@ -8,7 +8,7 @@ PYTEST := $(PYTHON) -m pytest
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
-setup:  ## bring what is missing: .venv, Java, JDBC driver, PostgreSQL 15 for the tests
+setup:  ## bring what is missing: .venv, Java, JDBC driver, PostgreSQL 15 and a browser for the tests
 	@.ci/setup.sh --tests
 
 lint: setup  ## ruff, its formatter, mypy and bandit
@@ -39,6 +39,9 @@ coverage: setup  ## which lines and branches the tests without Spark and Airflow
 mutants: setup  ## which mistakes in the engine no test notices, within MUTANTS_MINUTES; ARGS="..." narrows
 	@.ci/mutants.sh $(ARGS)
 
+page:  ## build the page in Airflow from web/ui, with Node.js 20 or newer; what it writes, web/page.js, is committed
+	cd airflow_provider_pgtrickle/web/ui && npm ci --no-fund --no-audit && npm run build
+
 format:  ## let ruff mend what it can
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
@@ -62,4 +65,4 @@ down:  ## stop what `make up` started
 	@$(PYTHON) -m airflow_provider_pgtrickle.demo down
 
 clean:  ## remove caches and built packages
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage mutants spark-warehouse metastore_db derby.log
+	rm -rf build dist airflow_provider_pgtrickle/web/ui/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage mutants spark-warehouse metastore_db derby.log

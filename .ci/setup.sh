@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Bring what is missing: the virtual environment, Java, the PostgreSQL JDBC driver and, with --tests,
-# the programs of the tests' second PostgreSQL (15, or PGTRICKLE_TEST_POSTGRES), dbt, and what builds the docs' site. What is there is left alone, so a
+# the programs of the tests' second PostgreSQL (15, or PGTRICKLE_TEST_POSTGRES), dbt, what builds the docs' site, and a
+# browser with its driver. What is there is left alone, so a
 # second run needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,6 +28,14 @@ has_jdbc() {
         return 0
     fi
     compgen -G "$JDBC_FOLDER/postgresql*.jar" > /dev/null
+}
+
+# tests/airflow/browser/browser.py looks for the same.
+has_browser() {
+    local name
+    command -v chromedriver > /dev/null || return 1
+    for name in chromium chromium-browser google-chrome; do command -v "$name" > /dev/null && return 0; done
+    return 1
 }
 
 has_postgres() { [[ -x $PROGRAMS/initdb && -x $PROGRAMS/postgres ]]; }
@@ -69,6 +78,8 @@ install() {
     fi
     case $package in
         postgresql-*) apt_install_postgres || result=$? ;;
+        # The driver must be the browser's own version, which one repository has.
+        chromium) apt_install chromium chromium-driver || result=$? ;;
         *) apt_install "$package" || result=$? ;;
     esac
     [[ $result -eq 0 ]] || fail "apt-get couldn't install $package. $hint"
@@ -143,6 +154,10 @@ if [[ ${1:-} = --tests ]]; then
     has_postgres || install "postgresql-$VERSION" "PostgreSQL $VERSION, which the tests need," \
         "Install it and set PGTRICKLE_TEST_PG15_BIN to the folder of its initdb."
     say "PostgreSQL $VERSION (for the tests)"
+    has_browser || install chromium "A browser, in which the tests open the page," \
+        "Install chromium or Google Chrome, and the chromedriver of its version, on the PATH."
+    has_browser || fail "chromium or chromedriver is not on the PATH."
+    say "a browser (for the tests)"
 fi
 
 python_environment

@@ -7,6 +7,7 @@ from typing import Any
 from airflow.plugins_manager import AirflowPlugin
 
 from airflow_provider_pgtrickle.links import AssetLink, ExplainLink, RefreshHistoryLink
+from airflow_provider_pgtrickle.links.target import PAGE_ROUTE
 
 URL_PREFIX = "/pgtrickle"
 
@@ -30,13 +31,15 @@ class PgTricklePlugin(AirflowPlugin):
     fastapi_apps: list[Any] = [  # noqa: RUF012 (as Airflow declares it)
         {"app": _PageOnDemand(), "url_prefix": URL_PREFIX, "name": "Stream tables"}
     ]
-    external_views: list[Any] = [  # noqa: RUF012
+    react_apps: list[Any] = [  # noqa: RUF012
         {
+            # The bundle puts its component there under this name.
             "name": "Stream tables",
-            "href": f"{URL_PREFIX}/",
+            # Below Airflow's base address, whatever that is.
+            "bundle_url": f"{URL_PREFIX.lstrip('/')}/page.js",
             "destination": "nav",
             "category": "browse",
-            "url_route": "stream-tables",
+            "url_route": PAGE_ROUTE,
         }
     ]
     operator_extra_links: list[Any] = [RefreshHistoryLink(), ExplainLink(), AssetLink()]  # noqa: RUF012

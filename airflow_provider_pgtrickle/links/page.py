@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperatorLink
+from airflow.sdk.configuration import conf
 
-from airflow_provider_pgtrickle.links.target import stream_tables, url
+from airflow_provider_pgtrickle.links.target import page_url, stream_tables
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
@@ -31,13 +32,13 @@ class ExplainLink(BaseOperatorLink):
         return _page(operator, "explain")
 
 
-def _page(operator: BaseOperator, section: str) -> str:
+def _page(operator: BaseOperator, part: str) -> str:
     names = stream_tables(operator)
     if not names:
         return ""
-    return url(
-        "/pgtrickle/",
+    return page_url(
+        conf.get("api", "base_url", fallback="") or "",
         conn_id=getattr(operator, "postgres_conn_id", "pgtrickle_default"),
         stream_table=names[0],
-        fragment=section,
+        part=part,
     )

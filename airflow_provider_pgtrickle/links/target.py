@@ -10,6 +10,9 @@ from airflow.sdk.configuration import conf
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
 
+#: Where Airflow's UI shows the page: the route of the plugin's React app.
+PAGE_ROUTE = "stream-tables"
+
 
 def stream_tables(operator: BaseOperator) -> list[str]:
     """The names an operator works on: one, or the members of its refresh unit."""
@@ -20,7 +23,16 @@ def stream_tables(operator: BaseOperator) -> list[str]:
     return []
 
 
-def url(path: str, *, fragment: str = "", **query: str) -> str:
+def url(path: str, **query: str) -> str:
     """An address of the web server, relative if `base_url` isn't configured on this machine."""
-    base = (conf.get("api", "base_url", fallback="") or "").rstrip("/")
-    return f"{base}{path}?{urlencode(query)}" + (f"#{fragment}" if fragment else "")
+    return _joined(conf.get("api", "base_url", fallback="") or "", path, query)
+
+
+def page_url(base: str, *, conn_id: str | None, stream_table: str | None = None, part: str | None = None) -> str:
+    """The page, opened on a stream table and a part of what it shows."""
+    query = {"conn_id": conn_id, "stream_table": stream_table, "part": part}
+    return _joined(base, f"/plugin/{PAGE_ROUTE}", {key: value for key, value in query.items() if value})
+
+
+def _joined(base: str, path: str, query: dict[str, str]) -> str:
+    return f"{base.rstrip('/')}{path}" + (f"?{urlencode(query)}" if query else "")

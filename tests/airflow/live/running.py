@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -97,12 +98,17 @@ class RunningAirflow:
 
         So it must be one that may be put twice.
         """
-        return wait_for(lambda: self._answer(method, path, body), f"{method} {path}", 60)
+        return wait_for(lambda: self._answer(method, f"api/v2/{path}", body), f"{method} {path}", 60)
+
+    def page(self, conn_id: str, route: str, **query: str) -> Any:
+        """What the page of stream tables is told."""
+        path = f"pgtrickle/api/connections/{conn_id}/{route}?{urllib.parse.urlencode(query)}"
+        return wait_for(lambda: self._answer("GET", path, None), path, 60)
 
     def _answer(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
         """None where Airflow itself failed; `exists` where what was to be made is there already."""
         request = urllib.request.Request(
-            f"{self._services.url}/api/v2/{path}",
+            f"{self._services.url}/{path}",
             method=method,
             data=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": "application/json"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
 
@@ -28,6 +29,13 @@ def test_a_schedule_refreshes_and_the_asset_starts_its_consumer(
     (event,) = events
     assert event["source_dag_id"] == "chain"
     assert event["extra"]["rows"] == {"inserted": 10, "updated": 0, "deleted": 0}
+    # The page leads from a refresh to the task that ran it, and to its log.
+    shown = airflow.page("live_pg", "stream-table", name="chain_totals")
+    refresh = next(row for row in shown["history"] if row["action"] == "FULL")
+    assert shown["dag"]["dag_id"] == "chain"
+    assert shown["runs"][str(refresh["refresh_id"])] == (
+        f"dags/chain/runs/{quote(first['dag_run_id'], safe='')}/tasks/chain_totals"
+    )
     assert airflow.finished("consumer", consumed["dag_run_id"]) == "success"
 
 

@@ -18,10 +18,10 @@ def web_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_history_and_explanation_lead_to_the_page_of_the_table() -> None:
-    page = "https://airflow.example/base/pgtrickle/?conn_id=shop&stream_table=sales.totals"
+    page = "https://airflow.example/base/plugin/stream-tables?conn_id=shop&stream_table=sales.totals"
     table = {"stream_table": "sales.totals", "postgres_conn_id": "shop"}
-    assert link(RefreshHistoryLink, **table) == f"{page}#history"
-    assert link(ExplainLink, **table) == f"{page}#explain"
+    assert link(RefreshHistoryLink, **table) == f"{page}&part=history"
+    assert link(ExplainLink, **table) == f"{page}&part=explain"
 
 
 def test_the_asset_link_narrows_the_list_of_assets() -> None:
@@ -31,7 +31,9 @@ def test_the_asset_link_narrows_the_list_of_assets() -> None:
 
 
 def test_a_unit_leads_to_its_first_table() -> None:
-    assert link(RefreshHistoryLink, stream_tables=["public.a", "public.b"]).endswith("stream_table=public.a#history")
+    assert link(RefreshHistoryLink, stream_tables=["public.a", "public.b"]).endswith(
+        "stream_table=public.a&part=history"
+    )
 
 
 def test_an_operator_without_a_table_has_no_link() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +21,20 @@ from tests.airflow.listened import CONN_ID, Catalog
 CONNECTION = f"/pgtrickle/api/connections/{CONN_ID}"
 TABLES = f"{CONNECTION}/stream-tables"
 TABLE, EXPLANATION = f"{CONNECTION}/stream-table", f"{CONNECTION}/explanation"
-ROUTES = (TABLES, f"{TABLE}?name=totals", f"{EXPLANATION}?name=totals")
+GRAPH, COSTS, ACTION = f"{CONNECTION}/graph", f"{CONNECTION}/costs", f"{CONNECTION}/action"
+EXPLAIN, PLAN = f"{CONNECTION}/explain", f"{CONNECTION}/plan"
+ROUTES = (
+    TABLES,
+    GRAPH,
+    COSTS,
+    f"{CONNECTION}/pending",
+    f"{TABLE}?name=totals",
+    f"{EXPLANATION}?name=totals",
+    f"{EXPLAIN}?name=totals",
+    f"{PLAN}?name=totals&refresh_id=1",
+)
+#: What the page's own requests have.
+OURS = {app.CSRF_HEADER: "1"}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +69,7 @@ def admin(stranger: TestClient) -> TestClient:
     return as_role(stranger, "admin")
 
 
-@pytest.mark.parametrize("path", ["/pgtrickle/", *ROUTES])
+@pytest.mark.parametrize("path", ["/pgtrickle/", "/pgtrickle/page.js", "/pgtrickle/api/connections", *ROUTES])
 def test_a_stranger_sees_nothing(stranger: TestClient, path: str) -> None:
     assert stranger.get(path).status_code == 401
 
@@ -67,7 +81,8 @@ def test_no_route_describes_the_application(admin: TestClient, path: str) -> Non
 
 def test_who_may_not_see_connections_sees_no_stream_tables(stranger: TestClient) -> None:
     viewer = as_role(stranger, "viewer")
-    assert viewer.get("/pgtrickle/").status_code == 200
+    assert viewer.get("/pgtrickle/page.js").status_code == 200
+    assert viewer.get("/pgtrickle/api/connections").json() == []
     for route in ROUTES:
         refused = viewer.get(route)
         assert refused.status_code == 403
@@ -134,13 +149,16 @@ def test_a_server_that_never_answers_is_given_up(
     assert "s3cret" not in answer.text
 
 
-def test_the_page_runs_only_its_own_script(admin: TestClient) -> None:
-    page = admin.get("/pgtrickle/")
-    policy = page.headers["Content-Security-Policy"]
-    nonce = policy.split("'nonce-")[1].split("'")[0]
-    assert f'<script nonce="{nonce}">' in page.text
-    assert "{{nonce}}" not in page.text
-    assert admin.get("/pgtrickle/").headers["Content-Security-Policy"] != policy
+def test_the_script_is_asked_for_once(admin: TestClient) -> None:
+    script = admin.get("/pgtrickle/page.js")
+    assert script.headers["Content-Type"].startswith("text/javascript")
+    again = admin.get("/pgtrickle/page.js", headers={"If-None-Match": script.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_an_old_address_leads_to_the_page(admin: TestClient) -> None:
+    moved = admin.get("/pgtrickle/", params={"conn_id": "shop", "stream_table": "a.b"}, follow_redirects=False)
+    assert moved.headers["Location"].endswith("/plugin/stream-tables?conn_id=shop&stream_table=a.b")
 
 
 def test_the_tables_come_as_json_without_a_credential(admin: TestClient, catalog: Catalog) -> None:
@@ -187,6 +205,217 @@ def test_a_database_that_is_down_is_502_without_its_password(
 def test_airflow_lists_the_plugin_and_its_page_in_the_navigation(admin: TestClient) -> None:
     plugins = {plugin["name"]: plugin for plugin in admin.get("/api/v2/plugins").json()["plugins"]}
     ours = plugins["pgtrickle"]
-    assert ours["external_views"][0]["href"] == "/pgtrickle/"
+    (view,) = ours["react_apps"]
+    assert (view["url_route"], view["bundle_url"]) == ("stream-tables", "pgtrickle/page.js")
     assert ours["fastapi_apps"][0]["url_prefix"] == "/pgtrickle"
     assert "password" not in json.dumps(ours)
+
+
+def ask(client: TestClient, action: str, name: str = "totals", **more: Any) -> Any:
+    return client.post(ACTION, json={"action": action, "name": name, **more}, headers=OURS)
+
+
+def of(catalog: Catalog, column: str) -> Any:
+    row = catalog.connection.execute(
+        psycopg.sql.SQL("SELECT {} FROM pgtrickle.pgt_stream_tables").format(psycopg.sql.Identifier(column))
+    ).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def test_a_gate_has_its_reason_and_who_closed_it(admin: TestClient, catalog: Catalog) -> None:
+    catalog.declare("totals")
+    done = ask(admin, "gate", reason="stock-taking")
+    assert (done.status_code, done.json()["done"].split(":")[0]) == (200, "public.totals is gated")
+    assert (of(catalog, "is_gated"), of(catalog, "gated_reason")) == (True, "stock-taking (someone)")
+    assert ask(admin, "ungate").status_code == 200
+    assert (of(catalog, "is_gated"), of(catalog, "gated_reason")) == (False, None)
+
+
+def test_a_halted_table_is_resumed_and_computes_nothing_here(admin: TestClient, catalog: Catalog) -> None:
+    catalog.declare("totals", status="ERROR", consecutive_errors=3, last_error="no", refresh_mode="IMMEDIATE")
+    assert ask(admin, "resume").status_code == 200
+    assert (of(catalog, "status"), of(catalog, "consecutive_errors"), of(catalog, "last_error")) == ("ACTIVE", 0, None)
+
+
+def test_an_action_is_in_airflows_audit_log(admin: TestClient, catalog: Catalog) -> None:
+    from airflow.models import Log
+    from airflow.utils.session import create_session
+
+    catalog.declare("totals")
+    ask(admin, "gate", reason="for the audit")
+    with create_session() as session:
+        entry = session.query(Log).filter(Log.event == "pgtrickle action").order_by(Log.id.desc()).first()
+        assert entry is not None
+        assert entry.extra is not None
+        assert entry.owner == "someone"
+        extra = json.loads(entry.extra)
+    assert (extra["action"], extra["name"], extra["reason"]) == ("gate", "totals", "for the audit")
+    assert extra["connection_id"] == CONN_ID
+
+
+@pytest.mark.parametrize("headers", [{}, {**OURS, "Sec-Fetch-Site": "cross-site"}, {**OURS, "Sec-Fetch-Site": "none"}])
+def test_another_site_can_do_nothing(admin: TestClient, catalog: Catalog, headers: dict[str, str]) -> None:
+    catalog.declare("totals")
+    refused = admin.post(ACTION, json={"action": "gate", "name": "totals"}, headers=headers)
+    assert refused.status_code == 403
+    assert of(catalog, "is_gated") is False
+
+
+def test_a_form_can_do_nothing(admin: TestClient, catalog: Catalog) -> None:
+    catalog.declare("totals")
+    assert admin.post(ACTION, data={"action": "gate", "name": "totals"}, headers=OURS).status_code == 422
+    assert of(catalog, "is_gated") is False
+
+
+@pytest.mark.parametrize(("role", "expected"), [("viewer", 403), ("user", 403), ("op", 200)])
+def test_only_who_may_edit_the_connection_acts(
+    stranger: TestClient, catalog: Catalog, role: str, expected: int
+) -> None:
+    catalog.declare("totals")
+    assert ask(as_role(stranger, role), "gate").status_code == expected
+    assert of(catalog, "is_gated") is (expected == 200)
+
+
+def test_who_may_read_a_connection_and_not_edit_it_is_told_so(
+    admin: TestClient, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+
+    allowed = SimpleAuthManager.is_authorized_connection
+
+    def only_reading(self: Any, *, method: Any, user: Any, details: Any = None) -> bool:
+        return method == "GET" and allowed(self, method=method, user=user, details=details)
+
+    monkeypatch.setattr(SimpleAuthManager, "is_authorized_connection", only_reading)
+    catalog.declare("totals")
+    assert admin.get(GRAPH).json()["may_edit"] is False
+    assert admin.get(TABLE, params={"name": "totals"}).json()["may_edit"] is False
+    assert ask(admin, "gate").status_code == 403
+
+
+def test_a_refresh_that_no_dag_carries_out_is_requested(admin: TestClient, catalog: Catalog) -> None:
+    catalog.declare("totals")
+    catalog.connection.execute(
+        "CREATE OR REPLACE FUNCTION pgtrickle.request_refresh(name text, full_refresh boolean DEFAULT false)"
+        " RETURNS bigint LANGUAGE sql AS"
+        " $$ SELECT CASE WHEN parse_ident($1) = '{public,totals}' AND $2 THEN 17 END::bigint $$"
+    )
+    answer = ask(admin, "full_refresh")
+    assert answer.json()["done"].startswith("Request 17 is written down")
+    assert ask(admin, "full_refresh", name="nothing").status_code == 404
+
+
+def test_where_nobody_takes_requests_it_says_what_to_run(admin: TestClient, catalog: Catalog) -> None:
+    catalog.declare("totals")
+    catalog.connection.execute("DROP FUNCTION IF EXISTS pgtrickle.request_refresh(text, boolean)")
+    answer = ask(admin, "full_refresh")
+    assert answer.status_code == 404
+    assert "pgtrickle refresh public.totals --full" in answer.json()["detail"]
+
+
+def test_an_unknown_action_is_refused(admin: TestClient, catalog: Catalog) -> None:
+    catalog.declare("totals")
+    assert ask(admin, "drop").status_code == 422
+    assert ask(admin, "gate", name="nothing").status_code == 404
+
+
+def test_connections_are_listed_without_what_is_in_them(
+    admin: TestClient, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = catalog.dsn.replace("postgresql://", "pgtrickle://", 1)
+    monkeypatch.setenv("AIRFLOW_CONN_A_SHOP", "pgtrickle://me:s3cret@127.0.0.1:1/shop")
+    monkeypatch.setenv("AIRFLOW_CONN_B_SHOP", ours)
+    monkeypatch.setenv("AIRFLOW_CONN_C_MAIL", "smtp://me:s3cret@127.0.0.1:1")
+    catalog.declare("totals")
+    answer = admin.get("/pgtrickle/api/connections")
+    assert answer.json()[:2] == [
+        # The one with stream tables first, whatever the others are called.
+        {"conn_id": "b_shop", "conn_type": "pgtrickle", "stream_tables": 1, "failed": False},
+        {"conn_id": "a_shop", "conn_type": "pgtrickle", "stream_tables": None, "failed": True},
+    ]
+    plain = {"conn_id": CONN_ID, "conn_type": "postgres", "stream_tables": None, "failed": False}
+    assert plain in answer.json()
+    assert "c_mail" not in answer.text
+    assert "s3cret" not in answer.text
+    assert catalog.connection.info.password not in answer.text
+
+
+def test_a_connection_that_never_answers_does_not_hold_up_the_list(
+    admin: TestClient, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "COUNTED", 2.0)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        dead = f"pgtrickle://me:s3cret@127.0.0.1:{mute.getsockname()[1]}/shop"
+        for name in "ABCDEF":
+            monkeypatch.setenv(f"AIRFLOW_CONN_{name}_MUTE", dead)
+        began = time.monotonic()
+        listed = admin.get("/pgtrickle/api/connections").json()
+        # Each would be given five seconds to connect.
+        assert time.monotonic() - began < 4.5
+        assert {c["conn_id"] for c in listed if c["failed"]} == {f"{name}_mute" for name in "abcdef"}
+
+
+def test_a_database_without_a_catalog_is_no_error(admin: TestClient, catalog: Catalog) -> None:
+    catalog.connection.execute("DROP SCHEMA pgtrickle CASCADE")
+    for route in ("stream-tables", "pending", "costs"):
+        assert admin.get(f"{CONNECTION}/{route}").json() == []
+    graph = admin.get(GRAPH).json()
+    assert (graph["installed"], graph["tables"]) == (False, [])
+
+
+def test_the_graph_has_what_each_table_reads(admin: TestClient, catalog: Catalog) -> None:
+    catalog.connection.execute("CREATE TABLE orders (id int PRIMARY KEY)")
+    catalog.declare("totals")
+    catalog.capture("totals", "orders")
+    graph = admin.get(GRAPH).json()
+    assert [(read["source"], read["reader"], read["cdc_mode"]) for read in graph["reads"]] == [
+        ("public.orders", "public.totals", "TRIGGER")
+    ]
+    assert graph["may_edit"] is True
+    (source,) = admin.get(TABLE, params={"name": "totals"}).json()["sources"]
+    assert (source["name"], source["quoted"], source["is_stream_table"]) == ("public.orders", None, False)
+    catalog.connection.execute("INSERT INTO orders VALUES (1), (2)")
+    (row,) = admin.get(f"{CONNECTION}/pending").json()
+    assert (row["stream_table"], row["source_table"], row["pending_rows"]) == ("public.totals", "public.orders", 2)
+
+
+def test_a_full_refresh_that_was_asked_for_was_not_avoidable(admin: TestClient, catalog: Catalog) -> None:
+    catalog.declare("totals")
+    for reason in (None, "never_populated", "forced", "not_differentiable: it calls random()"):
+        catalog.refresh("totals")
+        catalog.connection.execute(
+            "UPDATE pgtrickle.pgt_refresh_history SET action = 'FULL', fallback_reason = %s, duration_ms = 7"
+            " WHERE refresh_id = (SELECT max(refresh_id) FROM pgtrickle.pgt_refresh_history)",
+            [reason],
+        )
+    (cost,) = admin.get(COSTS).json()
+    assert (cost["refreshes"], cost["total_ms"]) == (4, 28)
+    assert (cost["avoidable"], cost["avoidable_ms"]) == (1, 7)
+    assert cost["avoidable_reason"] == "not_differentiable: it calls random()"
+
+
+def test_a_plan_is_given_for_a_refresh_of_the_table_only(admin: TestClient, catalog: Catalog) -> None:
+    catalog.declare("totals")
+    catalog.declare("other")
+    catalog.refresh("totals")
+    catalog.connection.execute("UPDATE pgtrickle.pgt_refresh_history SET plan = 'SELECT 1'")
+    (row,) = admin.get(TABLE, params={"name": "totals"}).json()["history"]
+    asked = {"name": "totals", "refresh_id": row["refresh_id"]}
+    assert admin.get(PLAN, params=asked).json() == {"plan": "SELECT 1"}
+    assert admin.get(PLAN, params={**asked, "name": "other"}).status_code == 404
+
+
+def test_the_file_that_declares_a_table_is_told_where_the_catalog_has_it(admin: TestClient, catalog: Catalog) -> None:
+    pgt_id = catalog.declare("totals")
+    catalog.connection.execute(
+        "CREATE TABLE IF NOT EXISTS pgtrickle.pgt_owners (pgt_id bigint PRIMARY KEY, bundle text NOT NULL,"
+        " file text NOT NULL, graph text NOT NULL, declared_at timestamptz DEFAULT now(), removed_at timestamptz)"
+    )
+    assert admin.get(TABLE, params={"name": "totals"}).json()["owner"] is None
+    catalog.connection.execute(
+        "INSERT INTO pgtrickle.pgt_owners (pgt_id, bundle, file, graph) VALUES (%s, 'dags', 'shop.py', 'shop')",
+        [pgt_id],
+    )
+    assert admin.get(TABLE, params={"name": "totals"}).json()["owner"]["file"] == "shop.py"
+    assert admin.get(GRAPH).json()["owners"]["public.totals"]["graph"] == "shop"

@@ -1,0 +1,233 @@
+import { useContext, useEffect, useRef } from "react";
+import type { ReactNode } from "react";
+import { Link } from "react-router-dom";
+
+import { Actions } from "./actions";
+import { type Detail, type Pending, ofConnection, usePolled } from "./api";
+import { Explain } from "./explain";
+import { Fact, History } from "./history";
+import { Badge, Empty, Loading, Sql, Trouble } from "./parts";
+import { ConnectionContext, TableLink } from "./places";
+import { Plots } from "./plots";
+import { ago, bytes, condition, dedented, freshness, isHalted, lag, milliseconds, number, pendingKey, pendingRows, plural, seconds, shorten, time } from "./words";
+
+interface Props {
+  name: string;
+  part: string | null;
+  pending: Pending[] | null;
+}
+
+/** One stream table: what it is, how it fares, what was done, and why. */
+export function TableView({ name, part, pending }: Props): ReactNode {
+  const connId = useContext(ConnectionContext);
+  const { data: table, error, again } = usePolled<Detail>(ofConnection(connId, "stream-table", { name, limit: "60" }), 5);
+  const shown = useRef<HTMLDivElement>(null);
+  const there = table !== null;
+  useEffect(() => {
+    if (there && part) shown.current?.querySelector(`#pgt-${CSS.escape(part)}`)?.scrollIntoView();
+  }, [there, part]);
+  if (!table) return error ? <Trouble text={error} again={again} /> : <Loading what={name} />;
+
+  const rows = pendingRows(pending);
+  const waiting = table.sources.map((source) => rows.get(pendingKey(table.name, source.name)));
+  const all = waiting.reduce<number>((sum, one) => sum + (one ?? 0), 0);
+  const status = condition(table);
+  const age = lag(table);
+  return (
+    <div ref={shown} className="pgt-table">
+      {error && <Trouble text={`${error} What follows is as it was.`} again={again} />}
+      <header>
+        <h2>{table.name}</h2>
+        <Badge tone={status.tone}>{status.word}</Badge>
+        <Badge tone={age.tone}>{age.word}</Badge>
+        {table.description && <p className="pgt-description">{table.description}</p>}
+        <Actions connId={connId} table={table} again={again} />
+      </header>
+      {table.last_error && (
+        <div className="pgt-trouble" role="alert">
+          <p>{table.last_error}</p>
+          <p>
+            {plural(table.consecutive_errors, "failure")} in a row.{" "}
+            {isHalted(table) && "It is not refreshed until somebody resumes it, once the cause is mended."}
+          </p>
+        </div>
+      )}
+      {table.is_gated && <p className="pgt-gated">Gated: {table.gated_reason ?? "its refreshes are held back."}</p>}
+      {table.owner?.removed_at && (
+        <p className="pgt-gated">
+          No file declares it any more: {table.owner.graph} in {table.owner.file} did until {time(table.owner.removed_at)}.
+        </p>
+      )}
+
+      <dl className="pgt-figures">
+        <div className={`pgt-${age.tone}`}>
+          <dt>{table.is_live ? "freshness" : "lag, and its target"}</dt>
+          <dd>{freshness(table)}</dd>
+        </div>
+        <div>
+          <dt>rows, estimated</dt>
+          <dd>{number(table.estimated_rows)}</dd>
+        </div>
+        <div>
+          <dt>size</dt>
+          <dd>{bytes(table.bytes)}</dd>
+        </div>
+        <div>
+          <dt>pending changes</dt>
+          <dd>{pending ? number(all) : "…"}</dd>
+        </div>
+      </dl>
+
+      <section className="pgt-card" aria-label="What it is">
+        <h3>What it is</h3>
+        <dl className="pgt-facts">
+          <Fact label="Mode">
+            {table.refresh_mode}
+            {table.refusal && ` (${table.refusal})`}
+          </Fact>
+          <Fact label="Schedule">
+            {table.refresh_mode === "IMMEDIATE" ? "by writers, in their transactions" : (table.schedule ?? "calculated, as its readers need it")}
+          </Fact>
+          <Fact label="Placement">{table.placement ?? "as the setting says"}</Fact>
+          <Fact label="Tier">{table.tier}</Fact>
+          {table.partition_by && <Fact label="Partitioned">{table.partition_by}</Fact>}
+          <Fact label="DAG">
+            {table.dag ? (
+              <>
+                <Link to={`/dags/${encodeURIComponent(table.dag.dag_id)}`}>{table.dag.dag_id}</Link>
+                {table.dag.is_paused && " (paused)"}
+              </>
+            ) : (
+              "none has refreshed it"
+            )}
+          </Fact>
+          {table.owner && (
+            <Fact label="Declared in">
+              {table.owner.file}
+              {table.owner.bundle && ` of ${table.owner.bundle}`}
+            </Fact>
+          )}
+          <Fact label="Declared by">{table.declared_by ?? "–"}</Fact>
+          <Fact label="Content as of">{table.is_live && (table.staleness_seconds ?? 0) < 1 ? "now" : time(table.data_timestamp)}</Fact>
+          <Fact label="Last refresh">{ago(table.last_refresh_at)}</Fact>
+          <Fact label="Verified">
+            {table.verified ? `${table.verified}, ${ago(table.verified_at)}` : "never"}
+            {table.verify_every && `, every ${table.verify_every}`}
+          </Fact>
+          {table.needs_reinit && <Fact label="Next refresh">computes it anew ({table.reinit_reason})</Fact>}
+        </dl>
+        <Sql title="Query" text={dedented(table.original_query)} open={table.original_query.length < 600} />
+      </section>
+
+      <section className="pgt-card" aria-label="Sources and readers">
+        <h3>Sources and readers</h3>
+        <div className="pgt-scroll">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">It reads</th>
+                <th scope="col">Kind</th>
+                <th scope="col">Captured</th>
+                <th scope="col" className="pgt-number">
+                  Rows, estimated
+                </th>
+                <th scope="col" className="pgt-number">
+                  Pending
+                </th>
+                <th scope="col">Columns</th>
+              </tr>
+            </thead>
+            <tbody>
+              {table.sources.map((source, at) => (
+                <tr key={source.name}>
+                  <th scope="row">
+                    {source.is_stream_table && source.quoted ? (
+                      <TableLink quoted={source.quoted}>{shorten(source.name)}</TableLink>
+                    ) : (
+                      shorten(source.name)
+                    )}
+                  </th>
+                  <td>{source.source_type.toLowerCase().replaceAll("_", " ")}</td>
+                  <td>{source.cdc_mode === "NONE" ? "not: each refresh reads it" : `by ${source.cdc_mode === "WAL" ? "WAL" : source.cdc_mode.toLowerCase()}`}</td>
+                  <td className="pgt-number">{number(source.estimated_rows)}</td>
+                  <td className="pgt-number">{pending ? number(waiting[at] ?? 0) : "…"}</td>
+                  <td className="pgt-columns">{source.columns_used?.join(", ")}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+        <p>
+          Read by{" "}
+          {table.readers.length === 0
+            ? "no stream table."
+            : table.readers.map((reader, at) => (
+                <span key={reader.name}>
+                  {at > 0 && ", "}
+                  <TableLink quoted={reader.quoted}>{shorten(reader.name)}</TableLink>
+                </span>
+              ))}
+        </p>
+      </section>
+
+      {table.refresh_mode === "IMMEDIATE" && (
+        <section className="pgt-card" aria-label="What writers pay">
+          <h3>What writers pay</h3>
+          {table.is_live ? (
+            <p>Its sources' writers maintain it in their own transactions, so it is never late.</p>
+          ) : (
+            <p>It is IMMEDIATE, and not maintained by writers yet: its next refresh begins that.</p>
+          )}
+          {table.writers.length === 0 ? (
+            <Empty>No statement has been timed yet; one in fifty is.</Empty>
+          ) : (
+            <div className="pgt-scroll">
+              <table>
+                <thead>
+                  <tr>
+                    <th scope="col">Source</th>
+                    <th scope="col">Statements timed</th>
+                    <th scope="col">Rows each</th>
+                    <th scope="col">Mean</th>
+                    <th scope="col">Longest</th>
+                    <th scope="col">Last</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {table.writers.map((writer) => (
+                    <tr key={writer.source}>
+                      <th scope="row">{shorten(writer.source)}</th>
+                      <td className="pgt-number">{number(writer.statements)}</td>
+                      <td className="pgt-number">{writer.mean_rows.toFixed(1)}</td>
+                      <td className="pgt-number">{milliseconds(writer.mean_ms)}</td>
+                      <td className="pgt-number">{milliseconds(writer.longest_ms)}</td>
+                      <td>{ago(writer.last_at)}</td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </div>
+          )}
+        </section>
+      )}
+
+      <section className="pgt-card" aria-label="Plots">
+        <h3>
+          The last refreshes <span className="pgt-quiet">oldest on the left{table.target_seconds !== null && `, target ${seconds(table.target_seconds)}`}</span>
+        </h3>
+        <Plots table={table} />
+        {table.history.length === 0 && <Empty>Nothing to plot: it has never been refreshed.</Empty>}
+      </section>
+
+      <section className="pgt-card" id="pgt-history" aria-label="History">
+        <h3>History</h3>
+        <History connId={connId} table={table} />
+      </section>
+
+      <section className="pgt-card" id="pgt-explain" aria-label="Explain">
+        <h3>Explain</h3>
+        <Explain connId={connId} name={table.quoted} />
+      </section>
+    </div>
+  );
+}
