@@ -11,7 +11,6 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import (
     DAG,
     Asset,
-    AssetAlias,
     AssetAny,
     AssetOrTimeSchedule,
     BaseOperator,
@@ -139,9 +138,7 @@ def fill(graph: Declared, component: Component, place: Place) -> None:
         verifies=f"{place.prefix}{_VERIFY}" if verified else None,
         postgres_conn_id=graph.postgres_conn_id,
         # Of tables that writers change between two runs.
-        outlets=[AssetAlias(f"pgtrickle {graph.postgres_conn_id} {component.dag_id} written")]
-        if any(table.is_immediate for table in component.tables)
-        else [],
+        outlets=[table.asset for table in component.tables if table.is_immediate],
         doc_md="Creates or replaces what is declared, then skips what is not due or has no change.",
     )
     if graph.granularity == "graph":

@@ -8,7 +8,7 @@ from difflib import get_close_matches, unified_diff
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import AssetAlias, BaseOperator
+from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import DownstreamTasksSkipped
 
 from airflow_provider_pgtrickle.engine.catalog import records
@@ -108,8 +108,8 @@ class StreamTablePlanOperator(BaseOperator):
             if any(state.is_live for state in states.values()):
                 # No refresh of its reads what writers have captured and maintained.
                 client.cleanup()
-                # At the end, because a plan that fails after it would tell nobody.
-                self._tell_of_written(client, states, context)
+            # At the end, because a plan that fails after it would tell nobody.
+            self._tell_of_written(client, states, context)
         for reason in verdict.halted.values():
             self.log.warning("%s", reason)
         for task_id, reason in verdict.skip.items():
@@ -291,15 +291,18 @@ class StreamTablePlanOperator(BaseOperator):
         """Update the assets of live tables that writers have changed since the last plan."""
         from airflow_provider_pgtrickle.engine.immediate import live
 
-        aliases = [outlet for outlet in self.outlets if isinstance(outlet, AssetAlias)]
-        with client.database.transaction() as conn:
-            written = live.written(conn, list(states))
+        live_ones = [name for name, state in states.items() if state.is_live]
+        written = {}
+        if live_ones:
+            with client.database.transaction() as conn:
+                written = live.written(conn, live_ones)
         assets = {str(table.qualified): table.asset for table in self.tables}
+        updates = []
         for name, rows in sorted(written.items()):
             extra = outcome.written_by_writers(rows, states[name].asked_at)
             self.log.info("%s: %s", name, extra)
-            for alias in aliases:
-                context["outlet_events"][alias].add(assets[name], extra=extra)
+            updates.append((assets[name], extra))
+        outcome.emit(context, self, updates)
 
     def _tell_of_stale(self, client: PgTrickle, states: Mapping[str, TableState]) -> None:
         """Send the alert for tables that are too old. A plan notices them even if no refresh task runs."""

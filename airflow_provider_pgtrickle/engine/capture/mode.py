@@ -141,6 +141,10 @@ def arrange(conn: Connection, settings: Settings, relids: Collection[int]) -> bo
     if any(source.has_slot for source in sources):
         _come_back_if_lost(conn, settings)
         sources = _sources(conn, settings, relids)
+    elif ability.lacks("wal" if any(source.wish == "wal" for source in sources) else "auto") is not None:
+        for source in sources:
+            _take_over(conn, settings, source, ability)
+        return False
     for source in sources:
         if source.mode == "WAL" and source.wish == "trigger":
             _bring_back(conn, source, "a reader asks for triggers")

@@ -191,7 +191,7 @@ def test_in_a_diamond_the_others_are_refreshed(granularity: str, dag_of: Callabl
 def test_plan_tells_of_what_writers_have_changed(granularity: str, dag_of: Callable[..., Dag]) -> None:
     dag = dag_of(declared(), granularity=granularity)
     dag.run()
-    uri = "postgres://shop_pg:5432/shop_pg/public/totals"
+    uri = "pgtrickle://shop_pg/public/totals"
     assert dag.run()["plan"].events == {}
     with psycopg.connect(dag.shop.info.dsn, password=dag.shop.info.password, autocommit=True) as writer:
         writer.execute("UPDATE orders SET amount = amount + 1 WHERE customer_id IN (1, 2)")
