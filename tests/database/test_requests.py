@@ -305,9 +305,13 @@ def test_a_notification_tells_of_each_request(any_shop: Shop) -> None:
 
 
 def test_the_explanation_is_that_of_the_declaration(shop: Shop) -> None:
-    assert shop.ask("SELECT pgtrickle.explain_st('totals')") == str(shop.client.explain_st("totals"))
+    def explained() -> str:
+        # What refreshes took is not the declaration's.
+        return str(replace(shop.client.explain_st("totals"), ways=()))
+
+    assert shop.ask("SELECT pgtrickle.explain_st('totals')") == explained()
     shop.client.alter_stream_table("totals", query=f"{TOTALS} HAVING sum(amount) > 100")
-    assert shop.ask("SELECT pgtrickle.explain_st('totals')") == str(shop.client.explain_st("totals"))
+    assert shop.ask("SELECT pgtrickle.explain_st('totals')") == explained()
 
 
 def test_the_explanation_of_parts_follows(shop: Shop) -> None:
@@ -315,7 +319,7 @@ def test_the_explanation_of_parts_follows(shop: Shop) -> None:
     told = shop.ask("SELECT pgtrickle.explain_st('ranks')")
     whole = shop.client.explain_st("ranks")
     ((name, _, part),) = whole.parts
-    assert told.startswith(str(replace(whole, parts=())))
+    assert told.startswith(str(replace(whole, parts=(), ways=())))
     assert f"kept by itself as {name}:" in told
     assert told.endswith("\n".join(f"  {line}".rstrip() for line in str(part).splitlines()))
 
@@ -381,9 +385,9 @@ def test_waiting_ends_with_the_time(any_shop: Shop) -> None:
 
 
 def test_no_function_has_rights_of_its_own(any_shop: Shop) -> None:
-    assert (
-        any_shop.ask("SELECT count(*) FROM pg_proc WHERE pronamespace = 'pgtrickle'::regnamespace AND prosecdef") == 0
-    )
+    # But for the one that counts what the log holds: whoever reads the status may not replicate.
+    named = "SELECT string_agg(proname, ',') FROM pg_proc WHERE pronamespace = 'pgtrickle'::regnamespace AND prosecdef"
+    assert any_shop.ask(named) == "pgt_wal_pending"
 
 
 def test_what_the_page_shows_runs(shop: Shop) -> None:
