@@ -20,7 +20,6 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError
-from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from tests.benchmarks import place
 from tests.benchmarks.measure import Goal, Measured, facts, refreshed, timed
 
@@ -94,7 +93,7 @@ def change(conn: psycopg.Connection, cycle: int, fraction: float) -> None:
 def run(dsn: str, numbers: Iterable[int] = NUMBERS, scale: float = SCALE, cycles: int = 3) -> Iterator[Measured]:
     with (
         place.database(dsn) as url,
-        PgTrickle(url, executor=lambda: PostgresExecutor(pt.database)) as pt,
+        PgTrickle(url, placement="database") as pt,
         psycopg.connect(url, autocommit=True) as conn,
     ):
         pt.install()
