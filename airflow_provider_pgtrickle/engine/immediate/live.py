@@ -127,7 +127,7 @@ def withdraw(conn: Connection, *tables: StreamTable) -> list[QualifiedName]:
         if pgt_id not in still_read:
             drop_st_buffer(conn, pgt_id)
     readers = records.by_ids(conn, set(leaving) - {st.id for st in tables})
-    return [st.qualified for st in readers.values()]
+    return sorted(st.qualified for st in readers.values())
 
 
 def refuse(conn: Connection, settings: Settings, st: StreamTable) -> None:
