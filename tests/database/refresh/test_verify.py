@@ -408,7 +408,8 @@ def test_a_sample_compares_some_ranges(shop18: Shop) -> None:
     assert (found.ranges, found.ranges_done) == (16, 4)
     assert 0 < found.rows_compared < 400
     shop18.corrupt("UPDATE joined SET amount = -amount")
-    assert shop18.verify("joined", sample=0.01).differences > 0
+    # One range of a hundred, which is picked at random and may hold none of the few rows.
+    assert any(shop18.verify("joined", sample=0.01).differences for _ in range(20))
     with pytest.raises(UsageError, match="sample"):
         shop18.pt.verify("joined", sample=2)
 
