@@ -141,18 +141,18 @@ def arrange(conn: Connection, settings: Settings, relids: Collection[int]) -> bo
     if any(source.has_slot for source in sources):
         _come_back_if_lost(conn, settings)
         sources = _sources(conn, settings, relids)
-    elif ability.lacks("wal" if any(source.wish == "wal" for source in sources) else "auto") is not None:
-        for source in sources:
-            _take_over(conn, settings, source, ability)
-        return False
+    is_tried = False
     for source in sources:
         if source.mode == "WAL" and source.wish == "trigger":
             _bring_back(conn, source, "a reader asks for triggers")
+            is_tried = True
         elif source.mode == "TRIGGER" and source.wish != "trigger":
-            _take_over(conn, settings, source, ability)
-    sources = _sources(conn, settings, relids)
-    if any(source.has_slot for source in sources):
-        _leave(conn, settings)
+            is_tried |= _take_over(conn, settings, source, ability)
+    if is_tried:
+        sources = _sources(conn, settings, relids)
+    if not any(source.has_slot for source in sources):
+        return False
+    _leave(conn, settings)
     return any(source.is_taken for source in _sources(conn, settings, relids))
 
 
@@ -288,21 +288,22 @@ def _bring_back(conn: Connection, source: Source, reason: str, *, lost: bool = F
         _log.info("Source %s comes back to triggers later, because it is locked", source.relid)
 
 
-def _take_over(conn: Connection, settings: Settings, source: Source, ability: Ability) -> None:
+def _take_over(conn: Connection, settings: Settings, source: Source, ability: Ability) -> bool:
+    """Let the log tell of a source that triggers capture; whether that was tried: something may be lacking for it."""
     if source.is_waiting and source.wish == "auto":
-        return
+        return False
     found, missing = None, ability.lacks(source.wish)
     if missing is None:
         found = read_sources(conn, [source.relid]).get(source.relid)
         if found is None or found.kind != "TABLE":
-            return
+            return False
         plan = layout(conn, found, _columns(conn, source.relid))
         missing = untold(conn, source.relid, [m.relid for m in plan.members], [c.name for c in plan.columns])
         if plan.is_live or plan.is_counted:
             missing = Untold("writers maintain a stream table that reads it", "")
     if missing is not None or found is None:
         _note(conn, source, missing.reason if missing else None)
-        return
+        return False
     try:
         with wal.turn(conn, settings.lock_timeout_seconds):
             wal.begin(conn, settings.wal_transition_timeout_seconds)
@@ -314,6 +315,7 @@ def _take_over(conn: Connection, settings: Settings, source: Source, ability: Ab
     except (psycopg.errors.LockNotAvailable, psycopg.errors.InsufficientPrivilege, TransientFault) as error:
         _log.info("%s.%s goes over to the WAL later: %s", found.schema, found.name, error)
         _note(conn, source, str(error).partition("\n")[0])
+    return True
 
 
 def _note(conn: Connection, source: Source, reason: str | None) -> None:

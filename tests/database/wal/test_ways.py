@@ -54,6 +54,14 @@ def test_auto_stays_on_triggers_where_a_slot_could_fill_the_disk(any_shop: Shop)
     assert "max_slot_wal_keep_size is not set" in str(_reason(any_shop))
 
 
+def test_who_asks_for_triggers_has_them_beside_one_that_asks_for_nothing(any_shop: Shop) -> None:
+    any_shop.pt.create_stream_table("mine", "SELECT id, region FROM customers", cdc_mode="trigger")
+    any_shop.declare("pairs", cdc_mode="auto")
+    _refreshed(any_shop, "pairs")
+    assert any_shop.modes() == {"customers": "TRIGGER", "orders": "TRIGGER"}
+    assert any_shop.slots() == []
+
+
 def test_auto_goes_over_where_it_is_safe_and_tells_it(limited: Shop) -> None:
     with psycopg.connect(limited.dsn, autocommit=True) as listener:
         listener.execute("LISTEN pg_trickle_cdc_transition")
