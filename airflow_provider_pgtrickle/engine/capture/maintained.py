@@ -6,6 +6,8 @@ to them by a source: their functions call each other.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from psycopg import Connection, sql
 
 from airflow_provider_pgtrickle.engine.capture.layout import lock_members
@@ -48,9 +50,7 @@ def end_readers(conn: Connection, pgt_id: int) -> None:
         "UPDATE pgtrickle.pgt_stream_tables SET is_live = false, frontier = NULL WHERE pgt_id = ANY(%s)", (ids,)
     )
     conn.execute("DELETE FROM pgtrickle.pgt_immediate WHERE pgt_id = ANY(%s)", (ids,))
-    keys = [*(str(relid) for relid in sources), *(f"pgt_{found}" for found in (pgt_id, *ids))]
-    for function in _functions(conn, [f"{kind}_{key}" for key in keys for kind in ("immediate", "begin", "hand_on")]):
-        conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {} CASCADE").format(function))
+    erase_sources(conn, [*map(str, sources), *(f"pgt_{found}" for found in (pgt_id, *ids))])
     for found in ids:
         erase(conn, found)
     for relid, reader, columns in read:
@@ -58,17 +58,13 @@ def end_readers(conn: Connection, pgt_id: int) -> None:
             track(conn, sources[relid], columns or (), reader)
 
 
+def erase_sources(conn: Connection, keys: Iterable[str]) -> None:
+    """Drop the functions of sources that no live table reads, where they are there, and the triggers that call them."""
+    for name in (f"{kind}_{key}" for key in keys for kind in ("immediate", "begin", "hand_on")):
+        conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {} CASCADE").format(sql.Identifier(CHANGES, name)))
+
+
 def erase(conn: Connection, pgt_id: int) -> None:
     """Drop the function that maintains the table and the type of its difference, where they are there."""
-    for function in _functions(conn, [f"maintain_{pgt_id}"]):
-        conn.execute(sql.SQL("DROP FUNCTION {}").format(function))
+    conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {}").format(sql.Identifier(CHANGES, f"maintain_{pgt_id}")))
     conn.execute(sql.SQL("DROP TYPE IF EXISTS {}").format(sql.Identifier(CHANGES, f"difference_{pgt_id}")))
-
-
-def _functions(conn: Connection, names: list[str]) -> list[sql.SQL]:
-    rows = conn.execute(
-        "SELECT oid::regprocedure::text FROM pg_catalog.pg_proc WHERE proname = ANY(%s)"
-        " AND pronamespace = pg_catalog.to_regnamespace(%s)",
-        (names, CHANGES),
-    )
-    return [sql.SQL(signature) for (signature,) in rows]

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import Connection, sql
 
 from airflow_provider_pgtrickle.engine.capture.layout import layout, lock_members
-from airflow_provider_pgtrickle.engine.capture.maintained import erase
+from airflow_provider_pgtrickle.engine.capture.maintained import erase, erase_sources
 from airflow_provider_pgtrickle.engine.capture.st_buffer import drop_st_buffer
 from airflow_provider_pgtrickle.engine.capture.tracking import track
 from airflow_provider_pgtrickle.engine.catalog import records
@@ -116,7 +116,7 @@ def withdraw(conn: Connection, *tables: StreamTable) -> list[QualifiedName]:
     conn.execute("DELETE FROM pgtrickle.pgt_immediate WHERE pgt_id = ANY(%s)", (leaving,))
     left = {key for of in _arrange(conn) for key in of.keys}
     unread = [source for source in sources.values() if source.key not in left]
-    propagate.erase(conn, {d.key for d in records.dependencies(conn) if d.pgt_id in leaving} - left)
+    erase_sources(conn, {d.key for d in records.dependencies(conn) if d.pgt_id in leaving} - left)
     for source in unread:
         of_source = [d for d in read if d.source_relid == source.relid]
         track(conn, source, {name for d in of_source for name in d.columns_used or ()}, of_source[0].pgt_id)

@@ -14,7 +14,7 @@ serialization error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from psycopg import Connection, sql
@@ -244,14 +244,6 @@ def create(conn: Connection, component: Component) -> None:
         elif is_counted:
             conn.execute(_beginning(component, key))
             keep_to_owner(conn, begin_function(key))
-
-
-def erase(conn: Connection, keys: Iterable[str]) -> None:
-    """Drop the functions of sources that no live table reads."""
-    for key in keys:
-        for called in (begin_function(key), hand_on_function(key)):
-            conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(called))
-        conn.execute(sql.SQL("DROP FUNCTION IF EXISTS {}({}[], boolean)").format(function(key), change_type(key)))
 
 
 def _propagating(component: Component, key: str, *, is_counted: bool) -> sql.Composed:
