@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_pgtrickle.engine.catalog.database import Database
-    from airflow_provider_pgtrickle.engine.names import QualifiedName
     from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
     from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 
@@ -56,9 +55,12 @@ class FencedRun:
     def refresh(self, units: Sequence[Sequence[str]], *, force_full: bool = False) -> None:
         """Refresh the units on Spark; upstream units come first. What SQL asked for in full is computed in full."""
         assert self._backend is not None, "open() comes first"
-        asked = self._asked({name for unit in units for name in unit})
+        asked = self._asked([QualifiedName.parse(name) for unit in units for name in unit])
+        wanted = {name for name, in_full in asked.items() if in_full}
         try:
-            for full, some in groupby(units, lambda unit: force_full or any(asked.get(name) for name in unit)):
+            for full, some in groupby(
+                units, lambda unit: force_full or not wanted.isdisjoint(map(QualifiedName.parse, unit))
+            ):
                 request = RefreshRequest(
                     tuple(map(tuple, some)), self._turn, self._dsn, full, self._initiator, self._settings
                 )
@@ -69,7 +71,7 @@ class FencedRun:
 
     def refresh_without_spark(self, tables: Sequence[QualifiedName], *, force_full: bool = False) -> bool:
         """Refresh a unit in this process; False if something has to be computed on Spark."""
-        asked = self._asked({table.quoted for table in tables})
+        asked = self._asked(tables)
         done = refresh_without_spark(
             self.database,
             tables,
@@ -86,14 +88,14 @@ class FencedRun:
             self._answer()
         return True
 
-    def _asked(self, tables: Collection[str]) -> dict[str, bool]:
-        """What SQL asked for, by the tables' names as given."""
+    def _asked(self, tables: Sequence[QualifiedName]) -> dict[QualifiedName, bool]:
+        """What SQL asked for; True for in full. A run may ask hundreds of times, so the warm session answers."""
         from airflow_provider_pgtrickle.engine.catalog import requests
+        from airflow_provider_pgtrickle.engine.catalog.database import translating
 
-        names = {name: str(QualifiedName.parse(name)) for name in tables}
-        with self.database.transaction() as conn:
-            asked = requests.asked(conn, set(names.values()))
-        return {given: asked[name] for given, name in names.items() if name in asked}
+        names = {str(table): table for table in tables}
+        with self.database.session() as conn, translating():
+            return {names[name]: in_full for name, in_full in requests.asked(conn, names.keys()).items()}
 
     def _answer(self) -> None:
         """Answer what SQL asked for. What can't be answered now is when the next plan looks."""
