@@ -34,6 +34,8 @@ CONSTANTS: Mapping[str, float] = {"change_us": 20.0, "row_us": 3.0, "spark_ms": 
 _LEAST_MS = 5.0
 # Another candidate has to be better by both, or two that are about equal would take turns, and small tables would, too.
 _BETTER_MS, _BETTER_BY = 30.0, 1.25
+# One slow refresh may be the machine's fault. Until a way was measured this often, the others have to win more.
+_SURE, _UNSURE_MS = 3, 200.0
 # How many of a way's refreshes are remembered.
 _REMEMBERED = 5
 # A way that was not taken for long may have become better. It is tried again when it seems to cost not much more: by a
@@ -132,8 +134,9 @@ class Experience:
         last = next((s.kind for s in self.samples if s.chosen), None)
         kept = next((c for c in candidates if c.kind == last), candidates[0])
         best = min(candidates, key=self._discounted)
-        much_better = self._discounted(best) * _BETTER_BY < kept.predicted_ms
-        return best if much_better and self._discounted(best) + _BETTER_MS < kept.predicted_ms else kept
+        measured = sum(s.kind == kept.kind for s in self.samples)
+        least_gain = max(_BETTER_MS if measured >= _SURE else _UNSURE_MS, self._discounted(best) * (_BETTER_BY - 1))
+        return best if self._discounted(best) + least_gain < kept.predicted_ms else kept
 
     def _discounted(self, candidate: Candidate) -> float:
         age = next((s.age for s in self.samples if s.kind == candidate.kind), 0)
