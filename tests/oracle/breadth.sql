@@ -29,7 +29,7 @@ SELECT g, percentile_disc(0.5) WITHIN GROUP (ORDER BY p) AS m, percentile_cont(A
 SELECT g, json_agg(y ORDER BY id) AS js, jsonb_object_agg(id, y) AS o FROM b GROUP BY g;
 SELECT g, array_agg(DISTINCT y) AS js, string_agg(DISTINCT y, ',') AS s FROM b GROUP BY g;
 SELECT g, min(f) AS a1, max(f) AS a2, sum(f) AS s FROM a GROUP BY g;
-SELECT g, min(n) AS a1, max(n) AS a2, sum(n) AS s, avg(n) AS av FROM a GROUP BY g;
+SELECT g, min(round(n, 2)) AS a1, max(round(n, 2)) AS a2, sum(n) AS s, avg(n) AS av FROM a GROUP BY g;
 SELECT sum(n) AS s, avg(n) AS av, count(n) AS c, min(c) AS cc, max(x) AS x FROM a;
 SELECT c, count(*) AS n FROM a GROUP BY c;
 SELECT DISTINCT c FROM a;

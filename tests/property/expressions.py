@@ -130,13 +130,16 @@ def aggregates(draw: st.DrawFn, columns: Columns) -> Column:
     forms: list[tuple[str, Kind]] = [("count(*)", BIGINT), (f"count({name})", BIGINT)]
     if kind is INT:
         forms += [(f"sum({name})", BIGINT), (f"avg({name})", NUMERIC), (f"stddev_samp({name})", NUMERIC)]
-        forms += [(f"bit_or({name})", INT), (f"var_pop({name})", NUMERIC)]
+        forms += [(f"{bits}({name})", INT) for bits in ("bit_and", "bit_or", "bit_xor")]
+        forms += [(f"var_pop({name})", NUMERIC), (f"regr_count({name}, {name})", BIGINT)]
     elif kind.numeric:
         forms += [(f"sum({name})", {FLOAT: FLOAT, kinds.SMALL: BIGINT}.get(kind, NUMERIC))]
         # A float that is no sum of powers of two must not be added up again: the result would depend on the order.
         forms += [(f"avg({name}::numeric)", NUMERIC), (f"variance({name}::numeric)", NUMERIC)]
+        if kind is not FLOAT:
+            forms += [(f"avg({name})", NUMERIC), (f"stddev_pop({name})", NUMERIC), (f"sum({name} * {name})", NUMERIC)]
     elif kind is BOOL:
-        forms += [(f"bool_or({name})", BOOL), (f"every({name})", BOOL)]
+        forms += [(f"bool_or({name})", BOOL), (f"bool_and({name})", BOOL), (f"every({name})", BOOL)]
     elif kind is RANGE:
         forms += [(f"range_agg({name})", kinds.MULTIRANGE), (f"range_intersect_agg({name})", RANGE)]
     if kind.extremes:

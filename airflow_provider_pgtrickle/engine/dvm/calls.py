@@ -165,17 +165,17 @@ def ordered_calls(expression: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Func) or not is_order_sensitive(node):
             return None
         name = call_name(node)
-        arguments = _arguments(node)
-        if any(has_subquery(a) for a in arguments) or any(isinstance(a, exp.Distinct) for a in arguments):
+        given = arguments(node)
+        if any(has_subquery(a) for a in given) or any(isinstance(a, exp.Distinct) for a in given):
             return None
         if name == "any_value":
-            return exp.Anonymous(this="min", expressions=[arguments[0].copy()])
-        return _with_order(name, arguments, arguments[:2] if "object" in name else arguments[:1])
+            return exp.Anonymous(this="min", expressions=[given[0].copy()])
+        return _with_order(name, given, given[:2] if "object" in name else given[:1])
 
     return rewrite(expression, change)
 
 
-def _arguments(call: exp.Expr) -> list[exp.Expr]:
+def arguments(call: exp.Expr) -> list[exp.Expr]:
     if isinstance(call, exp.Anonymous):
         return list(call.expressions)
     found = [call.this] if isinstance(call.this, exp.Expr) else []

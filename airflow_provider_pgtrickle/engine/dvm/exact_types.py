@@ -8,13 +8,13 @@ terms had. Every other sum (of floats, or of numerics of any scale) is computed 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.expressions import is_present, is_row_column, render, unparen
 from airflow_provider_pgtrickle.engine.dvm.node import Column
-from airflow_provider_pgtrickle.engine.dvm.types import is_integer, numeric_scale
+from airflow_provider_pgtrickle.engine.dvm.types import base_type, is_integer, numeric_scale
 
 _RANK = {"smallint": 0, "integer": 1, "bigint": 2, "numeric": 3}
 _DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
@@ -52,6 +52,11 @@ class Exact:
         return f"numeric(38,{self.scale})" if self.precision + 10 <= 38 else "numeric"
 
     @property
+    def squared(self) -> Exact:
+        """The type of its values' squares."""
+        return replace(self, base="numeric", precision=2 * self.precision, scale=2 * self.scale, lower=())
+
+    @property
     def shown_type(self) -> str:
         """The type of PostgreSQL's `sum` over it."""
         return "bigint" if self.base in ("smallint", "integer") else "numeric"
@@ -73,6 +78,25 @@ def exact_type(expression: exp.Expr, columns: Mapping[str, Column]) -> Exact | N
     if isinstance(node, (exp.Case, exp.Coalesce)):
         return _common([value for _, value in branches(node)], columns)
     return None
+
+
+def is_numeric(expression: exp.Expr, columns: Mapping[str, Column]) -> bool:
+    """Whether an expression is certainly of type numeric, with however many digits."""
+    node = unparen(expression)
+    if is_row_column(node):
+        return base_type(columns[node.name].type or "") == "numeric"
+    if isinstance(node, exp.Cast):
+        return render(node.to).lower() in ("decimal", "numeric")
+    if isinstance(node, exp.Neg):
+        return is_numeric(node.this, columns)
+    if isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
+        # With a float it would be a float.
+        both = [is_numeric(x, columns) for x in (node.this, node.expression)]
+        exact = [exact_type(x, columns) for x in (node.this, node.expression)]
+        return all(n or e is not None for n, e in zip(both, exact, strict=True)) and (
+            any(both) or any(e is not None and e.base == "numeric" for e in exact)
+        )
+    return False
 
 
 def scale_of(expression: exp.Expr, columns: Mapping[str, Column]) -> exp.Expr:

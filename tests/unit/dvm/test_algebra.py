@@ -18,7 +18,11 @@ def plan(query: str, changed: str = "1 2") -> list[str]:
     ("query", "changed", "formula"),
     [
         ("SELECT a.id FROM public.a JOIN public.b ON b.g = a.g", "1", "(Δa ⋈ b)"),
-        ("SELECT a.g, bit_or(a.v) AS m FROM public.a GROUP BY a.g", "1", "γ(a)[g of Δa] − stored[g of Δa]"),
+        (
+            "SELECT a.g, count(DISTINCT a.v) AS m FROM public.a GROUP BY a.g",
+            "1",
+            "γ(a)[g of Δa] − stored[g of Δa]",
+        ),
         ("SELECT a.id FROM public.a WHERE a.v > ALL (SELECT b.v FROM public.b)", "2", "σ(a if Δb) − σ⁰(a if Δb)"),
     ],
 )

@@ -25,7 +25,6 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     rewrite,
     substitute,
 )
-from airflow_provider_pgtrickle.engine.dvm.names import Namer
 from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node
 from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
 from airflow_provider_pgtrickle.engine.dvm.operators.distinct import Distinct
@@ -37,7 +36,7 @@ from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Expose, Weigh
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
-from airflow_provider_pgtrickle.engine.dvm.sinks.parts import COUNT, WEIGHT_COLUMN, Item, Part, cast, part_of
+from airflow_provider_pgtrickle.engine.dvm.sinks.parts import COUNT, WEIGHT_COLUMN, Item, Part, Parts, cast
 from airflow_provider_pgtrickle.engine.dvm.sinks.replace import with_keys
 from airflow_provider_pgtrickle.engine.dvm.sinks.sink import (
     Addition,
@@ -62,7 +61,7 @@ class Shape:
 
 
 class MergeAdd(Sink):
-    """DISTINCT, and projections over a GROUP BY whose aggregates are count, sum, avg, min and max of exact values."""
+    """DISTINCT, and projections over a GROUP BY all of whose aggregates have a running state."""
 
     title = "merge by adding"
 
@@ -215,16 +214,14 @@ def _shape(core: Node) -> Shape | None:
         return Shape(core.child, core.names, (), {})
     if not isinstance(core, Aggregate):
         return None
-    columns = {c.name: c for c in core.child.columns}
-    parts: dict[tuple[str, str], Part] = {}
+    parts = Parts({c.name: c for c in core.child.columns})
     values: dict[str, exp.Expr] = {}
-    namer = Namer()
     for name, call in core.aggregates:
-        part = part_of(call, columns, parts, namer)
-        if part is None:
+        value = parts.value(call)
+        if value is None:
             return None
-        values[name] = part
-    return Shape(core.child, core.group, tuple(parts.values()), values)
+        values[name] = value
+    return Shape(core.child, core.group, parts.all, values)
 
 
 def _flat(node: Node, state: Node) -> dict[str, exp.Expr]:
