@@ -166,11 +166,8 @@ class Parts:
             count_by_digits = _form("CAST(rpad('1', 1 + 12 * scale(x), '0') AS numeric)", x=argument)
             by_digits = self._total("__pgt_digits", count_by_digits, condition, None, can_be_lost=False)
             digits = _form("((length(CAST(d AS text)) - 1) / 12)", d=by_digits)
-            return (
-                total,
-                counted,
-                lambda x, power: _form("round(x, d)" if power == 1 else f"round(x, {power} * d)", x=x, d=digits),
-            )
+            rounded = {1: "round(x, d)", 2: "round(x, 2 * d)"}
+            return total, counted, lambda x, power: _form(rounded[power], x=x, d=digits)
         longer = []
         for scale in kind.scales[:-1]:
             is_so = exp.EQ(this=exp.Paren(this=scale_of(argument, self._columns)), expression=exp.Literal.number(scale))
