@@ -91,8 +91,8 @@ def sections(dsn: str) -> Iterator[tuple[str, str, Table]]:
     yield (
         "IMMEDIATE",
         "IMMEDIATE takes what DIFFERENTIAL takes: every query above but `clock`, by the same operators and sinks, but"
-        " without parts. It is refused for what stands here. [Read your own writes](how-to/read-your-own-writes.md) says what"
-        " it costs.",
+        " without parts. It is refused for what stands here."
+        " [Read your own writes](how-to/read-your-own-writes.md) says what it costs.",
         (("refused", "why"), list(_REFUSED_FOR_WRITERS)),
     )
     yield (
