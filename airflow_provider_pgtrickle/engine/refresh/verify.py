@@ -259,6 +259,7 @@ def _in_session(conn: Connection, request: Request, st: StreamTable, owner: Stre
         _take_turn(conn, st)
         _require_one_answer(conn, st)
         st = _as_it_holds(conn, request, st, owner)
+        _require_steady(conn, st)
         run = _Run.begin(conn, request, st)
         while numbers := run.next():
             run.note(conn, *_compared(conn, request, run, owner, numbers), numbers)
@@ -292,6 +293,12 @@ def _require_one_answer(conn: Connection, st: StreamTable) -> None:
         raise _Skip("it has no content yet")
     if not table.exists(conn, st.qualified):
         raise _Skip("its table was dropped")
+
+
+def _require_steady(conn: Connection, st: StreamTable) -> None:
+    """Skip what depends on more than the sources and the clock, which stands at the content's data timestamp."""
+    if not st.steady and not probe(conn, st.defining_query, accepted=st.foreign_code).schema.steady:
+        raise _Skip("its content depends on the session or on chance, so no two answers agree")
 
 
 def _as_it_holds(conn: Connection, request: Request, st: StreamTable, owner: StreamTable) -> StreamTable:
@@ -477,8 +484,6 @@ def _compared(
         obstacle = _obstacle_before(conn, run.st)
         if obstacle is None:
             subject = _Subject.of(conn, _current(conn, run.st))
-            if not subject.whole.schema.steady:
-                raise _Skip("its content depends on the session or on chance, so no two answers agree")
             try:
                 at, beyond = _entered(conn, request, subject)
                 states, data_timestamp, obstacle = _seen(conn, subject, at, beyond)
