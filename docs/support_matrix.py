@@ -28,7 +28,7 @@ Row = tuple[str, ...]
 Table = tuple[Sequence[str], list[Row]]
 
 FIXTURES = Path(__file__).parent.parent / "tests" / "sql_fixtures"
-_SECTION = re.compile(r"^-- (tables|query|cycle|delta|sql)\n", re.MULTILINE)
+_SECTION = re.compile(r"^-- (tables|query|cycle|delta|sql)(?: at [^\n]*)?\n", re.MULTILINE)
 #: Modules of nodes that carry keys and weights about, and are nothing a user wrote.
 _PLUMBING = {"grouping", "keys", "once", "restrict", "stored", "stored_rows", "weigh"}
 #: What the samples below are about, and expressions over it: the code says of each where it runs.
@@ -90,9 +90,9 @@ def sections(dsn: str) -> Iterator[tuple[str, str, Table]]:
     )
     yield (
         "IMMEDIATE",
-        "IMMEDIATE takes what DIFFERENTIAL takes: every query above, by the same operators and sinks, but without"
-        " parts. It is refused for what stands here. [Read your own writes](how-to/read-your-own-writes.md) says what"
-        " it costs.",
+        "IMMEDIATE takes what DIFFERENTIAL takes: every query above but `clock`, by the same operators and sinks, but"
+        " without parts. It is refused for what stands here."
+        " [Read your own writes](how-to/read-your-own-writes.md) says what it costs.",
         (("refused", "why"), list(_REFUSED_FOR_WRITERS)),
     )
     yield (

@@ -31,7 +31,7 @@ SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedu
        st.is_gated, st.gated_reason, st.last_error, st.data_timestamp, coalesce(b.pending, 0)::bigint AS pending_rows,
        clock_timestamp() AS asked_at, coalesce(d.uncaptured, false) AS uncaptured, st.steady,
        coalesce(d.stream_tables, '{}') AS stream_tables, x.pgt_id IS NOT NULL AS is_distrusted, st.fingerprint,
-       st.is_live, r.is_full AS asked_full
+       st.is_live, r.is_full AS asked_full, c.probes AS clock_probes
   FROM pgtrickle.pgt_stream_tables st
   LEFT JOIN (SELECT stream_table, sum(pending_rows) AS pending
                FROM pgtrickle.change_buffer_sizes() GROUP BY stream_table) b
@@ -41,6 +41,9 @@ SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedu
                         AS stream_tables
                FROM pgtrickle.pgt_reads GROUP BY pgt_id) d
     ON d.pgt_id = st.pgt_id
+  LEFT JOIN (SELECT coalesce(part_of, pgt_id) AS pgt_id, array_agg(clock_probe) AS probes
+               FROM pgtrickle.pgt_stream_tables WHERE clock_probe IS NOT NULL GROUP BY 1) c
+    ON c.pgt_id = st.pgt_id
   LEFT JOIN pgtrickle.pgt_distrusted x ON x.pgt_id = st.pgt_id
   LEFT JOIN (SELECT pgt_schema, pgt_name, bool_or(force_full) AS is_full FROM pgtrickle.pgt_requests
               WHERE kind = 'REFRESH' AND answered_at IS NULL GROUP BY pgt_schema, pgt_name) r
@@ -89,6 +92,8 @@ class TableState:
     """The time by the server's clock, which also gives the data timestamp."""
     asked_full: bool | None = None
     """Somebody asked in SQL for a refresh; True if for a full one, None if nobody did."""
+    is_moved: bool = False
+    """Since its data timestamp the clock has let rows in or out."""
 
     @property
     def held(self) -> str | None:
@@ -125,7 +130,14 @@ class TableState:
     @property
     def has_work(self) -> bool:
         is_known = not self.uncaptured and self.steady and not self.is_suspect and not self.asked_full
-        return self.pending_rows > 0 or not is_known or not self.is_populated or self.needs_reinit or self.is_waiting
+        return (
+            self.pending_rows > 0
+            or self.is_moved
+            or not is_known
+            or not self.is_populated
+            or self.needs_reinit
+            or self.is_waiting
+        )
 
     def is_due(self, schedule: Effective) -> bool:
         """A warm table takes twice its time; a cold one is refreshed on demand only, once it has content.
@@ -152,6 +164,7 @@ def read(conn: psycopg.Connection[Any], names: Iterable[str] | None = None) -> d
     wanted = None if names is None else sorted(names)
     with conn.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(_STATES, {"names": wanted}).fetchall()
+    moved = _moved(conn, rows)
     known = [row["fingerprint"] for row in rows if row["fingerprint"]]
     same = {before for before, now in zip(known, fingerprint.all_again(conn, known), strict=True) if before == now}
     return {
@@ -173,9 +186,41 @@ def read(conn: psycopg.Connection[Any], names: Iterable[str] | None = None) -> d
             stream_tables=tuple(sorted(row["stream_tables"])),
             asked_at=row["asked_at"],
             asked_full=row["asked_full"],
+            is_moved=row["name"] in moved,
         )
         for row in rows
     }
+
+
+def _moved(conn: psycopg.Connection[Any], rows: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The tables whose rows the clock has moved since their data timestamps: one statement asks for all of them.
+
+    A table whose question fails counts as moved, because its refresh says what is wrong.
+    """
+    import psycopg
+    from psycopg import sql
+
+    from airflow_provider_pgtrickle.engine.catalog.search_path import read_only
+
+    asked = [row for row in rows if row["clock_probes"] and row["data_timestamp"] is not None]
+    if not asked:
+        return set()
+    question = sql.SQL(" UNION ALL ").join(
+        sql.SQL(
+            'SELECT {} FROM (SELECT {}::timestamptz AS old, {}::timestamptz AS new) AS "__pgt_clock" WHERE {}'
+        ).format(
+            sql.Literal(row["name"]),
+            sql.Literal(row["data_timestamp"]),
+            sql.Literal(row["asked_at"]),
+            sql.SQL(" OR ".join(f"({probe})" for probe in row["clock_probes"])),
+        )
+        for row in asked
+    )
+    try:
+        with conn.transaction(), read_only(conn):
+            return {name for (name,) in conn.execute(question).fetchall()}
+    except psycopg.Error:
+        return {row["name"] for row in asked}
 
 
 def held(states: Iterable[TableState]) -> str:

@@ -14,7 +14,8 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.engine.catalog.probe import compared_and_read
 from airflow_provider_pgtrickle.engine.catalog.references import STEADY
-from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source, SourceColumn
+from airflow_provider_pgtrickle.engine.dvm.clock import FUNCTIONS
+from airflow_provider_pgtrickle.engine.dvm.schema import READS_CLOCK, Schema, Source, SourceColumn
 from tests.answers import only
 
 
@@ -38,6 +39,7 @@ WHERE i.indrelid = %s AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS 
 GROUP BY i.indexrelid, i.indisprimary"""
 # Names alone are looked at here, and age(a, b) is no function of the clock; no query calls age(a).
 _STEADY = STEADY | {"age"}
+_CLOCK_WORDS = r"\b(?:CURRENT_DATE|CURRENT_TIME|CURRENT_TIMESTAMP|LOCALTIME|LOCALTIMESTAMP)\b"
 _FUNCTIONS = """
 SELECT proname, CASE max(CASE provolatile WHEN 'i' THEN 0 WHEN 's' THEN 1 ELSE 2 END)
                 WHEN 0 THEN 'i' WHEN 1 THEN 's' ELSE 'v' END,
@@ -94,7 +96,9 @@ def declare(conn: psycopg.Connection, schema_name: str, query: str) -> Declared:
         Schema(
             sources=sources,
             views=views,
-            functions={name: "i" if name in _STEADY and v == "s" else v for name, v, _, _ in functions},
+            functions={name: "i" if name in _STEADY and v == "s" else v for name, v, _, _ in functions}
+            | {name: READS_CLOCK for name, _, _, _ in functions if name in FUNCTIONS}
+            | dict.fromkeys(re.findall(_CLOCK_WORDS, " ".join([canonical, *views.values()])), READS_CLOCK),
             aggregates=frozenset(name for name, _, aggregates, _ in functions if aggregates),
             set_returning=frozenset(name for name, _, _, returns_set in functions if returns_set),
             view_columns=view_columns,

@@ -11,6 +11,7 @@ one possible: rows are text images with weights, added up. A weight below zero i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -21,11 +22,31 @@ from airflow_provider_pgtrickle.engine import dvm
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refusal
 from airflow_provider_pgtrickle.engine.dvm.types import as_text, base_type
+from airflow_provider_pgtrickle.engine.refresh import clock
 from tests.oracle.arena import Case
 from tests.oracle.declare import Declared, Misprinted, declare
 
 #: Recursions in recursions yield millions of rows from five, and nothing that five thousand don't.
 _MOST_ROWS = 100_000
+
+
+#: What the clock says in a case that doesn't move it.
+CLOCK_STARTS = "2026-03-28 12:00:00+00"
+_NOW = re.compile(
+    r"\b(?:(now|transaction_timestamp|statement_timestamp)\(\)|(current_timestamp|current_date|localtimestamp|localtime)\b)",
+    re.IGNORECASE,
+)
+_KINDS = {"current_date": "date", "localtimestamp": "timestamp", "localtime": "time"}
+
+
+def at_instant(query: str, instant: str) -> str:
+    """A query with every word of the clock replaced by a literal."""
+
+    def literal(found: re.Match[str]) -> str:
+        kind = _KINDS.get((found[2] or "").lower())
+        return f"('{instant}'::timestamptz)" + (f"::{kind}" if kind else "")
+
+    return _NOW.sub(literal, query)
 
 
 class Contradiction(AssertionError):
@@ -57,9 +78,22 @@ class Maintained:
     exact_images: bool
     """Whether equal values must also look equal (1.0 is not 1.00)."""
     last_delta: str | None = None
+    instant: str = CLOCK_STARTS
+    """The data timestamp of the content."""
+    spelled: str | None = None
+    """The query with its views written out, if these read the clock."""
 
     @classmethod
-    def create(cls, case: Case, query: str, *, name: str = "st_0", exact_images: bool = True) -> Maintained:
+    def create(
+        cls,
+        case: Case,
+        query: str,
+        *,
+        name: str = "st_0",
+        exact_images: bool = True,
+        instant: str | None = None,
+        spelled: str | None = None,
+    ) -> Maintained:
         """Declare the query, insist on its being differentiable, and populate it once."""
         try:
             declared = declare(case.conn, case.schema, query)
@@ -79,16 +113,21 @@ class Maintained:
             (table.as_string(case.conn),),
         ).fetchall()
         made = cls(case, name, query, declared, view, tuple((n, t) for n, t, _ in storage), case.xid, exact_images)
+        made.instant, made.spelled = instant or made.instant, spelled
         made._expect_types(storage)
         made.refresh(full=True)
         return made
 
     # -- one cycle -----------------------------------------------------------------------------------------------
 
-    def refresh(self, *, full: bool = False) -> str:
-        """Bring the table to the present, by its delta unless told otherwise; the action that was taken."""
+    def refresh(self, *, full: bool = False, instant: str | None = None) -> str:
+        """Bring the table to the present, by its delta unless told otherwise; the action that was taken.
+
+        `instant`: the time to which the clock moves.
+        """
+        binding = self.binding(at=instant)
+        self.instant = instant or self.instant
         self._expect_defined()
-        binding = self.binding()
         truncated = any(
             buffer.truncated(self.case.conn, self.frontier)
             for key, buffer in self.case.buffers.items()
@@ -111,8 +150,8 @@ class Maintained:
         self.verify()
         return action
 
-    def binding(self) -> Binding:
-        """What changed since the frontier, source by source."""
+    def binding(self, *, at: str | None = None) -> Binding:
+        """What changed since the frontier, source by source, if the clock moves to an instant."""
         old = f"{self.frontier + 1}:{self.frontier + 1}:"
         sources = {}
         for key in self.view.sources:
@@ -122,7 +161,8 @@ class Maintained:
                 window=Window(buffer=(buffer.schema, buffer.name), old=old, new=self.case.snapshot, also=()),
                 handed_on=None,
             )
-        return Binding(sources=sources, stored=(self.case.schema, self.name))
+        readings = clock.read(self.case.conn, self.view.readings, self.instant, at or self.instant)
+        return Binding(sources=sources, stored=(self.case.schema, self.name), readings=readings)
 
     def _apply(self, delta: str) -> None:
         """Add the weighted rows to the stored bag; they travel as text, as they do from Spark to the sink."""
@@ -175,11 +215,11 @@ class Maintained:
     def verify(self) -> None:
         """Visible content equals the query, stored content equals the storage query, keys are unique."""
         visible = sql.SQL(", ").join(sql.Identifier(name) for name, _, _ in self.declared.columns)
-        self._expect_equal("content", visible, sql.SQL(self.query), images=self.exact_images)
+        self._expect_equal("content", visible, sql.SQL(self.asked), images=self.exact_images)
         everything = sql.SQL(", ").join(sql.Identifier(name) for name, _ in self.storage)
         # What nobody sees may look otherwise (a sum of 0 or of 0.00), as long as it is equal.
         images = any(not self.case.has_equality(kind) for _, kind in self.storage)
-        self._expect_equal("hidden state", everything, sql.SQL(self.view.storage_query()), images=images)
+        self._expect_equal("hidden state", everything, sql.SQL(self.view.full(self._at_instant())), images=images)
         if self.view.keyed:
             self._expect_unique_identity()
 
@@ -194,6 +234,14 @@ class Maintained:
         names = sql.SQL(", ").join(sql.Identifier(name) for name, _, _ in self.declared.columns)
         query = sql.SQL("SELECT ROW({})::text FROM {} ORDER BY 1").format(names, self._table)
         return [image for (image,) in self.case.conn.execute(query)]
+
+    @property
+    def asked(self) -> str:
+        """The query with the clock's words replaced by the instant: PostgreSQL's own answer to it is the oracle's."""
+        return at_instant(self.spelled or self.query, self.instant)
+
+    def _at_instant(self) -> Binding:
+        return Binding(readings=clock.read(self.case.conn, self.view.readings, None, self.instant))
 
     @property
     def _table(self) -> sql.Identifier:
@@ -228,7 +276,7 @@ class Maintained:
     def _expect_defined(self) -> None:
         try:
             with self.case.conn.transaction():
-                (rows,) = self.case.rows(f"SELECT count(x::text) FROM ({self.query}) AS x")[0]
+                (rows,) = self.case.rows(f"SELECT count(x::text) FROM ({self.asked}) AS x")[0]
         except psycopg.Error as error:
             raise Undefined(str(error)) from error
         if rows > _MOST_ROWS:

@@ -26,7 +26,8 @@ from tests.oracle.live import Live
 from tests.unit.dvm.algebra import laid_out
 
 FILES = sorted(Path(__file__).parent.glob("*.sql"))
-_SECTION = re.compile(r"^-- (tables|query|cycle|delta|sql)\n", re.MULTILINE)
+_SECTION = re.compile(r"^-- (tables|query|cycle|delta|sql)(?: at [^\n]*)?\n", re.MULTILINE)
+_INSTANT = re.compile(r"^-- cycle(?: at ([^\n]*))?\n", re.MULTILINE)
 
 _NOTHING = "nothing can change"
 
@@ -38,10 +39,13 @@ class Fixture:
     cycles: list[list[str]]
     delta: str
     sql: str | None
+    instants: list[str | None]
+    """The time to which the clock moves at each cycle; None where it stands still."""
 
     @classmethod
     def read(cls, path: Path) -> Fixture:
-        pieces = _SECTION.split(path.read_text())[1:]
+        text = path.read_text()
+        pieces = _SECTION.split(text)[1:]
         sections = [(name, text.strip()) for name, text in zip(pieces[::2], pieces[1::2], strict=True)]
         found = dict(sections)
         return cls(
@@ -50,6 +54,7 @@ class Fixture:
             cycles=[_statements(text) for name, text in sections if name == "cycle"],
             delta=found.get("delta", ""),
             sql=found.get("sql"),
+            instants=[instant or None for instant in _INSTANT.findall(text)],
         )
 
 
@@ -69,18 +74,24 @@ def _readable(case: Case, delta: str | None) -> str:
     return sqlglot.transpile(delta, read="postgres", write="postgres", pretty=True)[0]
 
 
+#: Those that writers can maintain: IMMEDIATE refuses the clock.
+TIMELESS = [path for path in FILES if not any(Fixture.read(path).instants)]
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_fixture(new_case: NewCase, path: Path) -> None:
     fixture = Fixture.read(path)
     with new_case(*fixture.tables) as case:
         st = Maintained.create(case, fixture.query)
         case.change(*fixture.cycles[0])
-        plan, sql = st.view.plan(st.binding().changed), _readable(case, st.view.delta(st.binding()))
+        first, *others = fixture.instants
+        bound = st.binding(at=first)
+        plan, sql = st.view.plan(bound.changed), _readable(case, st.view.delta(bound))
         delta = _NOTHING if plan is None else laid_out(plan)
-        assert st.refresh() == "DIFFERENTIAL"
-        for cycle in fixture.cycles[1:]:
+        assert st.refresh(instant=first) == "DIFFERENTIAL"
+        for cycle, instant in zip(fixture.cycles[1:], others, strict=True):
             assert case.change(*cycle) == len(cycle)
-            assert st.refresh() == "DIFFERENTIAL"
+            assert st.refresh(instant=instant) == "DIFFERENTIAL"
     if os.environ.get("PGTRICKLE_REGENERATE"):
         kept = path.read_text().split("-- delta\n")[0].rstrip()
         text = f"{kept}\n\n-- delta\n{delta}\n"
@@ -90,7 +101,7 @@ def test_fixture(new_case: NewCase, path: Path) -> None:
         assert fixture.sql is None or sql == fixture.sql
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", TIMELESS, ids=lambda path: path.stem)
 def test_fixture_in_the_writers_transaction(installed: psycopg.Connection, path: Path) -> None:
     """After every statement, and after a rollback to the savepoint before it, the content is the query's answer."""
     fixture = Fixture.read(path)

@@ -11,7 +11,8 @@ from psycopg import Connection
 from airflow_provider_pgtrickle.engine.catalog.functions import that_may_read_tables
 from airflow_provider_pgtrickle.engine.catalog.internals import pruned
 from airflow_provider_pgtrickle.engine.catalog.relations import FIRST_USER_OID
-from airflow_provider_pgtrickle.engine.dvm.schema import READS_TABLES
+from airflow_provider_pgtrickle.engine.dvm.clock import FUNCTIONS
+from airflow_provider_pgtrickle.engine.dvm.schema import READS_CLOCK, READS_TABLES
 from airflow_provider_pgtrickle.engine.errors import QueryError
 from airflow_provider_pgtrickle.engine.names import RESERVED_PREFIX
 
@@ -81,8 +82,11 @@ _FUNCTIONS = """
 # PostgreSQL prints CYCLE … TO 'x'::text DEFAULT 'y'::text, and reads constants there only as text 'x'.
 _CYCLE_MARKS = re.compile(r"(TO|DEFAULT) ('(?:[^']|'')*')::([^'()]+?(?:\(\d+\))?)(?= DEFAULT | USING )")
 
-# In the parse tree current_date, current_user and the like are not functions.
-SESSION = "current_timestamp or the like"
+# In the parse tree current_date, current_user and the like are not functions, but numbered: first those of the clock.
+_SQL_VALUES = re.compile(r"\{SQLVALUEFUNCTION :op (\d+)")
+_FIRST_OF_SESSION = 9
+CLOCK = "current_timestamp or the like"
+SESSION = "current_user or the like"
 
 #: Functions that PostgreSQL calls STABLE because a setting shapes their answer. Every session of ours has the same
 #: settings, so for the same arguments they answer the same.
@@ -136,13 +140,13 @@ def follow(conn: Connection, view: int) -> References:
     functions: set[int] = set()
     types: set[int] = set()
     collations: set[int] = set()
-    reads_session = False
+    reads_session: set[str] = set()
     seen, frontier = {view}, {view}
     for _ in range(MAX_DEPTH):
         if not frontier:
             break
         whole_rows, asks_session = _parse_trees(conn, frontier, functions, types, collations)
-        reads_session = reads_session or asks_session
+        reads_session |= asks_session
         following: set[int] = set()
         for owner, relid, relkind, schema, name, named in conn.execute(_DEPENDENCIES, [list(frontier)]):
             if relkind == "v":
@@ -187,13 +191,13 @@ def definition(conn: Connection, view: int, *, quoted: bool = False) -> str:
 
 def _parse_trees(
     conn: Connection, views: set[int], functions: set[int], types: set[int], collations: set[int]
-) -> tuple[set[int], bool]:
-    """Which of `views` refer to whole rows, and whether one asks for the clock or the user.
+) -> tuple[set[int], set[str]]:
+    """Which of `views` refer to whole rows, and which of CLOCK and SESSION they ask for.
 
     What they call and handle is added to `functions`, `types` and `collations`.
     """
     whole_rows: set[int] = set()
-    asks_session = False
+    asks_session: set[str] = set()
     for view, tree in conn.execute(_PARSE_TREES, [list(views)]).fetchall():
         if ":varattno 0 " in tree:
             whole_rows.add(view)
@@ -210,7 +214,8 @@ def _parse_trees(
             )
         if ":groupingSets (" in tree:
             _refuse_lost_keys(conn, view)
-        asks_session = asks_session or "{SQLVALUEFUNCTION " in tree
+        asked = {int(op) for op in _SQL_VALUES.findall(tree)}
+        asks_session |= {CLOCK if op < _FIRST_OF_SESSION else SESSION for op in asked}
         relations = [(int(relid), rest) for relid, rest in _RELATION.findall(tree)]
         childless = [relid for relid, rest in relations if " :inh false" in rest]
         alone = conn.execute(_ALONE, [childless]).fetchone() if childless else None
@@ -257,17 +262,19 @@ def _refuse_builtin(relid: int, schema: str, name: str) -> None:
 
 
 def _functions(
-    conn: Connection, oids: set[int], reads_session: bool
+    conn: Connection, oids: set[int], reads_session: set[str]
 ) -> tuple[dict[str, str], frozenset[str], frozenset[str], tuple[int, ...]]:
-    functions: dict[str, str] = {SESSION: "s"} if reads_session else {}
+    functions: dict[str, str] = {asked: READS_CLOCK if asked == CLOCK else "s" for asked in reads_session}
     aggregates, set_returning = set(), set()
     readers = that_may_read_tables(conn, oids)
     for oid, name, volatility, is_aggregate, returns_set in conn.execute(_FUNCTIONS, [list(oids)]).fetchall():
         if volatility == "s" and oid < FIRST_USER_OID and name in STEADY:
             volatility = "i"
+        if oid < FIRST_USER_OID and name in FUNCTIONS:
+            volatility = READS_CLOCK
         if oid in readers:
             volatility = max(volatility, READS_TABLES)
-        functions[name] = max(functions.get(name, "i"), volatility)  # 'i' < 's' < 't' < 'v', as it happens
+        functions[name] = max(functions.get(name, "i"), volatility)  # 'i' < 'n' < 's' < 't' < 'v', as it happens
         if is_aggregate:
             aggregates.add(name)
         if returns_set:

@@ -141,7 +141,7 @@ class _NotSplit(Exception):
 
 
 def _is_worth_keeping(part: Definition) -> bool:
-    if part.refusal is not None or any(volatility != "i" for volatility in part.probe.schema.functions.values()):
+    if part.refusal is not None or not part.view.steady:
         return False
     return part.view.sink == _ADDED or (part.view.sink == _REPLACED and bool(part.view.identity))
 

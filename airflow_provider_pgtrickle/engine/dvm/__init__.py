@@ -8,7 +8,7 @@ from airflow_provider_pgtrickle.engine.dvm.explain import Explanation
 from airflow_provider_pgtrickle.engine.dvm.lower import LeafPlan, SparkPlan
 from airflow_provider_pgtrickle.engine.dvm.node import Open
 from airflow_provider_pgtrickle.engine.dvm.pipeline import TopK
-from airflow_provider_pgtrickle.engine.dvm.proof import as_of
+from airflow_provider_pgtrickle.engine.dvm.proof import as_of, readings
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refusal
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source, SourceColumn
 from airflow_provider_pgtrickle.engine.dvm.split import Split, splits
@@ -33,6 +33,7 @@ __all__ = [
     "Window",
     "analyze",
     "as_of",
+    "readings",
     "refused",
     "round_trip",
     "splits",

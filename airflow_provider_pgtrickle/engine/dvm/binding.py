@@ -7,6 +7,8 @@ import secrets
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
+from airflow_provider_pgtrickle.engine.dvm.clock import CLOCK, Values
+
 #: No query holds this.
 _MARK = f"__pgt_{secrets.token_hex(8)}_"
 _MARKS = re.compile(rf"{_MARK}(\d+)_")
@@ -53,10 +55,13 @@ class Binding:
     sources: Mapping[str, SourceBinding] = field(default_factory=dict)
     stored: tuple[str, str] | None = None
     """(schema, name) of the stream table itself."""
+    readings: Mapping[str, Values] = field(default_factory=dict)
+    """The values of the query's readings of the clock, by their texts."""
 
     @property
     def changed(self) -> frozenset[str]:
-        return frozenset(key for key, source in self.sources.items() if source.changed)
+        moved = any(values.differ for values in self.readings.values())
+        return frozenset([*(key for key, source in self.sources.items() if source.changed), *([CLOCK] * moved)])
 
     def marked(self) -> tuple[Binding, Hashable, tuple[str, ...]]:
         """The binding with marks for what differs from refresh to refresh; its shape without that; and the values.
@@ -78,7 +83,9 @@ class Binding:
             if handed_on is not None:
                 handed_on = HandedOn(mark(handed_on.sql))
             sources[key] = replace(source, window=window, handed_on=handed_on)
-        return replace(self, sources=sources), (tuple(sources.items()), self.stored), tuple(values)
+        readings = {text: Values(mark(read.old), mark(read.new)) for text, read in self.readings.items()}
+        shape = (tuple(sources.items()), self.stored, tuple(readings), CLOCK in self.changed)
+        return replace(self, sources=sources, readings=readings), shape, tuple(values)
 
 
 def filled(text: str, values: tuple[str, ...]) -> str:

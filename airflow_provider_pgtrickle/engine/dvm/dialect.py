@@ -80,6 +80,12 @@ class IsTest(exp.Expression, exp.Predicate):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "words": True}
 
 
+class Reading(exp.Expression, exp.Condition):
+    """`now() - interval '7 days'`: an expression over the clock and constants; unbound, it is written as it stands."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}
+
+
 class Constant(exp.Expression):
     """A literal or an array that is too long to be parsed, kept as the text that PostgreSQL prints of it."""
 
@@ -371,6 +377,8 @@ class Canonical(Postgres):
             Infix: lambda self, e: f"{self.sql(e, 'this')} {e.args['operator']} {self.sql(e, 'expression')}",
             Prefix: lambda self, e: f"{e.args['operator']} {self.sql(e, 'this')}",
             Constant: lambda self, e: e.this,
+            Reading: lambda self, e: self.sql(e, "this"),
+            exp.CurrentTime: lambda self, e: "CURRENT_TIME",
             IsTest: lambda self, e: f"{self.sql(e, 'this')} IS {e.args['words']}",
             Syntax: lambda self, e: f"{e.this}({' '.join(self.sql(x) for x in e.expressions)})",
             RowsFrom: lambda self, e: f"ROWS FROM ({self.expressions(e, flat=True)})",

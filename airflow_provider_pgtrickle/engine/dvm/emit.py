@@ -16,6 +16,7 @@ from sqlglot import exp
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, InHand, Window
 from airflow_provider_pgtrickle.engine.dvm.budget import MAX_DEPTH, MAX_SELECTS, too_large
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID, buffer_column
+from airflow_provider_pgtrickle.engine.dvm.dialect import Reading
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
     ROW,
     SOURCE_META,
@@ -94,11 +95,18 @@ class PostgresEmitter(Emitter):
         def change(node: exp.Expr) -> exp.Expr | None:
             if isinstance(node, exp.Column) and node.table == ROW:
                 return placed(node, alias)
+            if isinstance(node, Reading):
+                return self._read(node, is_old)
             if isinstance(node, exp.Table) and SOURCE_META in node.meta:
                 return self._versioned(node, is_old, change)
             return None
 
         return render(rewrite(expression, change), is_own=True)
+
+    def _read(self, reading: Reading, is_old: bool) -> exp.Expr | None:
+        """Return the value that a reading of the clock has; None where the clock isn't bound."""
+        values = self._binding.readings.get(render(reading))
+        return None if values is None else exp.var(values.old if is_old else values.new)
 
     def _versioned(self, table: exp.Table, is_old: bool, inside: Change) -> exp.Expr | None:
         """Return the table at one version; the joins that hang on it are changed like everything else."""

@@ -56,6 +56,8 @@ class Explanation:
     """CREATE INDEX statements that would let the delta look its rows up."""
     leaves: tuple[tuple[str, str], ...]
     """(what is read, PostgreSQL SQL of it) of each leaf of the delta if every source has changed."""
+    clock: tuple[str, ...] = ()
+    """What is compared with the clock, and how the rows are found for which a comparison changes."""
     ways: tuple[str, ...] = ()
     """The ways to refresh it, with what each was predicted to take, and took."""
     parts: tuple[tuple[str, str, Explanation], ...] = ()
@@ -74,6 +76,8 @@ class Explanation:
         ]
         if self.hidden:
             lines.append(f"hidden columns: {', '.join(self.hidden)}")
+        if self.clock:
+            lines += ["", "compared with the clock:", *self.clock]
         if self.missing_indexes:
             lines += ["", "indexes that would help:", *(f"{statement};" for statement in self.missing_indexes)]
         if self.ways:

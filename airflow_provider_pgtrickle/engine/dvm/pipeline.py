@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.engine.dvm.clock import CLOCK
 from airflow_provider_pgtrickle.engine.dvm.emit import check_size
 from airflow_provider_pgtrickle.engine.dvm.expressions import render, tables_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.bounds import bounds
@@ -20,10 +21,12 @@ from airflow_provider_pgtrickle.engine.dvm.frontend.common_equalities import com
 from airflow_provider_pgtrickle.engine.dvm.frontend.distinct_on import distinct_on
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import drop_limit, is_bounded, number_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_order import drop_order
+from airflow_provider_pgtrickle.engine.dvm.frontend.follow_clock import follow_clock
 from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
 from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
 from airflow_provider_pgtrickle.engine.dvm.frontend.named_windows import named_windows
 from airflow_provider_pgtrickle.engine.dvm.frontend.prune import prune
+from airflow_provider_pgtrickle.engine.dvm.frontend.readings import readings
 from airflow_provider_pgtrickle.engine.dvm.frontend.refuse import refuse
 from airflow_provider_pgtrickle.engine.dvm.frontend.refuse_unwatched import refuse_unwatched
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
@@ -111,6 +114,10 @@ def cover(draft: Draft) -> Draft:
     return replace(draft, root=refuse_unwatched(draft.tree))
 
 
+def clock(draft: Draft) -> Draft:
+    return replace(draft, root=follow_clock(draft.tree, draft.builder.name))
+
+
 def cut(draft: Draft) -> Draft:
     return replace(draft, root=prune(draft.tree))
 
@@ -124,7 +131,7 @@ def choose_sink(draft: Draft) -> Draft:
 def check_sizes(draft: Draft) -> Draft:
     """Refuse a query whose content, or whose change if every source changed, is too large for one statement."""
     assert draft.sink is not None
-    for tree in (draft.sink.storage, draft.sink.delta(Differ(draft.builder.sources))):
+    for tree in (draft.sink.storage, draft.sink.delta(Differ({*draft.builder.sources, CLOCK}))):
         if tree is not None:
             check_size(tree)
     return draft
@@ -133,6 +140,7 @@ def check_sizes(draft: Draft) -> Draft:
 STEPS: tuple[Step, ...] = (
     take_top_apart,
     Text(inline_views),
+    Text(readings),
     Text(whole_rows),
     Text(mark_sets),
     Text(drop_limit),
@@ -144,6 +152,7 @@ STEPS: tuple[Step, ...] = (
     Text(drop_order),
     build,
     cover,
+    clock,
     cut,
     choose_sink,
     check_sizes,

@@ -5,21 +5,34 @@ Q⁰ = Q over T − ΔT for each source T. No stored row is read, so a stored ro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding
 from airflow_provider_pgtrickle.engine.dvm.budget import budget
+from airflow_provider_pgtrickle.engine.dvm.clock import readings_of
+from airflow_provider_pgtrickle.engine.dvm.dialect import Reading
 from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter
 from airflow_provider_pgtrickle.engine.dvm.expressions import tables_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
 from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names, parse
+from airflow_provider_pgtrickle.engine.dvm.frontend.readings import readings as marked
 from airflow_provider_pgtrickle.engine.dvm.frontend.spell_keys import spell_keys
 from airflow_provider_pgtrickle.engine.dvm.frontend.whole_rows import whole_rows
 from airflow_provider_pgtrickle.engine.dvm.node import Node, Open, folded
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source
+
+
+def readings(text: str, schema: Schema) -> Mapping[str, Reading]:
+    """Return what a query as it was written reads of the clock."""
+    if not schema.reads_clock:
+        return {}
+    try:
+        return readings_of([marked(inline_views(parse(text), schema), schema)])
+    except Refused:
+        return {}
 
 
 def as_of(text: str, schema: Schema, binding: Binding, captured: Iterable[tuple[str, str]]) -> str | None:
@@ -29,7 +42,7 @@ def as_of(text: str, schema: Schema, binding: Binding, captured: Iterable[tuple[
     """
     try:
         with budget():
-            query = whole_rows(inline_views(parse(text), schema), schema)
+            query = whole_rows(marked(inline_views(parse(text), schema), schema), schema)
             builder = TreeBuilder(schema)
             spell_keys(query, builder.own_aggregates)
             builder.note_reads(query)

@@ -18,6 +18,10 @@ class Reason(Enum):
     WHOLE_ROW = ("not yet", "the query refers to a whole row")
     VOLATILE_FUNCTION = ("never", "the query calls a volatile function, so no two runs agree")
     TIME_DEPENDENT = ("never", "the query's answer may change with the clock or the session, not only with its sources")
+    COMPUTES_WITH_CLOCK = (
+        "not yet",
+        "the query computes with the clock, and only comparisons of a value with it are kept by differences",
+    )
     READS_TABLES = ("never", "a function that the query calls may read tables, and their changes are not seen")
     NOT_CAPTURED = ("never", "a source can't have triggers, so its changes are not seen")
     AMBIGUOUS_ORDER = ("never", "the answer depends on the order of rows that the query leaves open")

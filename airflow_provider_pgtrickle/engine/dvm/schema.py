@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 #: A volatility beside PostgreSQL's own: the function's body may read tables, whatever its label says.
 READS_TABLES = "t"
+#: Another one: the function reads the clock at the transaction's start, as `now()` does.
+READS_CLOCK = "n"
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,9 @@ class Schema:
     views: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """The canonical text of each view that the query reads, by (schema, name)."""
     functions: Mapping[str, str] = field(default_factory=dict)
-    """The volatility ('i', 's', READS_TABLES, 'v') of each function that the query calls, by lower-case name: the worst
-    of its overloads. A function also counts as immutable if its result depends only on settings that are the same in
-    every session of a refresh."""
+    """The volatility ('i', READS_CLOCK, 's', READS_TABLES, 'v') of each function that the query calls, by lower-case
+    name: the worst of its overloads. A function also counts as immutable if its result depends only on settings that
+    are the same in every session of a refresh."""
     aggregates: frozenset[str] = frozenset()
     """The lower-case names of the user-defined aggregates that the query calls."""
     set_returning: frozenset[str] = frozenset()
@@ -83,5 +85,9 @@ class Schema:
 
     @property
     def steady(self) -> bool:
-        """Whether the same sources always give the same answer: every function that the query calls is immutable."""
-        return all(volatility == "i" for volatility in self.functions.values())
+        """Whether the same sources give the same answer at the same instant: beside them it asks at most the clock."""
+        return all(volatility in ("i", READS_CLOCK) for volatility in self.functions.values())
+
+    @property
+    def reads_clock(self) -> bool:
+        return READS_CLOCK in self.functions.values()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from sqlglot import exp
@@ -11,17 +11,22 @@ from airflow_provider_pgtrickle.engine.dvm import pipeline
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window, filled
 from airflow_provider_pgtrickle.engine.dvm.budget import budget, deep
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_name
+from airflow_provider_pgtrickle.engine.dvm.clock import CLOCK, Values, as_of, readings_of
+from airflow_provider_pgtrickle.engine.dvm.dialect import Reading
 from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter
 from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, leaves, looked_up, written
-from airflow_provider_pgtrickle.engine.dvm.expressions import plain_column, render, unparen
+from airflow_provider_pgtrickle.engine.dvm.expressions import ROW, plain_column, render, unparen
 from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
 from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names, parse, read
+from airflow_provider_pgtrickle.engine.dvm.frontend.readings import readings
 from airflow_provider_pgtrickle.engine.dvm.frontend.refuse import Impossible
+from airflow_provider_pgtrickle.engine.dvm.frontend.refuse_unwatched import expressions_of
 from airflow_provider_pgtrickle.engine.dvm.lower import SparkPlan, lower
-from airflow_provider_pgtrickle.engine.dvm.lower.assign import Describe, Slices
+from airflow_provider_pgtrickle.engine.dvm.lower.assign import Describe, Slices, is_single
 from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node, Open, descendants
+from airflow_provider_pgtrickle.engine.dvm.operators.clocked import Clocked, Moved, compared, origin
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.engine.dvm.pipeline import TopK
 from airflow_provider_pgtrickle.engine.dvm.proof import open_columns
@@ -47,8 +52,11 @@ class View:
         sink: Sink | None,
         refusal: Refusal | None = None,
         topk: TopK | None = None,
+        written: exp.Query | None = None,
     ) -> None:
         self.canonical = canonical
+        self._written = written
+        """The query with its readings of the clock, where it has some and is computed as it is written."""
         self.columns = columns
         self.sources = dict(sources)
         self.used = dict(used)
@@ -111,7 +119,7 @@ class View:
     def full(self, binding: Binding) -> str:
         """Return PostgreSQL's SELECT of every row, hidden columns included."""
         if self._sink is None:
-            return self.canonical
+            return self.canonical if self._written is None else self._emitter(binding).expression(self._written, "")
         return self._emitter(binding).statement(self._sink.storage)
 
     def before(self, binding: Binding) -> str | None:
@@ -122,6 +130,60 @@ class View:
         if self._sink is None:
             return None
         return self._emitter(binding).statement(Differ(binding.changed).old(self._sink.storage))
+
+    # -- the clock -----------------------------------------------------------------------------
+
+    @cached_property
+    def readings(self) -> Mapping[str, Reading]:
+        """What the query reads of the clock, by its text."""
+        expressions: list[exp.Expr] = [self._written] if self._written is not None else []
+        for node in self._nodes:
+            expressions += expressions_of(node)
+        return readings_of(expressions)
+
+    @property
+    def _nodes(self) -> Iterator[Node]:
+        """The nodes of the content, and of the rows that a TopK query bounds."""
+        if self._sink is not None:
+            bounds = self._sink.query.bounds
+            for root in (self._sink.storage, *([bounds.body] if bounds else [])):
+                yield from descendants(root)
+
+    def moved(self, binding: Binding) -> str | None:
+        """Return SQL of the number of rows that compare otherwise with the clock now; None if the clock didn't move.
+
+        A row counts as often as it is compared. Only rows of tables are counted: where anything else is compared, or
+        PostgreSQL reads the clock by itself, 1 stands for all that may have changed.
+        """
+        if CLOCK not in binding.changed:
+            return None
+        counts, is_unknown = [], self._sink is None
+        for node in self._nodes:
+            if isinstance(node, Clocked) and is_single(node):
+                counted = Moved(node.child, tuple(x for _, x in node.items))
+                counts.append(f"(SELECT count(*) FROM ({self._emitter(binding).statement(counted)}) AS moved)")
+            else:
+                is_unknown = is_unknown or CLOCK in node.own_sources
+        return " + ".join([*(["1"] if is_unknown else []), *counts]) or None
+
+    def clock_probe(self) -> str | None:
+        """Return SQL of whether the clock has moved rows between two instants, the columns of `__pgt_clock`.
+
+        One lookup for each comparison answers it. Where there is nothing to look up, it is whether a reading differs.
+        None for a query without readings.
+        """
+        if not self.readings:
+            return None
+        binding = Binding(readings={text: _probing(reading) for text, reading in self.readings.items()})
+        looked, rest = [], list(readings_of([self._written] if self._written is not None else []))
+        for node in self._nodes:
+            if isinstance(node, Clocked) and is_single(node):
+                found = Moved(node.child, tuple(x for _, x in node.items))
+                looked.append(f"EXISTS ({self._emitter(binding).statement(found)})")
+            else:
+                rest += readings_of(expressions_of(node))
+        differ = [f"{v.old} IS DISTINCT FROM {v.new}" for v in (binding.readings[text] for text in dict.fromkeys(rest))]
+        return " OR ".join([*differ, *dict.fromkeys(looked)])
 
     @cached_property
     def left_open(self) -> Open:
@@ -170,7 +232,13 @@ class View:
         plan = self._sink.delta(Differ(self.sources, narrow_all=True)) if self._sink else None
         if self._sink is None or plan is None:
             return frozenset()
-        return frozenset(looked_up(plan)) | self._sink.step_lookups
+        return frozenset(looked_up(plan)) | self._sink.step_lookups | self._ranges
+
+    @property
+    def _ranges(self) -> frozenset[tuple[str, tuple[str, ...]]]:
+        """(source key, columns) in whose ranges rows are found that compare otherwise with the clock."""
+        clocked = (node for node in self._nodes if isinstance(node, Clocked))
+        return frozenset((key, (name,)) for node in clocked for key, name in node.lookups)
 
     def explain(self, binding: Binding | None = None, missing_indexes: Iterable[str] = ()) -> Explanation:
         """Explain what will be done with the query; `missing_indexes` are statements that would make indexes."""
@@ -188,8 +256,27 @@ class View:
             full_sql=self.storage_query(),
             delta_sql=self.delta(bound) if plan is not None else None,
             missing_indexes=tuple(missing_indexes),
+            clock=self._of_clock(),
             leaves=tuple((n.label(), self.render(n, bound)) for n in leaves(plan)) if plan is not None else (),
         )
+
+    def _of_clock(self) -> tuple[str, ...]:
+        """What is compared with the clock, and where its rows are looked for."""
+        said = []
+        for node in dict.fromkeys(n for n in self._nodes if isinstance(n, Clocked)):
+            for _, comparison in node.items:
+                value, reading = compared(comparison)
+                name = plain_column(value)
+                found = origin(node.child, name) if name else None
+                if found is None:
+                    where = "rows are looked for among all that are compared"
+                else:
+                    source = self.sources[found[0]]
+                    where = f"rows are looked for in {source.schema}.{source.name} by an index on {found[1]}"
+                bare = render(reading)
+                held = render(value).replace(f'"{ROW}".', "")
+                said.append(f"{held} between two values of {bare}: {where}")
+        return tuple(dict.fromkeys(said))
 
     def spark(
         self,
@@ -229,7 +316,15 @@ class View:
             suffix = key if source.kind == "STREAM_TABLE" else str(source.relid or key)
             window = Window((CHANGES, buffer_name(suffix)), "100:100:", "200:200:")
             sources[key] = SourceBinding(True, window)
-        return Binding(sources, ("…", "stream table"))
+        readings = {
+            text: Values(as_of(reading, "'…'::timestamp with time zone"), text)
+            for text, reading in self.readings.items()
+        }
+        return Binding(sources, ("…", "stream table"), readings)
+
+
+def _probing(reading: Reading) -> Values:
+    return Values(as_of(reading, '"__pgt_clock"."old"'), as_of(reading, '"__pgt_clock"."new"'))
 
 
 @deep()
@@ -257,7 +352,8 @@ def analyze(canonical: str, schema: Schema) -> View:
 def refused(view: View, reason: Reason, detail: str) -> View:
     """Return the same view, refused for differences because of what PostgreSQL said about it."""
     refusal = Refusal(reason, detail, "It runs FULL in PostgreSQL; please report it.")
-    return View(view.canonical, view.columns, view.sources, view.used, view.steady, None, refusal)
+    steady = view.steady and not view.readings
+    return View(view.canonical, view.columns, view.sources, view.used, steady, None, refusal)
 
 
 def round_trip(text: str) -> str | None:
@@ -281,7 +377,7 @@ def _used(roots: Iterable[Node], builder: Builder) -> dict[str, tuple[str, ...]]
     for node in (n for root in roots for n in descendants(root)):
         if isinstance(node, Scan):
             wanted.setdefault(node.source.key, set()).update(o for o, _ in node.mapping)
-        for key in node.own_sources:
+        for key in node.own_sources - {CLOCK}:
             wanted.setdefault(key, set())
     return {key: _in_order(builder.sources[key], names) for key, names in wanted.items()}
 
@@ -295,12 +391,15 @@ def _full_only(canonical: str, outputs: tuple[str, ...], schema: Schema, refusal
     """Return a view that can only be computed anew; its sources are captured to know when that is needed."""
     sources = {s.key: s for s in schema.sources.values()}
     used = {key: tuple(c.name for c in s.columns) for key, s in sources.items()}
+    written = None
     try:
         builder = TreeBuilder(schema)
-        query = inline_views(parse(canonical), schema)
+        query = readings(inline_views(parse(canonical), schema), schema)
+        written = query.copy() if schema.reads_clock else None
         builder.note_reads(query)
         if not any(isinstance(c.this, exp.Star) for c in query.find_all(exp.Column)):
             used = {key: _in_order(s, builder.inside.get(key, set())) for key, s in sources.items()}
     except Refused:
         pass
-    return View(canonical, outputs, sources, used, schema.steady, None, refusal)
+    steady = schema.steady and not schema.reads_clock
+    return View(canonical, outputs, sources, used, steady, None, refusal, written=written)

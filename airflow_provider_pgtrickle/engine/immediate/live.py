@@ -133,6 +133,12 @@ def withdraw(conn: Connection, *tables: StreamTable) -> list[QualifiedName]:
 def refuse(conn: Connection, settings: Settings, st: StreamTable) -> None:
     """Raise if writers can't maintain the table."""
     name, view = str(st.qualified), analysed(conn, st)
+    if view.readings:
+        raise UsageError(
+            "IMMEDIATE can't follow the clock, which changes the answer while nobody writes",
+            stream_table=name,
+            remedy="Use refresh_mode AUTO or DIFFERENTIAL, which follow it at each refresh.",
+        )
     if view.refusal is not None and view.topk is None:
         raise NotDifferentiable(
             f"IMMEDIATE needs a difference: {view.refusal.message}",
@@ -149,7 +155,7 @@ def refuse(conn: Connection, settings: Settings, st: StreamTable) -> None:
         )
     if not st.steady:
         raise UsageError(
-            "IMMEDIATE needs a query whose answer depends on its sources alone, and not on the clock or on chance",
+            "IMMEDIATE needs a query whose answer depends on its sources alone, and not on the session or on chance",
             stream_table=name,
             remedy="Use refresh_mode AUTO or FULL.",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from graphlib import TopologicalSorter
 
 from psycopg import sql
@@ -72,6 +73,8 @@ class Request:
     """Tables that this run has refreshed separately, before `names`."""
     takes_over: bool = True
     """False for a retry that starts by itself: a newer attempt may just have taken the tables over from it."""
+    instant: datetime | None = None
+    """The time that the clock shows at the snapshot; None: the server's."""
 
     @property
     def unit(self) -> tuple[str, ...]:
@@ -101,6 +104,11 @@ class Locked:
     def reshaped(self) -> bool:
         """Whether the refresh changes the table's columns."""
         return self.st.storage != self.stored.storage
+
+    @property
+    def steady(self) -> bool:
+        """Whether the sources alone decide the content at an instant."""
+        return self.query.steady and self.st.steady
 
     def target(self, conn: Connection) -> Target:
         """The table as `conn`'s transaction sees it."""

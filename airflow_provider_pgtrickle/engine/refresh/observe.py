@@ -18,9 +18,10 @@ from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare.storage import recapture
 from airflow_provider_pgtrickle.engine.dvm.binding import Window
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_column, buffer_name
+from airflow_provider_pgtrickle.engine.dvm.clock import Values
 from airflow_provider_pgtrickle.engine.dvm.emit import window_predicate, window_rows
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
-from airflow_provider_pgtrickle.engine.refresh import decoded, history, snapshot
+from airflow_provider_pgtrickle.engine.refresh import clock, decoded, history, snapshot
 from airflow_provider_pgtrickle.engine.refresh.decision import SourceFacts
 from airflow_provider_pgtrickle.engine.refresh.lock import Locked, Request
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier, Snapshot
@@ -105,6 +106,10 @@ class Observed(Locked):
     """A locked table with the states of its sources, by frontier key."""
 
     states: Mapping[str, SourceState]
+    readings: Mapping[str, Values]
+    """What the query reads of the clock: at the stored content's data timestamp, and at the one to come."""
+    moved: int | None
+    """The number of rows that compare otherwise with the clock now; None if the content's instant isn't known."""
 
     def data_timestamp(self, at: Snapshot, unit: Mapping[str, Observed]) -> datetime:
         """The instant that all of the content reflects: the snapshot's, or that of the stalest stream table it reads.
@@ -171,9 +176,25 @@ def _look(
             at, beyond = decoded.take(conn, request.database, lambda: snapshot.take(conn))
         else:
             at = snapshot.take(conn)
+    if request.instant is not None:
+        at = replace(at, taken_at=request.instant)
     with trace.phase("decide"):
         states = read(conn, at, [Reader(m.st, m.query.sources, m.frontier) for m in unit.values()], beyond)
-    return at, {key: Observed(**vars(member), states=states[member.st.id]) for key, member in unit.items()}
+        observed = {
+            key: Observed(**vars(member), states=states[member.st.id], readings={}, moved=0)
+            for key, member in unit.items()
+        }
+        return at, {key: _with_clock(conn, member, at, observed) for key, member in observed.items()}
+
+
+def _with_clock(conn: Connection, member: Observed, at: Snapshot, unit: Mapping[str, Observed]) -> Observed:
+    """The table with what its query reads of the clock, and how many rows that moves."""
+    if not member.query.readings:
+        return member
+    old = member.frontier.instant if member.stored.is_populated else None
+    readings = clock.read(conn, member.query.readings, old, member.data_timestamp(at, unit).isoformat())
+    is_known = old is not None or not member.stored.is_populated
+    return replace(member, readings=readings, moved=clock.moved(conn, member.query, readings) if is_known else None)
 
 
 def _warn_of_growth(unit: Mapping[str, Observed], request: Request) -> None:

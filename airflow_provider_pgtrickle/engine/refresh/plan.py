@@ -14,6 +14,7 @@ from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, Sou
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.dvm.types import as_text
+from airflow_provider_pgtrickle.engine.refresh import clock
 from airflow_provider_pgtrickle.engine.refresh.cost import Candidate, Experience, Way
 from airflow_provider_pgtrickle.engine.refresh.decision import Action, Decision, Fallback, MemberFacts, decide
 from airflow_provider_pgtrickle.engine.refresh.executor import Computation, patience_ms
@@ -131,6 +132,7 @@ def plan(
             for change in [upstream.get(key)]
         },
         stored=(member.stored.schema, member.stored.name),
+        readings=member.readings,
     )
     whole = decision.whole
     rows = _rows_sql(member, decision, binding)
@@ -196,11 +198,18 @@ def sized(members: Mapping[str, Observed], settings: Settings, *, forced: bool) 
     """The sources whose size the decisions and the choice of a stage may need."""
     found: dict[str, Source] = {}
     for member in members.values():
-        unchanged = member.stored.is_populated and not member.reinit_reason and not forced and member.query.steady
-        changed = any(state.pending_rows or key in members for key, state in member.states.items())
+        unchanged = member.stored.is_populated and not member.reinit_reason and not forced and member.steady
+        changed = member.moved or any(state.pending_rows or key in members for key, state in member.states.items())
         chooses = changed and _chooses(member, settings)
         for key, state in member.states.items():
-            asked = chooses or state.pending_rows > 0 or state.buffer_lost or key in members or not unchanged
+            asked = (
+                chooses
+                or state.pending_rows > 0
+                or state.buffer_lost
+                or key in members
+                or not unchanged
+                or member.moved
+            )
             if state.source.kind != "FOREIGN_TABLE" and asked:
                 found[key] = state.source
     return list(found.values())
@@ -249,13 +258,14 @@ def _facts(
             )
             for key, state in member.states.items()
             for change in [upstream.get(key)]
-        ),
+        )
+        + clock.facts(member.readings, member.moved),
         forced=forced,
         broken=broken,
         reinit_reason=member.reinit_reason,
         refusal=refusal.message if refusal else (None if st.differentiable else st.refusal),
         topk=member.query.topk is not None,
-        steady=member.query.steady,
+        steady=member.steady,
     )
 
 
@@ -268,10 +278,13 @@ def _counted_by_key(coordinator: Connection, member: Observed, known: MemberFact
         known,
         sources=tuple(
             replace(source, changed_keys=changed_keys(coordinator, state))
-            if source.ratio > limit and state.source.primary_key and state.pending_rows == source.pending_rows
+            if state is not None
+            and source.ratio > limit
+            and state.source.primary_key
+            and state.pending_rows == source.pending_rows
             else source
             for source in known.sources
-            for state in [member.states[source.key]]
+            for state in [member.states.get(source.key)]
         ),
     )
 

@@ -121,6 +121,14 @@ class Frontier:
             tuple(map(str, value.get("table") or ())),
         )
 
+    @property
+    def instant(self) -> str | None:
+        """The content's data timestamp; None if it is none, because roles that may not declare can write it, too."""
+        try:
+            return self.data_timestamp and datetime.fromisoformat(self.data_timestamp).isoformat()
+        except (TypeError, ValueError):
+            return None
+
     def to_json(self) -> dict[str, Any]:
         return {
             "sources": {key: part.to_json() for key, part in sorted(self.sources.items())},

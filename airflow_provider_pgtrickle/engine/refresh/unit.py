@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cache, partial
 
 import psycopg
@@ -58,16 +59,27 @@ def refresh_unit(
     run_token: str | None = None,
     initiated_by: str = "manual",
     queries: Queries = analysed,
+    instant: datetime | None = None,
 ) -> dict[str, RefreshResult]:
     """Refresh the named stream tables. Returns the results by full name, upstream first.
 
     `executor` is called only if something has to be computed. `run_token` names the run: a retry with the same token
     takes the tables over from the attempt before it, another token finds them locked and is skipped. The text after
-    a # in it names the turn: see `lease.revoke`.
+    a # in it names the turn: see `lease.revoke`. `instant`: the time that the clock shows, if it is not the server's.
     Transient failures are tried again here; a failure that remains is recorded and raised.
     """
     run = RunToken.of(run_token)
-    request = Request(database, tuple(dict.fromkeys(names)), executor, queries, settings, force_full, run, initiated_by)
+    request = Request(
+        database,
+        tuple(dict.fromkeys(names)),
+        executor,
+        queries,
+        settings,
+        force_full,
+        run,
+        initiated_by,
+        instant=instant,
+    )
     results = _refreshed(request)
     # The results of parts are left out; they are in the history.
     return {name: results[name] for name in results if name in request.unit}

@@ -33,9 +33,11 @@ from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare import dependencies, table
 from airflow_provider_pgtrickle.engine.dvm import Binding, Open, Reason, SourceBinding
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
+from airflow_provider_pgtrickle.engine.dvm.clock import Values
+from airflow_provider_pgtrickle.engine.dvm.dialect import Reading
 from airflow_provider_pgtrickle.engine.errors import SURROUNDINGS, PgTrickleError, UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh import decoded, observe, snapshot
+from airflow_provider_pgtrickle.engine.refresh import clock, decoded, observe, snapshot
 from airflow_provider_pgtrickle.engine.refresh.compare import (
     Comparison,
     Found,
@@ -257,6 +259,7 @@ def _in_session(conn: Connection, request: Request, st: StreamTable, owner: Stre
         _take_turn(conn, st)
         _require_one_answer(conn, st)
         st = _as_it_holds(conn, request, st, owner)
+        _require_steady(conn, st)
         run = _Run.begin(conn, request, st)
         while numbers := run.next():
             run.note(conn, *_compared(conn, request, run, owner, numbers), numbers)
@@ -288,10 +291,14 @@ def _take_turn(conn: Connection, st: StreamTable) -> None:
 def _require_one_answer(conn: Connection, st: StreamTable) -> None:
     if not st.is_populated:
         raise _Skip("it has no content yet")
-    if not st.steady:
-        raise _Skip("its content depends on the clock, the session or chance, so no two answers agree")
     if not table.exists(conn, st.qualified):
         raise _Skip("its table was dropped")
+
+
+def _require_steady(conn: Connection, st: StreamTable) -> None:
+    """Skip what depends on more than the sources and the clock, which stands at the content's data timestamp."""
+    if not st.steady and not probe(conn, st.defining_query, accepted=st.foreign_code).schema.steady:
+        raise _Skip("its content depends on the session or on chance, so no two answers agree")
 
 
 def _as_it_holds(conn: Connection, request: Request, st: StreamTable, owner: StreamTable) -> StreamTable:
@@ -457,6 +464,11 @@ class _Subject:
         return ((self.st, self.query), *self.parts)
 
     @property
+    def readings(self) -> Mapping[str, Reading]:
+        """What the query as declared reads of the clock."""
+        return dvm.readings(self.whole.text, self.whole.schema)
+
+    @property
     def relids(self) -> list[int]:
         """The oids of all tables that are read."""
         read = {source.relid for _, query in self.members for source in query.sources.values()}
@@ -479,7 +491,7 @@ def _compared(
                 if obstacle is None and blind and not refreshed:
                     obstacle = "it reads what has no triggers, so only right after a refresh is it known what it holds"
                 if obstacle is None:
-                    rows, found = _held_against(conn, request, run, subject, states, numbers)
+                    rows, found = _held_against(conn, request, run, subject, states, data_timestamp, numbers)
                     if not (blind and found.differences and attempt < _TRIES):
                         return rows, found, data_timestamp
             finally:
@@ -580,6 +592,7 @@ def _held_against(
     run: _Run,
     subject: _Subject,
     states: dict[int, dict[str, SourceState]],
+    instant: datetime | None,
     numbers: list[int],
 ) -> tuple[int, Found]:
     by_spark = (run.st.placement or request.settings.placement) != "database"
@@ -592,7 +605,7 @@ def _held_against(
     exported = snapshot.export(conn) if executor is not None else ""
     rows = 0
     found = Found()
-    for comparison in _comparisons(conn, subject, states):
+    for comparison in _comparisons(conn, subject, states, instant):
         computation = comparison.sums(run.ranges, numbers, slices)
         if executor is None:
             sums = read_rows(conn, computation)
@@ -630,11 +643,13 @@ def _joined(found: Found, more: Found, comparison: Comparison) -> Found:
 
 
 def _comparisons(
-    conn: Connection, subject: _Subject, states: dict[int, dict[str, SourceState]]
+    conn: Connection, subject: _Subject, states: dict[int, dict[str, SourceState]], instant: datetime | None
 ) -> Iterable[Comparison]:
     st, view = subject.st, subject.query
-    stored = view.before(_binding(states[st.id]))
-    content = _content(subject, states)
+    # The clock stands at the content's data timestamp.
+    at = instant.isoformat() if instant is not None else ""
+    stored = view.before(_binding(states[st.id], clock.read(conn, view.readings, None, at)))
+    content = _content(subject, states, clock.read(conn, subject.readings, None, at))
     columns = describe(conn, st.qualified.sql, [column.name for column in st.storage])
     visible = {column.name for column in st.visible}
     hidden = frozenset(column.name for column in st.storage) - visible
@@ -647,7 +662,9 @@ def _comparisons(
         yield Comparison("state", st.qualified, columns, hidden, (stored,), view.left_open)
 
 
-def _content(subject: _Subject, states: dict[int, dict[str, SourceState]]) -> str | None:
+def _content(
+    subject: _Subject, states: dict[int, dict[str, SourceState]], readings: Mapping[str, Values]
+) -> str | None:
     """SQL of the declared query at the frontier; None if members have different windows of one source.
 
     Then only the parts can be compared.
@@ -658,14 +675,15 @@ def _content(subject: _Subject, states: dict[int, dict[str, SourceState]]) -> st
             if key in bound and bound[key].window != state.window:
                 return None
             bound[key] = state
-    if not any(state.pending_rows for state in bound.values()):
+    if not readings and not any(state.pending_rows for state in bound.values()):
         return subject.st.defining_query
     captured = {(key, name) for _, query in subject.members for key, names in query.used.items() for name in names}
-    return dvm.as_of(subject.whole.text, subject.whole.schema, _binding(bound), captured)
+    return dvm.as_of(subject.whole.text, subject.whole.schema, _binding(bound, readings), captured)
 
 
-def _binding(states: dict[str, SourceState]) -> Binding:
-    return Binding({key: SourceBinding(state.pending_rows > 0, state.window) for key, state in states.items()})
+def _binding(states: dict[str, SourceState], readings: Mapping[str, Values]) -> Binding:
+    sources = {key: SourceBinding(state.pending_rows > 0, state.window) for key, state in states.items()}
+    return Binding(sources, readings=readings)
 
 
 # -- repair --------------------------------------------------------------------------------------

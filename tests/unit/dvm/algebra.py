@@ -3,6 +3,7 @@
     Δa, a, a⁰      a table's change, its rows now, its rows before the change
     stored         the stream table's own rows
     γ δ π σ ω λ    aggregate, DISTINCT, project, filter, window, lateral; γ⁰: with its subqueries as they were
+    τ, moved       comparisons with the clock, and the rows for which it changes one; τ⁰: with the clock as it was
     ⋈ ⟕ ⟗ ⋉ ▷ ∩ ∖  joins and set operations
     c, μ, ∅        constant rows; what PostgreSQL alone reads, a recursion for one; no rows
     x[K]           x restricted to the keys that matter
@@ -25,6 +26,7 @@ from sqlglot import exp
 from airflow_provider_pgtrickle.engine.dvm.expressions import ROW, plain_column, render
 from airflow_provider_pgtrickle.engine.dvm.node import Binary, Differ, Node, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
+from airflow_provider_pgtrickle.engine.dvm.operators.clocked import Clocked, Moved
 from airflow_provider_pgtrickle.engine.dvm.operators.constant import Constant
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Dependent, Touched
 from airflow_provider_pgtrickle.engine.dvm.operators.distinct import Distinct
@@ -48,7 +50,8 @@ from airflow_provider_pgtrickle.engine.dvm.operators.window import Window
 from tests.unit.dvm.shop import view
 
 _LETTERS: dict[type[Node], str] = {
-    Aggregate: "γ", Distinct: "δ", Filter: "σ", Lateral: "λ", Project: "π", Touched: "touched", Window: "ω",
+    Aggregate: "γ", Clocked: "τ", Distinct: "δ", Filter: "σ", Lateral: "λ", Project: "π", Touched: "touched",
+    Window: "ω",
 }  # fmt: skip
 _SIGNS = {"LEFT": "⟕", "FULL": "⟗", "SEMI": "⋉", "ANTI": "▷", "INTERSECT": "∩", "EXCEPT": "∖"}
 #: What has one letter in every plan; a recursion's are those of `rederive`: D what may be lost, N what is derived anew.
@@ -114,7 +117,10 @@ class _Writer:
             return f"({self.of(node.child)} ▷ {self.of(node.lost)})"
         if isinstance(node, Rederived):
             return f"{self.of(node.grown)} − {self.of(node.lost)}"
-        old = "⁰" if isinstance(node, Dependent) and node.subqueries and node.is_old else ""
+        if isinstance(node, Moved):
+            return f"moved{_in_brackets(self.of(node.child))}"
+        old = "⁰" if isinstance(node, Clocked) or (isinstance(node, Dependent) and node.subqueries) else ""
+        old = old if getattr(node, "is_old", False) else ""
         return f"{_LETTERS[type(node)]}{old}{_in_brackets(self.of(node.inputs[0]))}"
 
     def grouped(self, node: Node) -> str:

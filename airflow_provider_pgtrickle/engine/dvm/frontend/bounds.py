@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.budget import budget
 from airflow_provider_pgtrickle.engine.dvm.calls import aggregate_calls
+from airflow_provider_pgtrickle.engine.dvm.clock import clock_type
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
     column,
     has_subquery,
@@ -107,5 +108,7 @@ def _is_over_row(term: exp.Expr, schema: Schema) -> bool:
     if has_subquery(term) or returns_set(term) or term.find(exp.Window):
         return False
     if next(aggregate_calls(term, frozenset(schema.aggregates)), None) is not None:
+        return False
+    if any(clock_type(node) is not None for node in term.walk()):
         return False
     return all(is_row_column(c) for c in term.find_all(exp.Column))

@@ -15,7 +15,7 @@ from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 def refuse_unwatched(root: Node) -> Node:
     """Return the tree itself after checking that each table in a node's expressions is a source of that node."""
     for node in descendants(root):
-        for expression in _expressions([getattr(node, f.name) for f in fields(node)]):
+        for expression in expressions_of(node):
             for table in expression.find_all(exp.Table):
                 if table.meta.get(SOURCE_META) not in {None, *node.own_sources}:
                     raise Refused(
@@ -24,6 +24,11 @@ def refuse_unwatched(root: Node) -> Node:
                         "Move it into a derived table; until then it runs FULL.",
                     )
     return root
+
+
+def expressions_of(node: Node) -> Iterator[exp.Expr]:
+    """Yield the expressions that a node itself holds."""
+    return _expressions([getattr(node, f.name) for f in fields(node)])
 
 
 def _expressions(values: object) -> Iterator[exp.Expr]:

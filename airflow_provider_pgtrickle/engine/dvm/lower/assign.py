@@ -16,6 +16,7 @@ from airflow_provider_pgtrickle.engine.dvm.lower.plan import LeafPlan, SparkPlan
 from airflow_provider_pgtrickle.engine.dvm.lower.spark_emit import SparkEmitter, quote
 from airflow_provider_pgtrickle.engine.dvm.node import Node
 from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
+from airflow_provider_pgtrickle.engine.dvm.operators.clocked import Clocked
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Touched
 from airflow_provider_pgtrickle.engine.dvm.operators.distinct import Distinct
 from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
@@ -255,7 +256,7 @@ def _require_keys(env: dict[str, Carrier], names: Sequence[str]) -> None:
 
 def is_single(node: Node) -> bool:
     """Whether a subtree reads one relation row by row, so that all of it belongs in that relation's statement."""
-    while node.row_wise:
+    while node.row_wise or isinstance(node, Clocked):
         (node,) = node.inputs
     if isinstance(node, Restrict) and not node.exact:
         node = node.child
@@ -265,7 +266,7 @@ def is_single(node: Node) -> bool:
 
 def row_wise_scan(node: Node) -> Scan | None:
     """Return the plain scan below a chain of row-wise nodes; None where something else stands there."""
-    while node.row_wise:
+    while node.row_wise or isinstance(node, Clocked):
         (node,) = node.inputs
     return node if isinstance(node, Scan) and not node.is_old and node.source.kind == "TABLE" else None
 

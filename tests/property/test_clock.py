@@ -1,0 +1,96 @@
+"""Random queries over views that compare with the clock, while rows change and the clock moves forth and back."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+from hypothesis import assume, given, note
+from hypothesis import strategies as st
+
+from airflow_provider_pgtrickle.engine.dvm.reasons import Reason
+from tests.oracle.arena import case
+from tests.oracle.declare import Misprinted
+from tests.oracle.harness import Maintained, Refused, Undefined, at_instant
+from tests.property.changes import histories
+from tests.property.kinds import DATE, INT, TIME, TIMESTAMP, TIMESTAMPTZ
+from tests.property.queries import queries
+from tests.property.tables import Table, World
+from tests.property.test_properties import BY_CHANGE, FEWER
+from tests.property.worlds import worlds
+
+BEGINS = datetime(2024, 2, 28, 20, tzinfo=UTC)
+_SPANS = ("1 month", "-1 month", "30 days", "-2 months 3 days", "36 hours", "-1 day", "0", "-5 months")
+_READINGS = {
+    DATE: ("(now() + interval '{}')::date", "current_date + 1", "(now() AT TIME ZONE 'Europe/Berlin')::date"),
+    TIMESTAMP: ("localtimestamp + interval '{}'", "(now() + interval '{}') AT TIME ZONE 'America/New_York'"),
+    TIMESTAMPTZ: ("now() + interval '{}'", "date_trunc('month', now(), 'Europe/Berlin')", "current_date - 1"),
+    TIME: ("localtime",),
+    INT: ("extract(day FROM now()) - 27", "extract(month FROM now() + interval '{}')"),
+}
+_MOVES = (0, 1, 5, 24, 24 * 29, 24 * 31, -24 * 31, 24 * 120, -3)
+
+Example = tuple[World, dict[str, str], str, list[tuple[list[str], str]]]
+
+
+@st.composite
+def predicates(draw: st.DrawFn, table: Table) -> str:
+    """A condition that compares a column with the clock, alone or beside another."""
+    found = [(c, text) for c in table.columns for text in _READINGS.get(c.kind, ())]
+    if not found:
+        return "extract(hour FROM now()) < 12"
+    terms = []
+    for column, text in draw(st.lists(st.sampled_from(found), min_size=1, max_size=2)):
+        sign = draw(st.sampled_from((">", ">=", "<", "<=", "=", "<>", "IS DISTINCT FROM")))
+        terms.append(f"{column.name} {sign} {text.format(draw(st.sampled_from(_SPANS)))}")
+    joined = draw(st.sampled_from((" OR ", " AND "))).join(f"({term})" for term in terms)
+    return draw(st.sampled_from((joined, joined, f"NOT ({joined})", f"({joined}) IS NOT TRUE")))
+
+
+@st.composite
+def examples(draw: st.DrawFn) -> Example:
+    world = draw(worlds())
+    filters = {table.name: draw(predicates(table)) for table in world.tables}
+    shown = replace(world, tables=tuple(replace(t, name=f"{t.name}_live") for t in world.tables))
+    query = draw(queries(shown))
+    history, at = [], BEGINS
+    for transaction in draw(histories(world, query.replace("_live", ""))):
+        at += timedelta(hours=draw(st.sampled_from(_MOVES)))
+        history.append((transaction, at.isoformat()))
+    return world, filters, query, history
+
+
+@pytest.mark.timeout(900)
+@FEWER
+@given(example=examples())
+def test_content_equals_the_query_at_the_clock_s_time(oracle_connection: psycopg.Connection, example: Example) -> None:
+    world, filters, query, history = example
+    note("\n".join(f"{s};" for s in (*world.ddl, *world.rows)) + f"\n-- {filters}\n-- {query};\n-- {history}")
+    live = [f"CREATE VIEW {name}_live AS SELECT * FROM {name} WHERE {f}" for name, f in filters.items()]
+
+    with case(oracle_connection, (*world.ddl, *live)) as opened:
+
+        def freeze(instant: str) -> None:
+            for name, f in filters.items():
+                frozen = at_instant(f, instant)
+                opened.execute(f"CREATE OR REPLACE VIEW {name}_frozen AS SELECT * FROM {name} WHERE {frozen}")
+
+        opened.change(*world.rows)
+        assume(opened.understands(query))
+        freeze(BEGINS.isoformat())
+        spelled = re.sub(r"_live\b", "_frozen", query)
+        try:
+            kept = Maintained.create(opened, query, instant=BEGINS.isoformat(), spelled=spelled)
+            for transaction, instant in history:
+                opened.change(*transaction)
+                freeze(instant)
+                assert kept.refresh(instant=instant) in BY_CHANGE
+        except (Undefined, Misprinted):
+            assume(False)
+        except Refused as refused:
+            if refused.reason is not Reason.AMBIGUOUS_ORDER:
+                raise
+            assume(False)
