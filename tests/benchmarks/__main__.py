@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from tests.benchmarks import floor, immediate, matrix, place, report, tpcds, tpch_refresh
+from tests.benchmarks import floor, full, immediate, matrix, place, report, tpcds, tpch_refresh
 from tests.benchmarks.measure import Goal, Measured
 
-SUITES = ("floor", "matrix", "tpch", "tpcds", "immediate")
+SUITES = ("floor", "full", "matrix", "tpch", "tpcds", "immediate")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -20,6 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     with place.server(options.dsn) as dsn, place.warm_spark() as spark:
         suites: dict[str, tuple[Callable[[], Iterable[Measured]], Callable[[list[Measured]], Iterator[Goal]]]] = {
             "floor": (lambda: floor.run(dsn, spark), floor.goals),
+            "full": (lambda: full.run(dsn, spark, options.rows), full.goals),
             "matrix": (lambda: matrix.run(dsn, spark, options.rows, options.shares), matrix.goals),
             "tpch": (
                 lambda: tpch_refresh.run(dsn, spark, options.scale, options.fraction, options.cycles, options.queries),
@@ -47,7 +48,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("suites", nargs="*", choices=SUITES, help="which to run; all when none is named")
     parser.add_argument("--dsn", help="a server to use; without one, a server is started and removed")
-    parser.add_argument("--rows", type=_numbers, default=[100_000, 1_000_000], help="table sizes of the matrix")
+    parser.add_argument(
+        "--rows", type=_numbers, default=[100_000, 1_000_000], help="table sizes of the matrix and of FULL"
+    )
     parser.add_argument(
         "--shares", type=lambda text: text.split(","), default=list(matrix.SHARES), help="changed shares of the matrix"
     )

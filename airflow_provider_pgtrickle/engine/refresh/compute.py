@@ -94,7 +94,9 @@ def hand_on(coordinator: Connection, member: Computed, settings: Settings) -> tu
     if made is None:
         target = member.target(coordinator)
         rows = rows_of(coordinator, member, member.staged, target)
-        made = consolidate(coordinator, target, member.st.id, rows, whole=member.plan.whole)
+        made = consolidate(
+            coordinator, target, member.st.id, rows, whole=member.plan.whole, repairs=member.plan.repairs
+        )
     limit = min(settings.collect_max_rows, _MOST_LITERAL_ROWS)
     change = _readable(coordinator, made, member.st.visible, limit)
     return replace(member, difference=made), replace(change, is_judged=is_judged)
@@ -124,11 +126,14 @@ def _in_session(conn: Connection, member: Planned) -> Computed:
         staged = Staged(number, None, ("pg_temp", f"pgt_stage_{member.st.id}"), rows_read=number, reads=1)
         return Computed(**vars(member), staged=staged)
     target = member.target(conn)
+    whole, repairs = member.plan.whole, member.plan.repairs
     with conn.transaction():
-        table = stage.differing(conn, target, member.st.id)
-        number = _written(conn, computation, stage.consolidating(target, table, rows, whole=member.plan.whole))
+        stage.differing(conn, target, member.st.id, whole=whole)
+        statement = stage.consolidating(target, member.st.id, rows, whole=whole, repairs=repairs)
+        number = _written(conn, computation, statement)
+    made = stage.counted(conn, target, member.st.id, whole=whole)
     staged = Staged(number, None, rows_read=number, reads=1)
-    return Computed(**vars(member), staged=staged, difference=stage.counted(conn, table), described=target)
+    return Computed(**vars(member), staged=staged, difference=made, described=target)
 
 
 def _written(conn: Connection, computation: Computation, statement: sql.Composed) -> int:

@@ -48,6 +48,8 @@ class MemberPlan:
     """The ways that competed, if there were several."""
     source_rows: float | None = None
     """Estimated rows of all sources, if they were asked for."""
+    repairs: bool = False
+    """Stored rows with a wrong row id are replaced, too: somebody asked for a FULL."""
 
     def __str__(self) -> str:
         reason = f" ({self.decision.fallback_reason})" if self.decision.fallback_reason else ""
@@ -158,7 +160,7 @@ def plan(
     rows_now = sum(sizes[key] for key in member.states) if all_sized else None
     return _planned(
         member,
-        MemberPlan(member.name, decision, known.source_changes, computation, whole, way, several, rows_now),
+        MemberPlan(member.name, decision, known.source_changes, computation, whole, way, several, rows_now, forced),
     )
 
 

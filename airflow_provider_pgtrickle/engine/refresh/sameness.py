@@ -21,7 +21,8 @@ WITH RECURSIVE kind(attnum, typid, depth) AS (
 )
 SELECT DISTINCT ON (a.attnum)
        a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod),
-       CASE WHEN t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace THEN pg_catalog.format_type(t.oid, NULL) END,
+       CASE WHEN t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace
+            THEN pg_catalog.format_type(t.oid, CASE WHEN k.depth = 0 THEN a.atttypmod END) END,
        t.typtype, coalesce(c.collisdeterministic, true)
   FROM kind k
   JOIN pg_catalog.pg_type t ON t.oid = k.typid
@@ -69,6 +70,16 @@ class Column:
     def same(self, left: str, right: str) -> sql.Composable:
         """The condition that two rows agree in this column; NULL agrees with NULL."""
         return sql.SQL("{} IS NOT DISTINCT FROM {}").format(self.partition(left), self.partition(right))
+
+    def indistinct(self, left: str, right: str) -> sql.Composable:
+        """The condition that two values are equal and look the same, as in one group of `grouping`."""
+        if self.exact:
+            return self.same(left, right)
+        # Most are the same byte for byte, which is tested first, because to write them as text takes long.
+        alike = sql.SQL("({} OR {} IS NOT DISTINCT FROM {})").format(
+            look_alike([self], left, right), self.text(left), self.text(right)
+        )
+        return sql.SQL("{} AND {}").format(self.same(left, right), alike) if self.equality else alike
 
 
 def describe(conn: Connection, table: sql.Identifier, names: Iterable[str]) -> tuple[Column, ...]:

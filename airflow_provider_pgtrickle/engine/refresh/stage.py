@@ -208,52 +208,143 @@ def finished(
     )
 
 
-def consolidate(conn: Connection, target: Target, pgt_id: int, stage: sql.Composable, *, whole: bool) -> Difference:
+def consolidate(
+    conn: Connection, target: Target, pgt_id: int, stage: sql.Composable, *, whole: bool, repairs: bool = False
+) -> Difference:
     """Make the difference from the stage. If the stage is the whole content, the stored rows are subtracted from it."""
-    table = differing(conn, target, pgt_id)
-    conn.execute(consolidating(target, table, stage, whole=whole))
-    return counted(conn, table)
+    differing(conn, target, pgt_id, whole=whole)
+    conn.execute(consolidating(target, pgt_id, stage, whole=whole, repairs=repairs))
+    return counted(conn, target, pgt_id, whole=whole)
 
 
-def differing(conn: Connection, target: Target, pgt_id: int) -> sql.Identifier:
+def differing(conn: Connection, target: Target, pgt_id: int, *, whole: bool) -> None:
     """Make an empty temporary table for the difference, with the types and collations of the stream table's columns."""
-    name = f"pgt_difference_{pgt_id}"
+    name = sql.Identifier(f"pgt_difference_{pgt_id}")
     # A column of type text would cost PostgreSQL a table for long values, with an index.
     conn.execute(
         sql.SQL(
             "CREATE TEMPORARY TABLE {} AS SELECT 0::bigint AS {}, {}, ' '::pg_catalog.\"char\" AS {}"
             " FROM {} WITH NO DATA"
         ).format(
-            sql.Identifier(name),
+            name,
             sql.Identifier(WEIGHT),
             names((ROW_ID, *target.names)),
             sql.Identifier(OP),
             target.table.sql,
         )
     )
-    return sql.Identifier("pg_temp", name)
+    if _meets(target, whole):
+        # It takes its numbers from memory, and a read-only transaction may use it, because it is temporary.
+        conn.execute(
+            sql.SQL("CREATE TEMPORARY SEQUENCE {} CACHE 10000").format(sql.Identifier(f"pgt_content_{pgt_id}"))
+        )
 
 
-def consolidating(target: Target, table: sql.Identifier, stage: sql.Composable, *, whole: bool) -> sql.Composed:
-    """The statement that makes the difference of the stage's rows, or of any other rows with its columns."""
-    rows = sql.SQL("SELECT {}, {} FROM {}").format(sql.Identifier(WEIGHT), names((ROW_ID, *target.names)), stage)
-    if whole:
-        rows += sql.SQL(" UNION ALL SELECT -1, {} FROM {}").format(names((ROW_ID, *target.names)), target.table.sql)
+def consolidating(
+    target: Target, pgt_id: int, stage: sql.Composable, *, whole: bool, repairs: bool = False
+) -> sql.Composed:
+    """The statement that makes the difference of the stage's rows, or of any other rows with its columns.
+
+    `repairs`: stored rows with a wrong row id are replaced, too.
+    """
+    if _meets(target, whole):
+        rows = _unmatched(target, pgt_id, stage, repairs=repairs)
+    else:
+        rows = sql.SQL("SELECT {}, {} FROM {}").format(sql.Identifier(WEIGHT), names((ROW_ID, *target.names)), stage)
+        if whole:
+            rows += sql.SQL(" UNION ALL SELECT -1, {} FROM {}").format(names((ROW_ID, *target.names)), target.table.sql)
     return sql.SQL("INSERT INTO {} SELECT c.*, {} FROM ({}) c").format(
-        table, operation(target), net(rows, target.columns)
+        _difference(pgt_id), operation(target), net(rows, target.columns)
     )
 
 
-def counted(conn: Connection, table: sql.Identifier) -> Difference:
-    """The difference that the table holds."""
-    counts = conn.execute(
-        sql.SQL("SELECT {0}, sum(abs({1}))::bigint FROM {2} GROUP BY 1").format(
-            sql.Identifier(OP), sql.Identifier(WEIGHT), table
+def _meets(target: Target, whole: bool) -> bool:
+    """Whether rows of a whole content and stored rows can meet by a key."""
+    return whole and target.keyed and bool(target.key)
+
+
+def _unmatched(target: Target, pgt_id: int, content: sql.Composable, *, repairs: bool) -> sql.Composed:
+    """SQL of content − stored, for a keyed table: the rows of either side that the other side doesn't have.
+
+    Both sides are read once and meet in a hash join, which compares all values; to group the rows of both takes twice
+    as long. Equal rows that don't meet, such as those with NULL in the key, cancel out in `net`. The rows of the
+    content are numbered, so that `counted` knows how many there were. Where the server can compute row ids, it does so
+    for unmatched rows only.
+    """
+    stored, number = sql.Identifier("s", ROW_ID), "__pgt_nth"
+    if target.server_row_id is None:
+        row_id, columns = sql.Composed([sql.Identifier("r", ROW_ID)]), (ROW_ID, *target.names)
+    else:
+        row_id, columns = sql.Composed([sql.SQL(target.server_row_id)]), target.names
+    by_key = all(column.exact for column in target.key)
+    meet: list[sql.Composable] = []
+    if by_key:
+        meet += [sql.SQL("{} = {}").format(column.of("r"), column.of("s")) for column in target.key]
+    if repairs or not by_key:
+        meet.append(sql.SQL("{} = {}").format(row_id, stored))
+    meet += [column.indistinct("r", "s") for column in target.columns if not by_key or column not in target.key]
+    values = [(ROW_ID, row_id), *((column.name, column.of("r")) for column in target.columns)]
+    return sql.SQL(
+        "SELECT CASE WHEN {stored} IS NULL THEN 1 ELSE -1 END AS {weight}, {values}"
+        " FROM (SELECT pg_catalog.nextval({counter}::pg_catalog.regclass) AS {number}, {columns} FROM {content}) AS r"
+        " FULL JOIN {table} AS s ON {meet} WHERE {stored} IS NULL OR {counted} IS NULL"
+    ).format(
+        stored=stored,
+        weight=sql.Identifier(WEIGHT),
+        values=sql.SQL(", ").join(
+            sql.SQL("CASE WHEN {} IS NULL THEN {} ELSE {} END AS {}").format(
+                stored, value, sql.Identifier("s", name), sql.Identifier(name)
+            )
+            for name, value in values
+        ),
+        counter=sql.Literal(f"pg_temp.pgt_content_{pgt_id}"),
+        number=sql.Identifier(number),
+        counted=sql.Identifier("r", number),
+        columns=names(columns),
+        content=content,
+        table=target.table.sql,
+        meet=sql.SQL(" AND ").join(meet),
+    )
+
+
+def counted(conn: Connection, target: Target, pgt_id: int, *, whole: bool) -> Difference:
+    """The difference that was made."""
+    table = _difference(pgt_id)
+    counts = {
+        op: int(n)
+        for op, n in conn.execute(
+            sql.SQL("SELECT {0}, sum(abs({1}))::bigint FROM {2} GROUP BY 1").format(
+                sql.Identifier(OP), sql.Identifier(WEIGHT), table
+            )
         )
-    ).fetchall()
-    difference = Difference(table, {op: int(n) for op, n in counts})
+    }
+    if _meets(target, whole) and DUPLICATE not in counts:
+        # Two equal rows of the content may have met one stored row. Then more of them stay than of the stored ones.
+        content, stored = _sizes(conn, target, pgt_id)
+        more = content - counts.get(INSERT, 0) - counts.get(UPDATE, 0)
+        more -= stored - counts.get(DELETE, 0) - counts.get(REPLACED, 0)
+        if more:
+            counts[DUPLICATE] = abs(more)
+    difference = Difference(table, counts)
     analyze(conn, table, difference.rows)
     return difference
+
+
+def _sizes(conn: Connection, target: Target, pgt_id: int) -> tuple[int, int]:
+    """The number of rows of the content that was compared last, and that of the stored rows."""
+    counter = sql.Identifier("pg_temp", f"pgt_content_{pgt_id}")
+    row = conn.execute(
+        sql.SQL(
+            "SELECT CASE WHEN c.is_called THEN pg_catalog.currval({}::pg_catalog.regclass) ELSE 0 END,"
+            " (SELECT count(*) FROM {}) FROM {} AS c"
+        ).format(sql.Literal(f"pg_temp.pgt_content_{pgt_id}"), target.table.sql, counter)
+    ).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
+def _difference(pgt_id: int) -> sql.Identifier:
+    return sql.Identifier("pg_temp", f"pgt_difference_{pgt_id}")
 
 
 def net(rows: sql.Composable, columns: tuple[Column, ...]) -> sql.Composed:

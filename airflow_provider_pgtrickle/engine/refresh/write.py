@@ -179,7 +179,8 @@ def _applied(conn: Connection, member: Computed, staged: Staged, target: Target)
         if member.plan.whole and _is_empty(conn, target):
             applied = _populate(conn, target, rows, staged.rows)
         else:
-            difference = consolidate(conn, target, member.st.id, rows, whole=member.plan.whole)
+            whole, repairs = member.plan.whole, member.plan.repairs
+            difference = consolidate(conn, target, member.st.id, rows, whole=whole, repairs=repairs)
             applied, rows = _apply(conn, target, difference), difference.table
     if member.plan.whole:
         lookup_index.ensure(conn, target.table, member.query.lookups)
