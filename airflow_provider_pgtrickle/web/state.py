@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, LiteralString
 
 import psycopg
-from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import dict_row, tuple_row
 
 from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.planned import planned
 from airflow_provider_pgtrickle.engine.declare import dependencies
 from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, readable
 from airflow_provider_pgtrickle.engine.errors import UnknownStreamTable
@@ -38,10 +37,7 @@ SELECT st.pgt_id, st.pgt_schema || '.' || st.pgt_name AS name,
        EXISTS (SELECT FROM pgtrickle.pgt_refresh_history r
                WHERE r.pgt_id = st.pgt_id AND r.status = 'RUNNING') AS is_running
 FROM pgtrickle.pgt_stream_tables st
-CROSS JOIN LATERAL (
-    SELECT CASE WHEN st.is_live THEN pgtrickle.pgt_data_timestamp(st.pgt_id) ELSE st.data_timestamp END
-        AS data_timestamp
-) a
+JOIN pgtrickle.pgt_data_timestamps a USING (pgt_id)
 LEFT JOIN pgtrickle.pgt_effective_schedules e USING (pgt_id)
 LEFT JOIN LATERAL (
     SELECT action, status, duration_ms, fallback_reason FROM pgtrickle.pgt_refresh_history
@@ -110,10 +106,7 @@ SELECT st.pgt_id, st.pgt_schema || '.' || st.pgt_name AS name,
        EXISTS (SELECT FROM pgtrickle.pgt_refresh_history r
                WHERE r.pgt_id = st.pgt_id AND r.status = 'RUNNING') AS is_running
 FROM pgtrickle.pgt_stream_tables st
-CROSS JOIN LATERAL (
-    SELECT CASE WHEN st.is_live THEN pgtrickle.pgt_data_timestamp(st.pgt_id) ELSE st.data_timestamp END
-        AS data_timestamp
-) a
+JOIN pgtrickle.pgt_data_timestamps a USING (pgt_id)
 CROSS JOIN LATERAL (
     SELECT sum(pg_catalog.pg_total_relation_size(c.oid))::bigint AS bytes,
            CASE WHEN bool_and(c.reltuples >= 0) THEN sum(c.reltuples)::bigint END AS rows
@@ -290,13 +283,9 @@ def _planned(connection_id: str, statement: str) -> dict[str, Any] | None:
     """The planner's tree with its costs; None where it can't plan the statement by itself."""
     try:
         with _session(connection_id) as session:
-            explain = sql.SQL("EXPLAIN (FORMAT JSON) ") + sql.SQL(statement)
-            row = _in_tuples(session).execute(explain).fetchone()
+            return _node(planned(session, statement))
     except psycopg.Error:
         return None
-    assert row is not None
-    found = json.loads(row[0]) if isinstance(row[0], str) else row[0]
-    return _node(found[0]["Plan"])
 
 
 def _node(plan: dict[str, Any]) -> dict[str, Any]:
