@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Bring what is missing: the virtual environment, Java, the PostgreSQL JDBC driver and, with --tests,
-# the programs of the tests' second PostgreSQL (15, or PGTRICKLE_TEST_POSTGRES), dbt, what builds the docs' site, and a
-# browser with its driver. What is there is left alone, so a
+# the programs of the tests' second PostgreSQL (15, or PGTRICKLE_TEST_POSTGRES), dbt, what builds the docs' site, axe-core, and
+# a browser with its driver. What is there is left alone, so a
 # second run needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -121,6 +121,18 @@ tool() {
     cp "$lock" "$folder/.installed"
 }
 
+# The same for what npm has: axe-core, which the browser tests load into the page. It is a script, and runs in no Node.js.
+npm_tool() {
+    local name=$1 from=$2 folder=.tools/$1
+    say "$name ($folder)"
+    cmp -s "$from/package-lock.json" "$folder/.installed" && return
+    command -v npm > /dev/null || install npm "npm, which brings $name for the tests," "Install Node.js with npm."
+    mkdir -p "$folder"
+    cp "$from/package.json" "$from/package-lock.json" "$from/.npmrc" "$folder"
+    npm ci --prefix "$folder" --silent --no-fund --no-audit --ignore-scripts || fail "npm failed to install $name: see above."
+    cp "$from/package-lock.json" "$folder/.installed"
+}
+
 pip_environment() {
     local python
     for python in python3.13 python3.12 python3.11 python3 ""; do
@@ -164,5 +176,6 @@ python_environment
 if [[ ${1:-} = --tests ]]; then
     tool dbt tests/dbt/requirements.lock
     tool docs docs/requirements.lock
+    npm_tool axe tests/airflow/browser/axe
 fi
 say "ready"

@@ -20,7 +20,7 @@ from psycopg.rows import dict_row
 
 from airflow_provider_pgtrickle.engine import dvm, progress
 from airflow_provider_pgtrickle.engine.capture import mode, wal
-from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers, drop_orphan_stages
+from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers, drop_orphan_stages, sample_buffers
 from airflow_provider_pgtrickle.engine.catalog import migrate, records, requests
 from airflow_provider_pgtrickle.engine.catalog.database import Database, server_default_schema, translating
 from airflow_provider_pgtrickle.engine.catalog.planned import planned
@@ -344,7 +344,14 @@ class PgTrickle:
             verification.prune(conn, self.settings.refresh_history_days)
             live.prune_samples(conn)
             requests.prune(conn, self.settings.refresh_history_days)
-            return clean_buffers(conn)
+            cleaned = clean_buffers(conn)
+            sample_buffers(conn)
+        return cleaned
+
+    def sample_buffers(self) -> None:
+        """Note how much stands in each change buffer, unless that was noted in the last ten minutes."""
+        with self._transaction() as conn:
+            sample_buffers(conn)
 
     # Showing
 

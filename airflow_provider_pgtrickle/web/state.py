@@ -61,6 +61,11 @@ _PENDING: LiteralString = """
 SELECT stream_table, source_table, pending_rows, buffer_bytes FROM pgtrickle.change_buffer_sizes()
 """
 
+_GROWTH: LiteralString = """
+SELECT source, since, samples, low_before, low_since, rows, bytes, grows FROM pgtrickle.pgt_buffer_growth
+ORDER BY grows DESC, low_since - low_before DESC NULLS LAST, source
+"""
+
 # Ids follow time, and the history has no index on time: the last refreshes are found by their ids.
 _COSTS: LiteralString = """
 WITH recent AS (
@@ -75,12 +80,12 @@ SELECT st.pgt_schema || '.' || st.pgt_name AS name, count(*) FILTER (WHERE h.sta
        (array_agg(h.error_message ORDER BY h.refresh_id DESC) FILTER (WHERE h.status = 'FAILED'))[1] AS failure,
        max(h.end_time) FILTER (WHERE h.status = 'FAILED') AS failed_at,
        count(*) FILTER (WHERE h.action = 'FULL' AND h.fallback_reason IS NOT NULL
-                          AND h.fallback_reason NOT IN ('never_populated', 'forced')) AS avoidable,
+                          AND h.fallback_reason NOT IN ('never_populated', 'forced', 'predicted_cheaper')) AS avoidable,
        coalesce(sum(h.duration_ms) FILTER (WHERE h.action = 'FULL' AND h.fallback_reason IS NOT NULL
-                          AND h.fallback_reason NOT IN ('never_populated', 'forced')), 0) AS avoidable_ms,
+                          AND h.fallback_reason NOT IN ('never_populated', 'forced', 'predicted_cheaper')), 0) AS avoidable_ms,
        (array_agg(h.fallback_reason ORDER BY h.refresh_id DESC)
            FILTER (WHERE h.action = 'FULL' AND h.fallback_reason IS NOT NULL
-                     AND h.fallback_reason NOT IN ('never_populated', 'forced')))[1] AS avoidable_reason,
+                     AND h.fallback_reason NOT IN ('never_populated', 'forced', 'predicted_cheaper')))[1] AS avoidable_reason,
        avg(h.duration_ms) FILTER (WHERE h.action = 'DIFFERENTIAL') AS differential_ms,
        avg(h.source_changes) FILTER (WHERE h.status = 'COMPLETED' AND h.source_changes > 0) AS usual_changes
 FROM recent h JOIN pgtrickle.pgt_stream_tables st USING (pgt_id)
@@ -142,8 +147,8 @@ ORDER BY 1
 _HISTORY: LiteralString = """
 SELECT refresh_id, start_time, end_time, action, status, fallback_reason, initiated_by, run_token, unit, rows_inserted,
        rows_updated, rows_deleted, source_changes, rows_read, reads, spark_jobs, duration_ms, phases, data_timestamp,
-       error_message, plan IS NOT NULL AS has_plan
-FROM pgtrickle.pgt_refresh_history
+       error_message, plan IS NOT NULL AS has_plan, h.way, h.candidates, h.actual_ms
+FROM pgtrickle.pgt_refresh_history h
 WHERE pgt_id = %s
 ORDER BY refresh_id DESC
 LIMIT %s
@@ -193,6 +198,12 @@ def pending(connection_id: str) -> list[dict[str, Any]]:
     """Captured changes that no refresh has taken yet, by reader and source."""
     with _session(connection_id) as session:
         return session.execute(_PENDING).fetchall() if _is_installed(session) else []
+
+
+def growth(connection_id: str) -> list[dict[str, Any]]:
+    """How much stood in each buffer over the last day, those that grow first."""
+    with _session(connection_id) as session:
+        return session.execute(_GROWTH).fetchall() if _has(session, "pgtrickle.pgt_buffer_growth") else []
 
 
 def costs(connection_id: str, hours: int) -> list[dict[str, Any]]:

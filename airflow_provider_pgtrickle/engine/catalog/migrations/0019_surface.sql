@@ -13,3 +13,15 @@ ALTER TABLE pgtrickle.pgt_requests
 COMMENT ON COLUMN pgtrickle.pgt_requests.kind IS 'DECLARE: create or replace; REFRESH; DROP.';
 COMMENT ON COLUMN pgtrickle.pgt_requests.options IS
     'Of a declaration: the options by name, as in Python. Of a drop: which table is meant, and whether its readers go.';
+
+CREATE TABLE IF NOT EXISTS pgtrickle.pgt_buffer_samples (
+    at timestamptz NOT NULL DEFAULT now(),
+    buffer text NOT NULL,
+    rows bigint NOT NULL,
+    bytes bigint NOT NULL,
+    PRIMARY KEY (at, buffer)
+);
+
+COMMENT ON TABLE pgtrickle.pgt_buffer_samples IS
+    'How much stood in each change buffer, every ten minutes of the last two days, taken by plan and cleanup.';
+COMMENT ON COLUMN pgtrickle.pgt_buffer_samples.rows IS 'As PostgreSQL''s statistics count them, which is nearly right.';
