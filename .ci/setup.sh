@@ -121,7 +121,8 @@ tool() {
     cp "$lock" "$folder/.installed"
 }
 
-# The same for what npm has: axe-core, which the browser tests load into the page. It is a script, and runs in no Node.js.
+# The same for what npm has: axe-core, which the browser tests load into the page, and mermaid, which the site ships.
+# Both run in browsers: Node.js is for bringing them.
 npm_tool() {
     local name=$1 from=$2 folder=.tools/$1
     say "$name ($folder)"
@@ -129,7 +130,8 @@ npm_tool() {
     command -v npm > /dev/null || install npm "npm, which brings $name for the tests," "Install Node.js with npm."
     mkdir -p "$folder"
     cp "$from/package.json" "$from/package-lock.json" "$from/.npmrc" "$folder"
-    npm ci --prefix "$folder" --silent --no-fund --no-audit --ignore-scripts || fail "npm failed to install $name: see above."
+    (cd "$folder" && npm ci --loglevel error --no-fund --no-audit --ignore-scripts > /dev/null) ||
+        fail "npm failed to install $name: see above."
     cp "$from/package-lock.json" "$folder/.installed"
 }
 
@@ -147,6 +149,7 @@ case ${1:-} in
     --docs)
         python_environment
         tool docs docs/requirements.lock
+        npm_tool mermaid .ci/mermaid
         exit
         ;;
     *) fail "usage: .ci/setup.sh [--tests | --docs]" ;;
@@ -177,5 +180,6 @@ if [[ ${1:-} = --tests ]]; then
     tool dbt tests/dbt/requirements.lock
     tool docs docs/requirements.lock
     npm_tool axe tests/airflow/browser/axe
+    npm_tool mermaid .ci/mermaid
 fi
 say "ready"

@@ -69,7 +69,9 @@ ORDER BY grows DESC, low_since - low_before DESC NULLS LAST, source
 # Ids follow time, and the history has no index on time: the last refreshes are found by their ids.
 _COSTS: LiteralString = """
 WITH recent AS (
-    SELECT * FROM pgtrickle.pgt_refresh_history
+    SELECT *, action = 'FULL' AND fallback_reason IS NOT NULL
+              AND fallback_reason NOT IN ('never_populated', 'forced', 'predicted_cheaper') AS is_avoidable
+    FROM pgtrickle.pgt_refresh_history
     WHERE refresh_id > (SELECT max(refresh_id) - 50000 FROM pgtrickle.pgt_refresh_history)
       AND start_time > now() - make_interval(hours => %(hours)s)
 )
@@ -79,13 +81,9 @@ SELECT st.pgt_schema || '.' || st.pgt_name AS name, count(*) FILTER (WHERE h.sta
        count(*) FILTER (WHERE h.status = 'FAILED') AS failures,
        (array_agg(h.error_message ORDER BY h.refresh_id DESC) FILTER (WHERE h.status = 'FAILED'))[1] AS failure,
        max(h.end_time) FILTER (WHERE h.status = 'FAILED') AS failed_at,
-       count(*) FILTER (WHERE h.action = 'FULL' AND h.fallback_reason IS NOT NULL
-                          AND h.fallback_reason NOT IN ('never_populated', 'forced', 'predicted_cheaper')) AS avoidable,
-       coalesce(sum(h.duration_ms) FILTER (WHERE h.action = 'FULL' AND h.fallback_reason IS NOT NULL
-                          AND h.fallback_reason NOT IN ('never_populated', 'forced', 'predicted_cheaper')), 0) AS avoidable_ms,
-       (array_agg(h.fallback_reason ORDER BY h.refresh_id DESC)
-           FILTER (WHERE h.action = 'FULL' AND h.fallback_reason IS NOT NULL
-                     AND h.fallback_reason NOT IN ('never_populated', 'forced', 'predicted_cheaper')))[1] AS avoidable_reason,
+       count(*) FILTER (WHERE h.is_avoidable) AS avoidable,
+       coalesce(sum(h.duration_ms) FILTER (WHERE h.is_avoidable), 0) AS avoidable_ms,
+       (array_agg(h.fallback_reason ORDER BY h.refresh_id DESC) FILTER (WHERE h.is_avoidable))[1] AS avoidable_reason,
        avg(h.duration_ms) FILTER (WHERE h.action = 'DIFFERENTIAL') AS differential_ms,
        avg(h.source_changes) FILTER (WHERE h.status = 'COMPLETED' AND h.source_changes > 0) AS usual_changes
 FROM recent h JOIN pgtrickle.pgt_stream_tables st USING (pgt_id)
