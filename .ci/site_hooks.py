@@ -25,7 +25,7 @@ def on_files(files: Files, *, config: Any, **_: Any) -> Files:
 
 
 def on_post_page(output: str, *, page: Any, **_: Any) -> str:
-    """A page with a diagram loads mermaid from the site. The theme would fetch it from elsewhere if it weren't there."""
+    """A page with a diagram loads mermaid from the site. Without it the theme would fetch it from elsewhere."""
     if 'class="mermaid"' not in output:
         return output
     return output.replace("</head>", f'<script src="{"../" * page.url.count("/")}{_SCRIPT}"></script></head>', 1)

@@ -156,7 +156,10 @@ CREATE OR REPLACE FUNCTION pgtrickle.pgt_sample_buffers() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF EXISTS (SELECT FROM pgtrickle.pgt_buffer_samples WHERE at > now() - interval '10 minutes') THEN
+    IF EXISTS (SELECT FROM pgtrickle.pgt_buffer_samples WHERE at > now() - interval '10 minutes')
+       -- A role that only refreshes may lack this, and need not have it.
+       OR NOT (has_table_privilege('pgtrickle.pgt_buffer_samples', 'INSERT')
+               AND has_table_privilege('pgtrickle.pgt_buffer_samples', 'DELETE')) THEN
         RETURN;
     END IF;
     DELETE FROM pgtrickle.pgt_buffer_samples WHERE at < now() - interval '2 days';

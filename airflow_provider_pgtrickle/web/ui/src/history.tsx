@@ -75,7 +75,7 @@ function Entry({ connId, name, refresh, run, share }: EntryProps): ReactNode {
           </Fact>
           {refresh.way && (
             <Fact label="Computed">
-              {where(refresh)}
+              {WAYS[refresh.way] ? `${WAYS[refresh.way]} (${refresh.way})` : refresh.way}
               {refresh.actual_ms !== null && `, in ${milliseconds(refresh.actual_ms)}`}
             </Fact>
           )}
@@ -105,10 +105,6 @@ function Entry({ connId, name, refresh, run, share }: EntryProps): ReactNode {
 }
 
 /** A refresh's way in words: what computed it, and what carried its rows. */
-function where(refresh: Refresh): string {
-  return `${WAYS[refresh.way ?? ""] ?? refresh.way} (way ${refresh.way}${refresh.spark_jobs > 0 ? "" : ", no Spark job"})`;
-}
-
 const WAYS: Record<string, string> = {
   database: "in PostgreSQL, no row left it",
   pushed: "in PostgreSQL, its rows carried by Spark",
