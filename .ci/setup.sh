@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Bring what is missing: the virtual environment, Java, the PostgreSQL JDBC driver and, with --tests,
-# the programs of the tests' second PostgreSQL (15, or PGTRICKLE_TEST_POSTGRES), dbt, what builds the docs' site, and a
-# browser with its driver. What is there is left alone, so a
+# the programs of the tests' second PostgreSQL (15, or PGTRICKLE_TEST_POSTGRES), dbt, what builds the docs' site, axe-core, and
+# a browser with its driver. What is there is left alone, so a
 # second run needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -121,6 +121,20 @@ tool() {
     cp "$lock" "$folder/.installed"
 }
 
+# The same for what npm has: axe-core, which the browser tests load into the page, and mermaid, which the site ships.
+# Both run in browsers: Node.js is for bringing them.
+npm_tool() {
+    local name=$1 from=$2 folder=.tools/$1
+    say "$name ($folder)"
+    cmp -s "$from/package-lock.json" "$folder/.installed" && return
+    command -v npm > /dev/null || install npm "npm, which brings $name for the tests," "Install Node.js with npm."
+    mkdir -p "$folder"
+    cp "$from/package.json" "$from/package-lock.json" "$from/.npmrc" "$folder"
+    (cd "$folder" && npm ci --loglevel error --no-fund --no-audit --ignore-scripts > /dev/null) ||
+        fail "npm failed to install $name: see above."
+    cp "$from/package-lock.json" "$folder/.installed"
+}
+
 pip_environment() {
     local python
     for python in python3.13 python3.12 python3.11 python3 ""; do
@@ -135,6 +149,7 @@ case ${1:-} in
     --docs)
         python_environment
         tool docs docs/requirements.lock
+        npm_tool mermaid .ci/mermaid
         exit
         ;;
     *) fail "usage: .ci/setup.sh [--tests | --docs]" ;;
@@ -164,5 +179,7 @@ python_environment
 if [[ ${1:-} = --tests ]]; then
     tool dbt tests/dbt/requirements.lock
     tool docs docs/requirements.lock
+    npm_tool axe tests/airflow/browser/axe
+    npm_tool mermaid .ci/mermaid
 fi
 say "ready"

@@ -20,9 +20,10 @@ from psycopg.rows import dict_row
 
 from airflow_provider_pgtrickle.engine import dvm, progress
 from airflow_provider_pgtrickle.engine.capture import mode, wal
-from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers, drop_orphan_stages
+from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers, drop_orphan_stages, sample_buffers
 from airflow_provider_pgtrickle.engine.catalog import migrate, records, requests
 from airflow_provider_pgtrickle.engine.catalog.database import Database, server_default_schema, translating
+from airflow_provider_pgtrickle.engine.catalog.planned import planned
 from airflow_provider_pgtrickle.engine.catalog.probe import Probe
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path, read_only
@@ -343,7 +344,14 @@ class PgTrickle:
             verification.prune(conn, self.settings.refresh_history_days)
             live.prune_samples(conn)
             requests.prune(conn, self.settings.refresh_history_days)
-            return clean_buffers(conn)
+            cleaned = clean_buffers(conn)
+            sample_buffers(conn)
+        return cleaned
+
+    def sample_buffers(self) -> None:
+        """Note how much stands in each change buffer, unless that was noted in the last ten minutes."""
+        with self._transaction() as conn:
+            sample_buffers(conn)
 
     # Showing
 
@@ -391,8 +399,8 @@ class PgTrickle:
     def estimate(self, query: str) -> tuple[int, float]:
         """The rows that PostgreSQL expects of a query, and the cost of computing all of it in its own unit."""
         with self._transaction() as conn, read_only(conn):
-            ((found,),) = conn.execute(b"EXPLAIN (FORMAT JSON) " + query.encode()).fetchall()
-        return int(found[0]["Plan"]["Plan Rows"]), float(found[0]["Plan"]["Total Cost"])
+            plan = planned(conn, query)
+        return int(plan["Plan Rows"]), float(plan["Total Cost"])
 
     def removed(self, *, graph: str | None = None, root: Path | None = None) -> dict[str, Owner]:
         """The stream tables that no file declares any more, by name, with who declared them.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from psycopg import sql
 
-from airflow_provider_pgtrickle.engine.catalog import migrate, requests
+from airflow_provider_pgtrickle.engine.catalog import migrate, records, requests
 from airflow_provider_pgtrickle.engine.catalog.alerts import CHANNEL
 from airflow_provider_pgtrickle.engine.catalog.database import translating
 from airflow_provider_pgtrickle.engine.catalog.requests import Request
@@ -53,7 +53,7 @@ class Served:
             return f"{self.request}: {self.error}"
         if self.answer is None:
             return f"{self.request}: waits for the refresh that runs elsewhere"
-        done = self.answer.get("action") or self.answer["status"]
+        done = self.answer.get("action") or self.answer.get("status") or "DROPPED"
         return f"{self.request}: {done}"
 
 
@@ -106,7 +106,7 @@ def _served(client: PgTrickle, request: Request) -> Served:
             " log of who serves requests, for memory most of all, then ask again.",
         )
     try:
-        return Served(request, _declared(client, request) if request.query else _refreshed(client, request))
+        return Served(request, _CARRIED_OUT[request.kind](client, request))
     except PgTrickleError as error:
         return Served(request, error=str(error))
     except Exception as error:
@@ -153,6 +153,23 @@ def _refreshed(client: PgTrickle, request: Request) -> dict[str, Any] | None:
         stream_table=result.name,
         remedy="End what holds it back, then ask again.",
     )
+
+
+def _dropped(client: PgTrickle, request: Request) -> dict[str, Any]:
+    """What was dropped: nothing if the table that was meant is gone, whatever has its name now."""
+    with client.database.transaction() as conn:
+        there = records.find(conn, request.table)
+    if there is None or there.id != request.options["pgt_id"]:
+        return {"dropped": []}
+    name, readers = request.table.quoted, bool(request.options["and_readers"])
+    return {"dropped": list(client.drop_stream_table(name, cascade=readers, if_exists=True))}
+
+
+_CARRIED_OUT: dict[str, Callable[[PgTrickle, Request], dict[str, Any] | None]] = {
+    requests.DECLARE: _declared,
+    requests.REFRESH: _refreshed,
+    requests.DROP: _dropped,
+}
 
 
 def _told(result: RefreshResult) -> dict[str, Any]:

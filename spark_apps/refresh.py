@@ -22,6 +22,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+from airflow_provider_pgtrickle.engine import progress
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError, UsageError, redact
 from airflow_provider_pgtrickle.engine.names import QualifiedName
@@ -64,15 +65,17 @@ def _refresh(options: argparse.Namespace) -> int:
         # Only now: a unit without changes starts no Spark.
         return SparkExecutor(obtain(None, settings), database)
 
-    results = refresh_units(
-        database,
-        [[QualifiedName.parse(name) for name in unit.split(",")] for unit in options.tables],
-        executor=executor,
-        settings=settings,
-        force_full=options.full,
-        run_token=options.run_token,
-        initiated_by=options.initiated_by,
-    )
+    # What submits this shows its log.
+    with progress.heard(progress.Logged(logging.getLogger("airflow_provider_pgtrickle.progress"))):
+        results = refresh_units(
+            database,
+            [[QualifiedName.parse(name) for name in unit.split(",")] for unit in options.tables],
+            executor=executor,
+            settings=settings,
+            force_full=options.full,
+            run_token=options.run_token,
+            initiated_by=options.initiated_by,
+        )
     summary = [
         {"name": r.name, "action": r.action, "status": r.status, "run_token": r.run_token} for r in results.values()
     ]

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
-import time
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
 from airflow_provider_pgtrickle.backends.request import RefreshRequest
+from airflow_provider_pgtrickle.engine import progress
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.errors import ConnectionFault
 from airflow_provider_pgtrickle.engine.names import QualifiedName
@@ -20,9 +19,9 @@ from airflow_provider_pgtrickle.engine.refresh.unit import refresh_units
 from airflow_provider_pgtrickle.engine.settings import Settings
 
 if TYPE_CHECKING:
-    from pyspark.sql.connect.shell.progress import StageInfo
-
     from airflow_provider_pgtrickle.engine.refresh.executor import Executor
+
+_log = logging.getLogger(__name__)
 
 _PORT = 15002
 _REACH_SECONDS = 10
@@ -41,15 +40,16 @@ class SparkConnectBackend:
         database = Database(request.dsn, settings)
         self._tag = f"pgtrickle-{request.run_token}"
         try:
-            refresh_units(
-                database,
-                [[QualifiedName.parse(name) for name in unit] for unit in request.units],
-                executor=lambda: self._executor(database, settings),
-                settings=settings,
-                force_full=request.force_full,
-                run_token=request.run_token,
-                initiated_by=request.initiated_by,
-            )
+            with progress.heard(progress.Logged(_log)):
+                refresh_units(
+                    database,
+                    [[QualifiedName.parse(name) for name in unit] for unit in request.units],
+                    executor=lambda: self._executor(database, settings),
+                    settings=settings,
+                    force_full=request.force_full,
+                    run_token=request.run_token,
+                    initiated_by=request.initiated_by,
+                )
         finally:
             if self._session is not None:
                 self._session.clearTags()
@@ -79,7 +79,6 @@ class SparkConnectBackend:
             builder: Any = SparkSession.builder.remote(url)
             session = builder.config(map=sql_conf(settings)).create()
             limit_patience(session)
-            session.registerProgressHandler(LoggedProgress())
         except (PySparkException, OSError) as error:
             raise ConnectionFault(
                 f"The Spark Connect server of connection {self._conn_id!r} can't be reached: {type(error).__name__}",
@@ -97,31 +96,3 @@ class SparkConnectBackend:
             with contextlib.suppress(Exception):
                 self._session.stop()
             self._session = None
-
-
-_log = logging.getLogger(__name__)
-
-#: A small refresh ends before its first line.
-_EVERY_SECONDS = 5.0
-
-
-class LoggedProgress:
-    """A session's progress handler: it logs the server's reports, which come twice a second, less often."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._operation: str | None = None
-        self._due = 0.0
-
-    def __call__(
-        self, stages: Iterable[StageInfo] | None, inflight_tasks: int, operation_id: str | None, done: bool
-    ) -> None:
-        now = self._clock()
-        if operation_id != self._operation:
-            self._operation, self._due = operation_id, now + _EVERY_SECONDS
-        if done or now < self._due:
-            return
-        self._due = now + _EVERY_SECONDS
-        known = list(stages or ())
-        ended, all_tasks = sum(s.num_completed_tasks for s in known), sum(s.num_tasks for s in known)
-        _log.info("Spark: %d of %d tasks done, %d running", ended, all_tasks, inflight_tasks)

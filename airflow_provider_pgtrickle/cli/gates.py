@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def gate(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
-    client.gate(arguments.name, arguments.reason)
+    client.gate(arguments.name, arguments.why or arguments.reason)
     return Answer(text=f"Gated {arguments.name}: it is not refreshed until ungated.", data={"gated": arguments.name})
 
 
@@ -24,6 +24,16 @@ def ungate(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
 _NAME = argument("name", metavar="NAME")
 
 COMMANDS = (
-    Command("gate", "Hold a stream table's refreshes back.", gate, (_NAME, argument("--reason", help="why"))),
+    Command(
+        "gate",
+        "Hold a stream table's refreshes back.",
+        gate,
+        # As in SQL, or by name.
+        (
+            _NAME,
+            argument("why", nargs="?", metavar="REASON", help="why, which status and the page show"),
+            argument("--reason", help="the same by name"),
+        ),
+    ),
     Command("ungate", "Let a gated stream table be refreshed again.", ungate, (_NAME,)),
 )

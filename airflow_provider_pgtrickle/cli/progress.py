@@ -40,11 +40,15 @@ def shown() -> Iterator[None]:
         transient=True,
     )
     task = bar.add_task("asking PostgreSQL")
-    said = {"subject": "", "phase": ""}
+    said = {"subject": "", "phase": "", "tasks": ""}
 
     def hear(what: str, name: str | None) -> None:
         said[what] = name or ""
+        if what != "tasks":
+            said["tasks"] = ""
         doing = _WORDS.get(said["phase"], said["phase"])
+        if said["tasks"]:
+            doing = f"{doing}, {said['tasks']}"
         bar.update(task, description=": ".join(filter(None, (said["subject"], doing))))
 
     starter = threading.Timer(_PATIENCE, bar.start)

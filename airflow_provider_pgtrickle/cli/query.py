@@ -26,17 +26,6 @@ def validate(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
     return _answer(client, client.validate_query(query), arguments, [])
 
 
-#: What each sink does, in a word for whoever doesn't know the algebra.
-_KEPT = {
-    "difference": "the change of the query is the change of the table",
-    "merge by adding": "changes are added to the stored sums and counts",
-    "replace by key": "the groups that a change touches are computed anew",
-    "recompute": "the query is computed anew, and only the difference is written",
-    "delete and rederive": "what a change may have derived is deleted and derived anew",
-    "full": "the query is computed anew at each refresh, and only the difference is written",
-}
-
-
 def _answer(
     client: PgTrickle, explanation: Explanation, arguments: argparse.Namespace, spent: list[tuple[str, str]]
 ) -> Answer:
@@ -44,11 +33,7 @@ def _answer(
     whole = str(explanation)
     if arguments.sql:
         return Answer(text=whole)
-    lines = [*_facts(explanation), *_cost(client, explanation), *spent]
-    width = max(len(name) for name, _ in lines) + 2
-    text = [f"{f'{name}:':{width}}{told}" for name, told in lines]
-    if explanation.missing_indexes:
-        text += ["", "indexes that would help:", *(f"  {statement};" for statement in explanation.missing_indexes)]
+    text = [explanation.laid_out([*explanation.facts, _cost(client, explanation), *spent])]
     if arguments.tree:
         text += ["", "operators:", *(f"  {line}" for line in explanation.operator_tree.splitlines())]
         for name, _, part in explanation.parts:
@@ -58,28 +43,10 @@ def _answer(
     return Answer(text="\n".join(text), data=whole)
 
 
-def _facts(explanation: Explanation) -> list[tuple[str, str]]:
-    identity = ", ".join(explanation.identity) or "the one row"
-    facts = [("differentiable", "yes" if explanation.differentiable else "no")]
-    if explanation.reason:
-        facts.append(("why not", explanation.reason))
-    facts.append(("kept by", f"{explanation.sink}: {_KEPT.get(explanation.sink, explanation.sink)}"))
-    if explanation.because:
-        facts.append(("not cheaper", explanation.because))
-    facts.append(("rows told by", identity if explanation.keyed else f"{identity} (all columns: no key is known)"))
-    if explanation.parts:
-        facts.append(("parts", ", ".join(name for name, *_ in explanation.parts)))
-    return facts
-
-
-def _cost(client: PgTrickle, explanation: Explanation) -> list[tuple[str, str]]:
-    """What a refresh reads, and what computing all of it is estimated to."""
-    changes = sorted({label.removeprefix("Δ") for label, _ in explanation.leaves if label.startswith("Δ")})
-    reads = []
-    if changes:
-        reads.append(("a refresh reads", f"the changes of {', '.join(changes)}, and the rows that these touch"))
+def _cost(client: PgTrickle, explanation: Explanation) -> tuple[str, str]:
+    """What computing all of it is estimated to."""
     rows, cost = client.estimate(explanation.full_sql)
-    return [*reads, ("computed in full", f"about {rows:,} rows at a planner's cost of {cost:,.0f}")]
+    return "computed in full", f"about {rows:,} rows at a planner's cost of {cost:,.0f}"
 
 
 def _spent(client: PgTrickle, name: str) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,10 @@ SELECT h.refresh_id, st.pgt_schema || '.' || st.pgt_name AS name, h.status, h.ac
 
 #: Phases that took less are left out of a log.
 _WORTH_TELLING_MS = 50
+
+_LONGEST_NOTE = 300
+
+_log = logging.getLogger(__name__)
 
 _NAMESPACE = uuid.UUID("6f0c1d3e-5f0b-5c0e-9a55-7f2d7c1b9e21")
 
@@ -66,6 +71,13 @@ class Outcome:
             f" in {result.duration_ms / 1000:.1f} s{f' ({spent})' if spent else ''}"
             + (f", as of {result.data_timestamp:%Y-%m-%d %H:%M:%S%z}" if result.data_timestamp else "")
         )
+
+    @property
+    def note(self) -> str:
+        """What the task's page says of it, beside its name: no more than fits into a line."""
+        name = f"{self.result.name}: "
+        told = f"FAILED: {self.error.removeprefix(name)}" if self.error else str(self).removeprefix(name)
+        return told if len(told) <= _LONGEST_NOTE else f"{told[: _LONGEST_NOTE - 1]}…"
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -174,6 +186,21 @@ def emit(context: Context, operator: BaseOperator, updates: Sequence[tuple[Asset
     operator.outlets = [o for o in operator.outlets if not _is_ours(o) or o.uri in wanted]
     for asset, extra in updates:
         context["outlet_events"][asset].extra = dict(extra)
+
+
+def note(context: Context, outcomes: Iterable[Outcome]) -> None:
+    """Show on the task's page what was done with each table.
+
+    A task can't write Airflow's notes: only its public API takes them, from a logged-in user. What a task can keep is
+    its state store, whose values Airflow shows in a tab of their own.
+    """
+    try:
+        store = context["task_state_store"]
+        for outcome in outcomes:
+            store.set(outcome.result.name, outcome.note)
+    except Exception as error:
+        # The refresh is committed, and its log and its XCom say the same.
+        _log.warning("What was done doesn't show on the task's page: %s", type(error).__name__)
 
 
 def _is_ours(outlet: Any) -> bool:

@@ -100,6 +100,7 @@ class StreamTablePlanOperator(BaseOperator):
             states = self._withdraw_suspect(client, states)
             self._compare_with_postgres(states)
             self._tell_of_stale(client, states)
+            client.sample_buffers()
             verdict = _judged(self.units, states, self.schedules, context, client.settings, self.due_only)
             if self.skips:
                 verdict = self._refresh_idle(client, verdict, context)

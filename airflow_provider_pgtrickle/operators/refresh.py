@@ -140,6 +140,7 @@ class StreamTableRefreshOperator(BaseOperator):
         metrics.record(o.result for o in self._outcomes.values())
         for _, o in sorted(self._outcomes.items()):
             self.log.info("%s", o)
+        outcome.note(context, (o for _, o in sorted(self._outcomes.items())))
         broken = outcome.failed(self._outcomes)
         if broken:
             raise AirflowException(f"{broken[0].result.name}: {broken[0].error or 'the refresh failed'}")

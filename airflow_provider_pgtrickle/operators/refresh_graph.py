@@ -11,6 +11,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.bases.skipmixin import XCOM_SKIPMIXIN_KEY, XCOM_SKIPMIXIN_SKIPPED
 
 from airflow_provider_pgtrickle.engine.errors import SURROUNDINGS, PgTrickleError
+from airflow_provider_pgtrickle.operators import outcome
 from airflow_provider_pgtrickle.operators.asked import Asked
 from airflow_provider_pgtrickle.operators.database import as_airflow, hook_of
 from airflow_provider_pgtrickle.operators.fenced_run import FencedRun
@@ -106,6 +107,10 @@ class StreamTableGraphRefreshOperator(BaseOperator):
         for error in failed.values():
             self.log.error("%s", error)
         told = {name: o.summary for name, o in sorted(outcomes.items()) if not o.idle}
+        worth_telling = [o for _, o in sorted(outcomes.items()) if not o.idle]
+        # Those that failed first: there may be hundreds.
+        worth_telling.sort(key=lambda o: o.error is None)
+        outcome.note(context, worth_telling[:MOST_NAMES])
         done = {unit.task_id for unit in self.units if told.keys() & set(unit.names)} - failed.keys()
         push = context["ti"].xcom_push
         push(key="refreshed", value={"tables": len(told), "first": dict(list(told.items())[:MOST_NAMES])})

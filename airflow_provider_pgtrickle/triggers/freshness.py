@@ -19,9 +19,8 @@ SELECT status, last_error, data_timestamp,
        data_timestamp > clock_timestamp() AS ahead,
        greatest(extract(epoch FROM now() - data_timestamp)::float8, 0) AS staleness
 FROM (
-    SELECT status, last_error,
-           CASE WHEN is_live THEN pgtrickle.pgt_data_timestamp(pgt_id) ELSE data_timestamp END AS data_timestamp
-    FROM pgtrickle.pgt_stream_tables
+    SELECT t.status, t.last_error, a.data_timestamp
+    FROM pgtrickle.pgt_stream_tables t JOIN pgtrickle.pgt_data_timestamps a USING (pgt_id)
     WHERE pgt_schema = %s AND pgt_name = %s
 ) AS t
 """

@@ -162,6 +162,10 @@ def create_app() -> FastAPI:
     async def pending(connection_id: str) -> list[dict[str, Any]]:
         return await _within(limiter, state.pending, connection_id)
 
+    @app.get(_CONNECTION + "/growth", dependencies=may_see)
+    async def growth(connection_id: str) -> list[dict[str, Any]]:
+        return await _within(limiter, state.growth, connection_id)
+
     @app.get(_CONNECTION + "/costs", dependencies=may_see)
     async def costs(connection_id: str, hours: Annotated[int, Query(ge=1, le=24 * 31)] = 24) -> list[dict[str, Any]]:
         return await _within(limiter, state.costs, connection_id, hours)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, LiteralString
 
 import psycopg
-from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import dict_row, tuple_row
 
 from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.planned import planned
 from airflow_provider_pgtrickle.engine.declare import dependencies
 from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, readable
 from airflow_provider_pgtrickle.engine.errors import UnknownStreamTable
@@ -38,10 +37,7 @@ SELECT st.pgt_id, st.pgt_schema || '.' || st.pgt_name AS name,
        EXISTS (SELECT FROM pgtrickle.pgt_refresh_history r
                WHERE r.pgt_id = st.pgt_id AND r.status = 'RUNNING') AS is_running
 FROM pgtrickle.pgt_stream_tables st
-CROSS JOIN LATERAL (
-    SELECT CASE WHEN st.is_live THEN pgtrickle.pgt_data_timestamp(st.pgt_id) ELSE st.data_timestamp END
-        AS data_timestamp
-) a
+JOIN pgtrickle.pgt_data_timestamps a USING (pgt_id)
 LEFT JOIN pgtrickle.pgt_effective_schedules e USING (pgt_id)
 LEFT JOIN LATERAL (
     SELECT action, status, duration_ms, fallback_reason FROM pgtrickle.pgt_refresh_history
@@ -65,10 +61,17 @@ _PENDING: LiteralString = """
 SELECT stream_table, source_table, pending_rows, buffer_bytes FROM pgtrickle.change_buffer_sizes()
 """
 
+_GROWTH: LiteralString = """
+SELECT source, since, samples, low_before, low_since, rows, bytes, grows FROM pgtrickle.pgt_buffer_growth
+ORDER BY grows DESC, low_since - low_before DESC NULLS LAST, source
+"""
+
 # Ids follow time, and the history has no index on time: the last refreshes are found by their ids.
 _COSTS: LiteralString = """
 WITH recent AS (
-    SELECT * FROM pgtrickle.pgt_refresh_history
+    SELECT *, action = 'FULL' AND fallback_reason IS NOT NULL
+              AND fallback_reason NOT IN ('never_populated', 'forced', 'predicted_cheaper') AS is_avoidable
+    FROM pgtrickle.pgt_refresh_history
     WHERE refresh_id > (SELECT max(refresh_id) - 50000 FROM pgtrickle.pgt_refresh_history)
       AND start_time > now() - make_interval(hours => %(hours)s)
 )
@@ -78,13 +81,9 @@ SELECT st.pgt_schema || '.' || st.pgt_name AS name, count(*) FILTER (WHERE h.sta
        count(*) FILTER (WHERE h.status = 'FAILED') AS failures,
        (array_agg(h.error_message ORDER BY h.refresh_id DESC) FILTER (WHERE h.status = 'FAILED'))[1] AS failure,
        max(h.end_time) FILTER (WHERE h.status = 'FAILED') AS failed_at,
-       count(*) FILTER (WHERE h.action = 'FULL' AND h.fallback_reason IS NOT NULL
-                          AND h.fallback_reason NOT IN ('never_populated', 'forced')) AS avoidable,
-       coalesce(sum(h.duration_ms) FILTER (WHERE h.action = 'FULL' AND h.fallback_reason IS NOT NULL
-                          AND h.fallback_reason NOT IN ('never_populated', 'forced')), 0) AS avoidable_ms,
-       (array_agg(h.fallback_reason ORDER BY h.refresh_id DESC)
-           FILTER (WHERE h.action = 'FULL' AND h.fallback_reason IS NOT NULL
-                     AND h.fallback_reason NOT IN ('never_populated', 'forced')))[1] AS avoidable_reason,
+       count(*) FILTER (WHERE h.is_avoidable) AS avoidable,
+       coalesce(sum(h.duration_ms) FILTER (WHERE h.is_avoidable), 0) AS avoidable_ms,
+       (array_agg(h.fallback_reason ORDER BY h.refresh_id DESC) FILTER (WHERE h.is_avoidable))[1] AS avoidable_reason,
        avg(h.duration_ms) FILTER (WHERE h.action = 'DIFFERENTIAL') AS differential_ms,
        avg(h.source_changes) FILTER (WHERE h.status = 'COMPLETED' AND h.source_changes > 0) AS usual_changes
 FROM recent h JOIN pgtrickle.pgt_stream_tables st USING (pgt_id)
@@ -110,10 +109,7 @@ SELECT st.pgt_id, st.pgt_schema || '.' || st.pgt_name AS name,
        EXISTS (SELECT FROM pgtrickle.pgt_refresh_history r
                WHERE r.pgt_id = st.pgt_id AND r.status = 'RUNNING') AS is_running
 FROM pgtrickle.pgt_stream_tables st
-CROSS JOIN LATERAL (
-    SELECT CASE WHEN st.is_live THEN pgtrickle.pgt_data_timestamp(st.pgt_id) ELSE st.data_timestamp END
-        AS data_timestamp
-) a
+JOIN pgtrickle.pgt_data_timestamps a USING (pgt_id)
 CROSS JOIN LATERAL (
     SELECT sum(pg_catalog.pg_total_relation_size(c.oid))::bigint AS bytes,
            CASE WHEN bool_and(c.reltuples >= 0) THEN sum(c.reltuples)::bigint END AS rows
@@ -149,8 +145,8 @@ ORDER BY 1
 _HISTORY: LiteralString = """
 SELECT refresh_id, start_time, end_time, action, status, fallback_reason, initiated_by, run_token, unit, rows_inserted,
        rows_updated, rows_deleted, source_changes, rows_read, reads, spark_jobs, duration_ms, phases, data_timestamp,
-       error_message, plan IS NOT NULL AS has_plan
-FROM pgtrickle.pgt_refresh_history
+       error_message, plan IS NOT NULL AS has_plan, h.way, h.candidates, h.actual_ms
+FROM pgtrickle.pgt_refresh_history h
 WHERE pgt_id = %s
 ORDER BY refresh_id DESC
 LIMIT %s
@@ -200,6 +196,12 @@ def pending(connection_id: str) -> list[dict[str, Any]]:
     """Captured changes that no refresh has taken yet, by reader and source."""
     with _session(connection_id) as session:
         return session.execute(_PENDING).fetchall() if _is_installed(session) else []
+
+
+def growth(connection_id: str) -> list[dict[str, Any]]:
+    """How much stood in each buffer over the last day, those that grow first."""
+    with _session(connection_id) as session:
+        return session.execute(_GROWTH).fetchall() if _has(session, "pgtrickle.pgt_buffer_growth") else []
 
 
 def costs(connection_id: str, hours: int) -> list[dict[str, Any]]:
@@ -290,13 +292,9 @@ def _planned(connection_id: str, statement: str) -> dict[str, Any] | None:
     """The planner's tree with its costs; None where it can't plan the statement by itself."""
     try:
         with _session(connection_id) as session:
-            explain = sql.SQL("EXPLAIN (FORMAT JSON) ") + sql.SQL(statement)
-            row = _in_tuples(session).execute(explain).fetchone()
+            return _node(planned(session, statement))
     except psycopg.Error:
         return None
-    assert row is not None
-    found = json.loads(row[0]) if isinstance(row[0], str) else row[0]
-    return _node(found[0]["Plan"])
 
 
 def _node(plan: dict[str, Any]) -> dict[str, Any]:

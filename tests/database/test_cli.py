@@ -302,7 +302,7 @@ def test_a_table_that_is_not_refreshed_comes_with_its_remedy(
 
 @pytest.mark.usefixtures("totals")
 def test_status_tells_the_last_action_its_rows_the_gate_and_the_error(shell: Shell, dsn: str) -> None:
-    assert shell("gate", "totals", "--reason", "loading")[0] == 0
+    assert shell("gate", "totals", "loading")[0] == 0
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("UPDATE pgtrickle.pgt_stream_tables SET last_error = 'no such column'")
     code, out, _ = shell("status")

@@ -304,19 +304,71 @@ def test_a_notification_tells_of_each_request(any_shop: Shop) -> None:
     }
 
 
+def test_a_drop_is_carried_out_and_answered(any_shop: Shop) -> None:
+    number = any_shop.ask("SELECT pgtrickle.request_drop('totals')")
+    (served,) = any_shop.serve()
+    assert served.answer == {"dropped": ["public.totals"]}
+    assert any_shop.request(number)["status"] == "DONE"
+    assert any_shop.ask("SELECT to_regclass('totals') IS NULL AND to_regclass('orders') IS NOT NULL")
+    assert any_shop.ask("SELECT count(*) FROM pg_trigger WHERE tgrelid = 'orders'::regclass AND NOT tgisinternal") == 0
+
+
+def test_a_drop_goes_no_further_than_it_was_asked_to(shop: Shop) -> None:
+    shop.client.create_stream_table("big", "SELECT * FROM totals WHERE total > 100")
+    shop.ask("SELECT pgtrickle.request_drop('totals')")
+    (refused,) = shop.serve()
+    assert refused.error is not None
+    assert "public.big reads it" in refused.error
+    shop.ask("SELECT pgtrickle.request_drop('totals', and_readers => true)")
+    (served,) = shop.serve()
+    assert served.answer == {"dropped": ["public.big", "public.totals"]}
+
+
+def test_a_drop_that_was_begun_twice_spares_the_next_table_of_that_name(shop: Shop) -> None:
+    shop.ask("SELECT pgtrickle.request_drop('totals')")
+    # As whoever carried it out and died before the answer leaves it, and somebody declares it anew.
+    shop.client.drop_stream_table("totals")
+    shop.client.create_stream_table("totals", TOTALS)
+    (served,) = shop.serve()
+    assert served.answer == {"dropped": []}
+    assert shop.is_right()
+
+
+def test_who_may_not_alter_may_not_ask_for_a_drop(shop: Shop, stranger: psycopg.Connection[Any]) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not ask for drops"):
+        stranger.execute("SELECT pgtrickle.request_drop('totals')")
+    assert shop.is_right()
+
+
 def test_the_explanation_is_that_of_the_declaration(shop: Shop) -> None:
     def explained() -> str:
         # What refreshes took is not the declaration's.
         return str(replace(shop.client.explain_st("totals"), ways=()))
 
-    assert shop.ask("SELECT pgtrickle.explain_st('totals')") == explained()
+    assert shop.ask("SELECT pgtrickle.explain_st('totals', true)") == explained()
     shop.client.alter_stream_table("totals", query=f"{TOTALS} HAVING sum(amount) > 100")
-    assert shop.ask("SELECT pgtrickle.explain_st('totals')") == explained()
+    assert shop.ask("SELECT pgtrickle.explain_st('totals', true)") == explained()
+
+
+def test_the_explanation_is_short_unless_the_whole_is_asked_for(any_shop: Shop) -> None:
+    told = any_shop.ask("SELECT pgtrickle.explain_st('totals')")
+    assert told == any_shop.client.explain_st("totals").short
+    assert told.startswith("differentiable:")
+    assert "the changes of public.orders" in told
+    assert len(told.splitlines()) < 8
+    any_shop.client.alter_stream_table("totals", query=TOTALS.replace("sum(", "max("))
+    assert any_shop.ask("SELECT pgtrickle.explain_st('totals')") == any_shop.client.explain_st("totals").short != told
+
+
+def test_a_table_of_an_older_version_has_its_whole_explanation(shop: Shop) -> None:
+    shop.psql.execute("UPDATE pgtrickle.pgt_stream_tables SET summary = NULL")
+    assert shop.ask("SELECT pgtrickle.explain_st('totals')") == shop.ask("SELECT pgtrickle.explain_st('totals', true)")
 
 
 def test_the_explanation_of_parts_follows(shop: Shop) -> None:
     shop.client.create_stream_table("ranks", f"SELECT t.*, rank() OVER (ORDER BY t.total) FROM ({TOTALS}) t")
-    told = shop.ask("SELECT pgtrickle.explain_st('ranks')")
+    assert "__part_" in shop.ask("SELECT pgtrickle.explain_st('ranks')")
+    told = shop.ask("SELECT pgtrickle.explain_st('ranks', true)")
     whole = shop.client.explain_st("ranks")
     ((name, _, part),) = whole.parts
     assert told.startswith(str(replace(whole, parts=(), ways=())))
@@ -394,5 +446,6 @@ def test_what_the_page_shows_runs(shop: Shop) -> None:
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "requests.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"<!-- runs as a psql user -->\n```sql\n(.*?)```", page, re.DOTALL)
     shop.psql.execute(block)
-    assert [served.error for served in shop.serve()] == [None, None, None]
-    assert shop.ask("SELECT count(*) FROM big") == shop.ask("SELECT count(*) FROM totals WHERE total > 1000")
+    *others, dropped = shop.serve()
+    assert [served.error for served in others] == [None, None, None]
+    assert dropped.answer == {"dropped": ["public.big", "public.totals"]}

@@ -50,6 +50,12 @@ def clean_buffers(conn: Connection, only: Collection[str] | None = None) -> dict
     return deleted
 
 
+def sample_buffers(conn: Connection) -> None:
+    """Note how much stands in each buffer, unless that was noted lately: what grows is seen only over time."""
+    with translating():
+        conn.execute("SELECT pgtrickle.pgt_sample_buffers()")
+
+
 def _delete_seen(conn: Connection, buffer: str, snapshots: Iterable[str]) -> int:
     # The bound on xid is for the index. It holds for every row that all snapshots see.
     statement = sql.SQL("""

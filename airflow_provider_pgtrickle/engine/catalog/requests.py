@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from airflow_provider_pgtrickle.engine.errors import redact
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
-DECLARE, REFRESH = "DECLARE", "REFRESH"
+DECLARE, REFRESH, DROP = "DECLARE", "REFRESH", "DROP"
 
 #: First half of the key of a request's lock, "pgrq" in ASCII. It is held by the session that carries the request out.
 _LOCK_SPACE = int.from_bytes(b"pgrq")
@@ -89,7 +89,7 @@ class Request:
         return QualifiedName(self.pgt_schema, self.pgt_name)
 
     def __str__(self) -> str:
-        what = "declare" if self.kind == DECLARE else "refresh in full" if self.force_full else "refresh"
+        what = "refresh in full" if self.force_full else self.kind.lower()
         return f"request {self.request_id}: {what} {self.table}"
 
 

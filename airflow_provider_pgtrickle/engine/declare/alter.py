@@ -23,7 +23,7 @@ from airflow_provider_pgtrickle.engine.catalog.probe import probe
 from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
 from airflow_provider_pgtrickle.engine.declare import capturing, columns, dependencies, parts, table
-from airflow_provider_pgtrickle.engine.declare.definition import Definition, define, explained
+from airflow_provider_pgtrickle.engine.declare.definition import Definition, define, explanation
 from airflow_provider_pgtrickle.engine.declare.options import (
     APPEND_ONLY,
     Options,
@@ -139,7 +139,7 @@ def _redefine(conn: psycopg.Connection, before: StreamTable, definition: Definit
     parts.belong(conn, before)
     return {
         **definition.query_columns(),
-        "explanation": str(explained(conn, definition.view)),
+        **explanation(conn, definition.view),
         "declared_by": scalar(conn, "SELECT current_user::pg_catalog.text"),
         # A refresh that still computes the old query must not commit it as the new one.
         "lease_token": None,  # nosec B105: a column's name

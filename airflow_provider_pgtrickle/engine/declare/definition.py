@@ -86,6 +86,12 @@ def explained(conn: psycopg.Connection, view: dvm.View) -> dvm.Explanation:
     return view.explain(missing_indexes=indexes.missing(conn, view.sources, view.wanted_keys()))
 
 
+def explanation(conn: psycopg.Connection, view: dvm.View) -> dict[str, str]:
+    """The catalog's columns that keep it for readers in SQL, short and whole."""
+    told = explained(conn, view)
+    return {"summary": told.short, "explanation": str(told)}
+
+
 def _unlike(stored: tuple[Column, ...], probed: Probe) -> str | None:
     """The first column whose type, its modifier aside, is not the query's."""
     types = {column.name: column.type for column in stored}

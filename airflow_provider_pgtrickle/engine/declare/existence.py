@@ -10,7 +10,7 @@ from airflow_provider_pgtrickle.engine.capture.st_buffer import drop_st_buffer
 from airflow_provider_pgtrickle.engine.catalog import records
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare import capturing, table
-from airflow_provider_pgtrickle.engine.declare.definition import Definition, explained
+from airflow_provider_pgtrickle.engine.declare.definition import Definition, explanation
 from airflow_provider_pgtrickle.engine.declare.options import Options
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
@@ -30,7 +30,7 @@ def establish(
         server_row_ids=True,
         **options.catalog_columns(),
         **definition.catalog_columns(),
-        explanation=str(explained(conn, definition.view)),
+        **explanation(conn, definition.view),
         **columns,
     )
     records.replace_dependencies(conn, created.id, definition.dependencies)

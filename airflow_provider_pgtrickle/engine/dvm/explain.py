@@ -15,6 +15,16 @@ from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import DeltaScan, Scan
 from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
 
+#: What each sink does, in a word for whoever doesn't know the algebra.
+_KEPT = {
+    "difference": "the change of the query is the change of the table",
+    "merge by adding": "changes are added to the stored sums and counts",
+    "replace by key": "the groups that a change touches are computed anew",
+    "recompute": "the query is computed anew, and only the difference is written",
+    "delete and rederive": "what a change may have derived is deleted and derived anew",
+    "full": "the query is computed anew at each refresh, and only the difference is written",
+}
+
 
 @dataclass(frozen=True)
 class WriterCost:
@@ -64,6 +74,36 @@ class Explanation:
     """(name, query, its own explanation) of each part: an inner aggregate that is kept in a hidden stream table."""
     writers: tuple[WriterCost, ...] = ()
     """What writers pay, if the table is IMMEDIATE."""
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """What a person asks first, in words: whether differences keep it, how, and what a refresh reads."""
+        identity = ", ".join(self.identity) or "the one row"
+        told = [("differentiable", "yes" if self.differentiable else "no")]
+        if self.reason:
+            told.append(("why not", self.reason))
+        told.append(("kept by", f"{self.sink}: {_KEPT.get(self.sink, self.sink)}"))
+        if self.because:
+            told.append(("not cheaper", self.because))
+        told.append(("rows told by", identity if self.keyed else f"{identity} (all columns: no key is known)"))
+        if self.parts:
+            told.append(("parts", ", ".join(name for name, *_ in self.parts)))
+        if changes := sorted({label.removeprefix("Δ") for label, _ in self.leaves if label.startswith("Δ")}):
+            told.append(("a refresh reads", f"the changes of {', '.join(changes)}, and the rows that these touch"))
+        return told
+
+    @property
+    def short(self) -> str:
+        """The facts as a list, and the indexes that are missing."""
+        return self.laid_out(self.facts)
+
+    def laid_out(self, facts: list[tuple[str, str]]) -> str:
+        """These facts below each other, and the indexes that are missing."""
+        width = max(len(name) for name, _ in facts) + 2
+        lines = [f"{f'{name}:':{width}}{told}" for name, told in facts]
+        if self.missing_indexes:
+            lines += ["", "indexes that would help:", *(f"  {statement};" for statement in self.missing_indexes)]
+        return "\n".join(lines)
 
     def __str__(self) -> str:
         identity = ", ".join(self.identity) or "the one row"

@@ -20,6 +20,7 @@ from airflow_provider_pgtrickle.engine.capture.tracking import track
 from airflow_provider_pgtrickle.engine.catalog import records
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.catalog.locks import lock_declarations
+from airflow_provider_pgtrickle.engine.catalog.planned import planned
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.relations import read_sources
 from airflow_provider_pgtrickle.engine.dvm import View
@@ -375,7 +376,6 @@ def _estimated(conn: Connection, of: Maintained, key: str) -> float:
         conn.execute("SET LOCAL plan_cache_mode = force_generic_plan")
         prepared = sql.SQL("PREPARE pgtrickle_cost ({}[]) AS {}")
         conn.execute(prepared.format(maintain.change_type(key), maintain.statement(of, key)))
-        row = conn.execute("EXPLAIN (FORMAT JSON) EXECUTE pgtrickle_cost(NULL)").fetchone()
+        cost = float(planned(conn, "EXECUTE pgtrickle_cost(NULL)")["Total Cost"])
         conn.execute("DEALLOCATE pgtrickle_cost")
-    assert row is not None
-    return float(row[0][0]["Plan"]["Total Cost"])
+    return cost

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_pgtrickle.engine.spark.leaf import Leaf, Snapshot, read
 from airflow_provider_pgtrickle.engine.spark.session import is_connect
+from airflow_provider_pgtrickle.engine.spark.watch import watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,12 +58,14 @@ class Meter:
         """
         if is_connect(self.spark):
             self.jobs += 1
-            return action()
+            with watched(self.spark, ""):
+                return action()
         context: Any = self.spark.sparkContext
         outer, group = context.getLocalProperty(_GROUP), f"pgtrickle-{uuid.uuid4()}"
         context.setLocalProperty(_GROUP, group)
         try:
-            return action()
+            with watched(self.spark, group):
+                return action()
         finally:
             context.setLocalProperty(_GROUP, outer)
             # The tracker hears of jobs after a short delay, so at least one is assumed.

@@ -21,6 +21,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 _PATIENCE = 20.0
 _DOCUMENTED = Path(__file__).parents[3] / "docs" / "pictures"
 #: What .ci/setup.sh brings, or finds.
+_AXE = Path(__file__).parents[3] / ".tools" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 _Found = TypeVar("_Found")
@@ -157,6 +158,18 @@ class Browser:
             asked = {"format": "webp", "quality": 60}
             shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", asked)["data"]
             (_DOCUMENTED / f"{name}.webp").write_bytes(base64.b64decode(shot))
+
+    def barriers(self) -> list[str]:
+        """What axe-core finds on the page that keeps somebody out: by rule, what is wrong, and where."""
+        self.script(_AXE.read_text(encoding="utf-8"))
+        found: dict[str, list[dict[str, Any]]] = self.driver.execute_async_script(
+            "const done = arguments[0]; axe.run('.pgt', {resultTypes: ['violations']}).then(done)"
+        )
+        return [
+            f"{rule['id']}: {rule['help']}: {node['html'][:160]} {node['failureSummary']}"
+            for rule in found["violations"]
+            for node in rule["nodes"]
+        ]
 
     def complaints(self) -> list[str]:
         """What the console has of our own script, except answers that tests ask for."""

@@ -79,6 +79,16 @@ def six(dsn: str) -> None:
             " FROM pgtrickle.pgt_stream_tables WHERE pgt_name = 'country_orders'",
             [BY_DAG, error],
         )
+        # A day of samples: one buffer is emptied again and again, the other's readers fall behind.
+        conn.execute(
+            """
+            INSERT INTO pgtrickle.pgt_buffer_samples (at, buffer, rows, bytes)
+            SELECT now() - n * interval '20 minutes', c.buffer,
+                   CASE s.relname WHEN 'visits' THEN (70 - n) * 900 ELSE (n * 37) % 9 * 500 END, 8192 * (71 - n)
+            FROM generate_series(1, 69) n, pgtrickle.pgt_change_tracking c
+            JOIN pg_class s ON s.oid = c.source_relid AND s.relname IN ('orders', 'visits')
+            """
+        )
         # So that an explanation has something to recommend.
         conn.execute("DROP INDEX items_order_id_idx")
         conn.execute("ANALYZE")

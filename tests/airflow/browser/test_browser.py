@@ -87,7 +87,10 @@ def test_a_click_on_a_source_shows_what_is_computed_from_it(browser: Browser) ->
     browser.open(**SHOP)
     browser.one("[data-box='source public.visits'] .pgt-name").click()
     browser.says("public.visits is read by 1 table")
-    lit = browser.script("return [...document.querySelectorAll('[data-box]:not(.pgt-dim)')].map(b => b.dataset.box)")
+    lit = browser.script(
+        "const lit = document.querySelectorAll('.pgt-box:not(.pgt-dim) [data-box]');"
+        "return [...lit].map(b => b.dataset.box)"
+    )
     assert sorted(lit) == ["public.page_views", "source public.visits"]
 
 
@@ -166,6 +169,24 @@ def test_the_fleet_names_what_needs_somebody_and_what_costs(browser: Browser) ->
     browser.says("Late", "FULL that could have been avoided", "What costs most, last 24 hours", "Buffers that wait")
     browser.says("truncate_detected", "division by zero", "the price list is being mended", "country_report")
     browser.picture("fleet-light")
+
+
+def test_the_fleet_names_the_buffer_that_grows(browser: Browser) -> None:
+    browser.open(**SHOP, view="fleet")
+    section = browser.one("section[aria-label='Buffers that grow']")
+    (row,) = section.find_elements("css selector", "tbody tr")
+    assert row.find_element("css selector", "th").text == "visits"
+    line = row.find_element("css selector", "svg")
+    assert "rows 23 h ago" in str(line.get_attribute("aria-label"))
+
+
+def test_the_history_says_where_a_refresh_was_computed(browser: Browser) -> None:
+    browser.open(**ORDERS, part="history")
+    entry = browser.wait(
+        lambda: next((e for e in browser.all("#pgt-history li") if "DIFFERENTIAL" in e.text), None), "a refresh"
+    )
+    entry.find_element("css selector", "summary").click()
+    browser.wait(lambda: "COMPUTED" in entry.text.upper() and "in PostgreSQL" in entry.text, "where it was computed")
 
 
 def test_nothing_yet_says_what_to_do(browser: Browser) -> None:
@@ -362,6 +383,36 @@ def test_it_can_be_read_and_named(browser: Browser, view: dict[str, str]) -> Non
     levels = [int(h.tag_name[1]) for h in browser.all(".pgt h1, .pgt h2, .pgt h3")]
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+@pytest.mark.parametrize(
+    ("view", "sign"),
+    [
+        ({**SHOP}, "[data-box]"),
+        ({**SHOP, "view": "tables"}, ".pgt table"),
+        ({**SHOP, "view": "fleet"}, "section[aria-label='Buffers that grow']"),
+        (ORDERS, ".pgt-explain"),
+        ({**SHOP, "stream_table": "public.country_orders"}, ".pgt-explain"),
+        ({"conn_id": "page_empty"}, ".pgt-empty"),
+        ({"conn_id": "a_page_down"}, "[role=alert]"),
+    ],
+    ids=["graph", "tables", "fleet", "table", "halted", "empty", "down"],
+)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_no_barrier(browser: Browser, view: dict[str, str], sign: str, theme: str) -> None:
+    browser.open(**view)
+    browser.one(sign)
+    browser.script("document.documentElement.className = arguments[0]", theme)
+    assert browser.barriers() == []
+
+
+def test_axe_finds_no_barrier_in_a_dialog_and_in_what_is_opened(browser: Browser) -> None:
+    browser.open(**ORDERS)
+    browser.one("#pgt-history summary").click()
+    browser.one("#pgt-history .pgt-facts")
+    browser.button("Gate").click()
+    browser.one("dialog[open]")
+    assert browser.barriers() == []
 
 
 def unnamed(browser: Browser) -> list[Any]:

@@ -37,6 +37,11 @@ def test_a_schedule_refreshes_and_the_asset_starts_its_consumer(
         f"dags/chain/runs/{quote(first['dag_run_id'], safe='')}/tasks/chain_totals"
     )
     assert airflow.finished("consumer", consumed["dag_run_id"]) == "success"
+    # And the task's own page in Airflow says what was done.
+    told = f"dags/chain/dagRuns/{quote(first['dag_run_id'], safe='')}/taskInstances/chain_totals/state-store"
+    (stored,) = airflow.call("GET", told)["task_state_store"]
+    assert stored["key"] == "public.chain_totals"
+    assert stored["value"].startswith("FULL (never_populated), +10 ~0 -0 rows")
 
 
 def test_a_watcher_in_the_triggerer_refreshes_what_changed(airflow: RunningAirflow, filled: Filled) -> None:

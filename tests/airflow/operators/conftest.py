@@ -33,6 +33,8 @@ class Run:
     reason: str | None = None
     events: dict[str, dict[str, Any]] = field(default_factory=dict)
     log: str = ""
+    noted: dict[str, str] = field(default_factory=dict)
+    """What the task's page shows."""
 
 
 class Heard:
@@ -71,6 +73,7 @@ def execute() -> Callable[..., Run]:
         heard = Heard()
         operator._cached_logger = heard  # type: ignore[assignment]
         pushed: dict[str, Any] = {}
+        noted: dict[str, str] = {}
         told = OutletEventAccessors()
         values = {"max_tries": operator.retries, "map_index": -1, **ti}
         context: Any = {
@@ -87,6 +90,7 @@ def execute() -> Callable[..., Run]:
             "task": operator,
             "outlet_events": told,
             "params": params or {},
+            "task_state_store": SimpleNamespace(set=lambda key, value: noted.update({key: value})),
         }
 
         declared = operator.outlets
@@ -101,10 +105,10 @@ def execute() -> Callable[..., Run]:
         try:
             value = operator.execute(context)
         except DownstreamTasksSkipped as skip:
-            return Run("success", pushed.get("return_value"), skip.tasks, events=updated(), log=heard.text)
+            return Run("success", pushed.get("return_value"), skip.tasks, None, updated(), heard.text, noted)
         except AirflowSkipException as skip:
-            return Run("skipped", pushed.get("return_value"), reason=str(skip), log=heard.text)
+            return Run("skipped", pushed.get("return_value"), reason=str(skip), log=heard.text, noted=noted)
         skipped = pushed.get(XCOM_SKIPMIXIN_KEY, {}).get(XCOM_SKIPMIXIN_SKIPPED, [])
-        return Run("success", value, skipped, events=updated(), log=heard.text)
+        return Run("success", value, skipped, events=updated(), log=heard.text, noted=noted)
 
     return run

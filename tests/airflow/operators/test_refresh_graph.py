@@ -137,6 +137,10 @@ def test_a_failure_stops_what_reads_the_table_and_nothing_else(
     run = execute(dag.get_task("refresh"), "r2")
     assert failed(run) == {"ratio": ["public.ratio"], "shares": ["public.shares"]}
     assert sorted(run.skipped) == ["ratio", "shares"]
+    # So does the task's page, what failed first.
+    assert next(iter(run.noted)) == "public.ratio"
+    assert run.noted["public.ratio"].startswith("FAILED: Division by zero")
+    assert run.noted["public.regions"].startswith("DIFFERENTIAL")
     # What was done beside it is told all the same.
     assert sorted(updated(run)) == ["regions", "totals"]
     done, ratio, shares = (dag.get_task("outcomes").unmap(told) for told in run.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers, drop_orphan_stages
+from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers, drop_orphan_stages, sample_buffers
 from airflow_provider_pgtrickle.engine.capture.st_buffer import drop_st_buffer, ensure_st_buffer
 from airflow_provider_pgtrickle.engine.catalog import records
 from airflow_provider_pgtrickle.engine.catalog.locks import LOCK_SPACE
@@ -48,6 +48,48 @@ def test_rows_that_every_consumer_saw_are_deleted(orders):
     consume(orders, "a", key=True)
     assert clean_buffers(orders) == {captured.buffer.name: 1}
     assert captured.changes() == []
+
+
+def _sampled(conn, minutes_ago, rows):
+    conn.execute(
+        "INSERT INTO pgtrickle.pgt_buffer_samples (at, buffer, rows, bytes)"
+        " SELECT now() - %s * interval '1 minute', buffer, %s, 8192 FROM pgtrickle.pgt_change_tracking",
+        [minutes_ago, rows],
+    )
+
+
+def test_a_buffer_is_sampled_at_most_every_ten_minutes(orders):
+    captured = consume(orders, "a")
+    orders.execute("INSERT INTO orders VALUES (1), (2)")
+    orders.execute("SELECT pg_stat_force_next_flush()")
+    sample_buffers(orders)
+    sample_buffers(orders)
+    samples = orders.execute("SELECT buffer, rows, bytes > 0 FROM pgtrickle.pgt_buffer_samples").fetchall()
+    assert samples == [(captured.buffer.name, 2, True)]
+    orders.execute("UPDATE pgtrickle.pgt_buffer_samples SET at = at - interval '11 minutes'")
+    sample_buffers(orders)
+    orders.execute("UPDATE pgtrickle.pgt_buffer_samples SET at = at - interval '3 days'")
+    sample_buffers(orders)
+    ((kept,),) = orders.execute("SELECT count(*) FROM pgtrickle.pgt_buffer_samples").fetchall()
+    assert kept == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "grows"),
+    [
+        ([0, 9000, 0, 9000, 0, 9000, 0, 9000], False),  # emptied again and again
+        ([9000, 9000, 9000, 9000, 9000, 9000, 9000, 9000], False),  # kept for a slow reader, and no more
+        ([0, 2000, 1000, 3000, 2000, 5000, 4000, 7000], True),  # never as empty as it was
+        ([0, 0, 0, 0, 10, 20, 30, 40], False),  # too little to speak of
+        ([0, 90000], False),  # two samples say nothing
+    ],
+)
+def test_a_buffer_grows_if_its_low_rises(orders, rows, grows):
+    consume(orders, "a")
+    for at, number in enumerate(rows):
+        _sampled(orders, 20 * (len(rows) - at), number)
+    ((source, told, kept),) = orders.execute("SELECT source, grows, rows FROM pgtrickle.pgt_buffer_growth").fetchall()
+    assert (source, told, kept) == ("public.orders", grows, rows)
 
 
 def test_a_row_committed_after_the_snapshot_survives_though_its_transaction_began_before(orders, any_dsn):

@@ -175,6 +175,11 @@ $$;
 COMMENT ON FUNCTION pgtrickle.pgt_data_timestamp(bigint) IS
     'Data timestamp of a stream table; of one that writers maintain it is now, or that of what it reads.';
 
+-- A table that refreshes keep has its own in its row, so that nothing is asked for it.
+CREATE OR REPLACE VIEW pgtrickle.pgt_data_timestamps AS
+SELECT pgt_id, CASE WHEN is_live THEN pgtrickle.pgt_data_timestamp(pgt_id) ELSE data_timestamp END AS data_timestamp
+FROM pgtrickle.pgt_stream_tables;
+
 CREATE OR REPLACE VIEW pgtrickle.stream_tables_info AS
 SELECT
     t.pgt_id,
@@ -229,9 +234,7 @@ SELECT
     v.ended_at AS verified_at,
     t.placement
 FROM pgtrickle.pgt_stream_tables t
-CROSS JOIN LATERAL (
-    SELECT CASE WHEN t.is_live THEN pgtrickle.pgt_data_timestamp(t.pgt_id) ELSE t.data_timestamp END AS data_timestamp
-) a
+JOIN pgtrickle.pgt_data_timestamps a USING (pgt_id)
 LEFT JOIN pgtrickle.pgt_levels l USING (pgt_id)
 LEFT JOIN pgtrickle.pgt_effective_schedules e USING (pgt_id)
 LEFT JOIN LATERAL (

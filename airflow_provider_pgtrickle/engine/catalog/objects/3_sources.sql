@@ -151,6 +151,52 @@ AS $$
     ORDER BY 1, 2
 $$;
 
+-- A glance at each buffer, unless somebody took one lately. Nothing is counted: the statistics have the rows.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_sample_buffers() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pgtrickle.pgt_buffer_samples WHERE at > now() - interval '10 minutes')
+       -- A role that only refreshes may lack this, and need not have it.
+       OR NOT (has_table_privilege('pgtrickle.pgt_buffer_samples', 'INSERT')
+               AND has_table_privilege('pgtrickle.pgt_buffer_samples', 'DELETE')) THEN
+        RETURN;
+    END IF;
+    DELETE FROM pgtrickle.pgt_buffer_samples WHERE at < now() - interval '2 days';
+    INSERT INTO pgtrickle.pgt_buffer_samples (buffer, rows, bytes)
+    SELECT relname, pg_stat_get_live_tuples(oid), pg_total_relation_size(oid)
+    FROM pg_class
+    WHERE relnamespace = 'pgtrickle_changes'::regnamespace AND relkind = 'r' AND starts_with(relname, 'changes_')
+    ON CONFLICT DO NOTHING;
+END
+$$;
+
+-- Refreshes empty a buffer again and again, so it rises and falls. One that grows is never as empty as it was: its low
+-- in the later half of a day is above that in the earlier half.
+CREATE OR REPLACE VIEW pgtrickle.pgt_buffer_growth AS
+WITH day AS (
+    SELECT * FROM pgtrickle.pgt_buffer_samples WHERE at > now() - interval '1 day'
+), half AS (
+    SELECT buffer, min(at) AS since, min(at) + (max(at) - min(at)) / 2 AS middle, count(*) AS samples
+    FROM day GROUP BY buffer
+), low AS (
+    SELECT d.buffer, h.since, h.samples,
+           min(d.rows) FILTER (WHERE d.at <= h.middle) AS low_before,
+           min(d.rows) FILTER (WHERE d.at > h.middle) AS low_since,
+           array_agg(d.rows ORDER BY d.at) AS rows,
+           (array_agg(d.bytes ORDER BY d.at DESC))[1] AS bytes
+    FROM day d JOIN half h USING (buffer)
+    GROUP BY d.buffer, h.since, h.samples
+)
+SELECT r.source, l.since, l.samples, l.low_before, l.low_since, l.rows, l.bytes,
+       l.samples >= 6 AND l.low_since > 1.5 * l.low_before + 1000 AS grows
+FROM low l
+JOIN (
+    SELECT DISTINCT coalesce('changes_pgt_' || d.source_pgt_id, c.buffer) AS buffer,
+           format('%s.%s', d.source_schema, d.source_name) AS source
+    FROM pgtrickle.pgt_reads d LEFT JOIN pgtrickle.pgt_change_tracking c ON c.source_relid = d.source_relid
+) r USING (buffer);
+
 -- Stream tables that may have missed changes: the capture of a source was touched, or mended since, or its buffer is
 -- not the one that they have read so far. So may those that a crash of the server empties.
 CREATE OR REPLACE VIEW pgtrickle.pgt_distrusted AS

@@ -56,21 +56,21 @@ END;
 
 COMMENT ON FUNCTION pgtrickle.ungate(text) IS 'Let a stream table be refreshed again.';
 
-CREATE OR REPLACE FUNCTION pgtrickle.explain_st(name text) RETURNS text
+CREATE OR REPLACE FUNCTION pgtrickle.explain_st(name text, whole boolean DEFAULT false) RETURNS text
 LANGUAGE sql STABLE
 BEGIN ATOMIC
-    SELECT coalesce(t.explanation,
+    SELECT CASE WHEN NOT $2 AND t.summary IS NOT NULL THEN t.summary ELSE coalesce(t.explanation,
         'It was declared by an older version, which wrote no explanation: pgtrickle explain '
         || quote_ident(t.pgt_schema) || '.' || quote_ident(t.pgt_name) || ' shows it.')
         || coalesce((
             SELECT string_agg(format(E'\n\nkept by itself as %s.%s:\n%s\n\n%s', p.pgt_schema, p.pgt_name,
                 p.defining_query, regexp_replace(p.explanation, '^(?=.)', '  ', 'gn')), '' ORDER BY p.pgt_id)
-            FROM pgtrickle.pgt_stream_tables p WHERE p.part_of = t.pgt_id), '')
+            FROM pgtrickle.pgt_stream_tables p WHERE p.part_of = t.pgt_id), '') END
     FROM pgtrickle.pgt_stream_tables t WHERE t.pgt_id = pgtrickle.pgt_resolve($1);
 END;
 
-COMMENT ON FUNCTION pgtrickle.explain_st(text) IS
-    'How a stream table is maintained, as it was explained when its query was declared.';
+COMMENT ON FUNCTION pgtrickle.explain_st(text, boolean) IS
+    'How a stream table is maintained, as it was explained when its query was declared; whole: with all SQL.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.pgt_request_refresh(id bigint, is_full boolean) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -94,6 +94,31 @@ END;
 
 COMMENT ON FUNCTION pgtrickle.request_refresh(text, boolean) IS
     'Ask for a refresh: the request''s number. A DAG or `pgtrickle serve-requests` carries it out.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_request_drop(id bigint, readers boolean) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    made bigint;
+BEGIN
+    PERFORM pgtrickle.pgt_require_owner('ask for drops');
+    -- Another table may have this name when the request is carried out.
+    INSERT INTO pgtrickle.pgt_requests (kind, pgt_schema, pgt_name, options)
+    SELECT 'DROP', t.pgt_schema, t.pgt_name, jsonb_build_object('pgt_id', t.pgt_id, 'and_readers', readers)
+    FROM pgtrickle.pgt_stream_tables t WHERE t.pgt_id = id
+    RETURNING request_id INTO made;
+    RETURN made;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgtrickle.request_drop(name text, and_readers boolean DEFAULT false) RETURNS bigint
+LANGUAGE sql
+BEGIN ATOMIC
+    SELECT pgtrickle.pgt_request_drop(pgtrickle.pgt_resolve($1), coalesce($2, false));
+END;
+
+COMMENT ON FUNCTION pgtrickle.request_drop(text, boolean) IS
+    'Ask for a stream table to be dropped, with all that reads it where that is said: the request''s number.';
 
 CREATE OR REPLACE FUNCTION pgtrickle.pgt_request_declare(
     parts text[], path name[], query text, given jsonb, fill boolean

@@ -68,6 +68,18 @@ export interface Pending {
   buffer_bytes: number | null;
 }
 
+/** What stood in a source's buffer over the last day, as it was sampled. */
+export interface Growth {
+  source: string;
+  since: string;
+  samples: number;
+  low_before: number | null;
+  low_since: number | null;
+  rows: number[];
+  bytes: number;
+  grows: boolean;
+}
+
 export interface Cost {
   name: string;
   refreshes: number;
@@ -102,6 +114,10 @@ export interface Refresh {
   spark_jobs: number;
   duration_ms: number | null;
   phases: Record<string, number> | null;
+  /** Where it was computed, and what each way that competed was predicted to take. */
+  way: string | null;
+  candidates: Record<string, number> | null;
+  actual_ms: number | null;
   data_timestamp: string | null;
   error_message: string | null;
   has_plan: boolean;

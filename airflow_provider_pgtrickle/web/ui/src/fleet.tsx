@@ -1,10 +1,10 @@
 import { useEffect, useRef } from "react";
 import type { ReactNode } from "react";
 
-import { type Cost, type Graph, type Pending, ofConnection, usePolled } from "./api";
+import { type Cost, type Graph, type Growth, type Pending, ofConnection, usePolled } from "./api";
 import { Badge, Empty, Loading, Trouble } from "./parts";
 import { TableLink } from "./places";
-import { ago, bytes, condition, freshness, isHalted, lag, milliseconds, number, plural, seconds, short, shorten } from "./words";
+import { ago, bytes, condition, freshness, isHalted, lag, milliseconds, number, seconds, short, shorten } from "./words";
 
 interface Props {
   connId: string;
@@ -15,6 +15,8 @@ interface Props {
 /** The whole fleet: what needs somebody, and what costs. */
 export function FleetView({ connId, graph, pending }: Props): ReactNode {
   const costs = usePolled<Cost[]>(ofConnection(connId, "costs"), 60);
+  const growth = usePolled<Growth[]>(ofConnection(connId, "growth"), 60);
+  const growing = (growth.data ?? []).filter((buffer) => buffer.grows);
   const grown = useGrowth(pending);
   const quoted = new Map(graph.tables.map((table) => [table.name, table.quoted]));
   const named = (name: string) => <TableLink quoted={quoted.get(name) ?? name}>{shorten(name)}</TableLink>;
@@ -33,6 +35,12 @@ export function FleetView({ connId, graph, pending }: Props): ReactNode {
     .filter((row) => (row.pending_rows ?? 0) > 0)
     .sort((a, b) => (b.pending_rows ?? 0) - (a.pending_rows ?? 0))
     .slice(0, 15);
+
+  /** Who has most of a source still to take: a buffer keeps what any reader needs. */
+  const slowest = (source: string) =>
+    (pending ?? [])
+      .filter((row) => row.source_table === source && (row.pending_rows ?? 0) > 0)
+      .sort((a, b) => (b.pending_rows ?? 0) - (a.pending_rows ?? 0))[0]?.stream_table;
 
   return (
     <div className="pgt-fleet">
@@ -150,6 +158,32 @@ export function FleetView({ connId, graph, pending }: Props): ReactNode {
         </>
       )}
 
+      {growth.error && <Trouble text={growth.error} again={growth.again} />}
+      {growth.data && (
+        <Section
+          title="Buffers that grow"
+          none={growth.data.length > 0 ? "Every buffer was emptied as far as half a day before." : "No sample yet: `plan` and `pgtrickle cleanup` take one every ten minutes."}
+          count={growing.length}
+        >
+          <List head={["Source", "Over the last day", "#Least before", "#Least since", "#Buffer", "What helps"]}>
+            {growing.slice(0, 15).map((buffer) => (
+              <tr key={buffer.source}>
+                <th scope="row">{shorten(buffer.source)}</th>
+                <td>
+                  <Spark rows={buffer.rows} since={buffer.since} />
+                </td>
+                <td className="pgt-number">{number(buffer.low_before)}</td>
+                <td className="pgt-number">{number(buffer.low_since)}</td>
+                <td className="pgt-number">{bytes(buffer.bytes)}</td>
+                <td className="pgt-why">
+                  <Kept by={slowest(buffer.source)} known={pending !== null} named={named} />
+                </td>
+              </tr>
+            ))}
+          </List>
+        </Section>
+      )}
+
       <Section title="Buffers that wait" none={pending ? "No change is pending." : "Counting pending changes …"} count={buffers.length}>
         <List head={["Source", "For", "#Pending", "Against a usual refresh", "#Buffer", "While you look"]}>
           {buffers.map((row) => {
@@ -215,11 +249,28 @@ function Figure({ label, value, tone }: { label: string; value: string; tone?: s
   );
 }
 
+/** Why a buffer isn't emptied. */
+function Kept({ by, known, named }: { by: string | undefined; known: boolean; named: (name: string) => ReactNode }): ReactNode {
+  if (by !== undefined) return <>It is kept for {named(by)}, which has most of it still to take: refresh that.</>;
+  return known ? "No reader waits for it: `pgtrickle cleanup` empties it." : "";
+}
+
+/** The rows of a buffer over time, as a line. */
+function Spark({ rows, since }: { rows: number[]; since: string }): ReactNode {
+  const most = Math.max(1, ...rows);
+  const points = rows.map((row, at) => `${((at / Math.max(1, rows.length - 1)) * 118 + 1).toFixed(1)},${(23 - (row / most) * 22).toFixed(1)}`);
+  return (
+    <svg className="pgt-spark" viewBox="0 0 120 24" width={120} height={24} role="img" aria-label={`${number(rows[0])} rows ${ago(since)}, ${number(rows.at(-1))} at the last sample, ${number(most)} at most`}>
+      <polyline points={points.join(" ")} />
+    </svg>
+  );
+}
+
 function Section({ title, none, count, children }: { title: string; none: string; count: number; children: ReactNode }): ReactNode {
   return (
     <section className="pgt-card" aria-label={title}>
       <h2>
-        {title} {count > 0 && <span className="pgt-quiet">{plural(count, "table").split(" ")[0]}</span>}
+        {title} {count > 0 && <span className="pgt-quiet">{number(count)}</span>}
       </h2>
       {count === 0 ? <Empty>{none}</Empty> : children}
     </section>

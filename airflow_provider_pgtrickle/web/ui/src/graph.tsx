@@ -508,29 +508,28 @@ const Box = memo(function Box(props: BoxProps): ReactNode {
     <g
       className={`pgt-box pgt-${tone}${dim ? " pgt-dim" : ""}${chosen ? " pgt-chosen" : ""}`}
       transform={`translate(${x} ${y})`}
-      data-box={id}
-      role={tone === "source" ? "button" : "link"}
-      tabIndex={stop ? 0 : -1}
-      aria-label={label}
       onClick={() => clicked(id)}
     >
       <title>{label}</title>
-      <rect className="pgt-body" width={WIDTH} height={HEIGHT} rx={6} />
-      <rect className="pgt-strip" width={6} height={HEIGHT} rx={3} />
-      <text className="pgt-name" x={16} y={19}>
-        {shown}
-      </text>
-      <text className="pgt-note" x={16} y={36}>
+      {/* The link holds what names it; the rest is in its label in words, and would be read twice. */}
+      <g data-box={id} role={tone === "source" ? "button" : "link"} tabIndex={stop ? 0 : -1} aria-label={label}>
+        <rect className="pgt-body" width={WIDTH} height={HEIGHT} rx={6} />
+        <rect className="pgt-strip" width={6} height={HEIGHT} rx={3} />
+        <text className="pgt-name" x={16} y={19}>
+          {shown}
+        </text>
+      </g>
+      <text className="pgt-note" x={16} y={36} aria-hidden="true">
         {note}
       </text>
       {unit > 0 && (
-        <g className="pgt-unit" transform={`translate(${WIDTH - 12} 36)`}>
+        <g className="pgt-unit" aria-hidden="true" transform={`translate(${WIDTH - 12} 36)`}>
           <path d={TOGETHER} transform="translate(-20 -9)" />
           <text>{unit}</text>
         </g>
       )}
       {flag && (
-        <text className={`pgt-flag pgt-${flagTone}`} x={WIDTH - 10} y={19}>
+        <text className={`pgt-flag pgt-${flagTone}`} aria-hidden="true" x={WIDTH - 10} y={19}>
           {flag}
         </text>
       )}

@@ -73,6 +73,20 @@ function Entry({ connId, name, refresh, run, share }: EntryProps): ReactNode {
               </>
             )}
           </Fact>
+          {refresh.way && (
+            <Fact label="Computed">
+              {WAYS[refresh.way] ? `${WAYS[refresh.way]} (${refresh.way})` : refresh.way}
+              {refresh.actual_ms !== null && `, in ${milliseconds(refresh.actual_ms)}`}
+            </Fact>
+          )}
+          {refresh.candidates && (
+            <Fact label="Predicted">
+              {Object.entries(refresh.candidates)
+                .sort(([, one], [, other]) => one - other)
+                .map(([way, ms]) => `${way} ${milliseconds(ms)}`)
+                .join(", ")}
+            </Fact>
+          )}
           {refresh.unit.length > 1 && <Fact label="Together with">{refresh.unit.join(", ")}</Fact>}
           {refresh.phases && (
             <Fact label="Time">
@@ -89,6 +103,13 @@ function Entry({ connId, name, refresh, run, share }: EntryProps): ReactNode {
     </li>
   );
 }
+
+/** A refresh's way in words: what computed it, and what carried its rows. */
+const WAYS: Record<string, string> = {
+  database: "in PostgreSQL, no row left it",
+  pushed: "in PostgreSQL, its rows carried by Spark",
+  lowered: "on Spark, from what it read of the sources",
+};
 
 function Plan({ connId, name, id }: { connId: string; name: string; id: number }): ReactNode {
   const [plan, setPlan] = useState<string | null>(null);

@@ -36,13 +36,13 @@ export function TableView({ name, part, pending }: Props): ReactNode {
   return (
     <div ref={shown} className="pgt-table">
       {error && <Trouble text={`${error} What follows is as it was.`} again={again} />}
-      <header>
+      <div className="pgt-title">
         <h2>{table.name}</h2>
         <Badge tone={status.tone}>{status.word}</Badge>
         <Badge tone={age.tone}>{age.word}</Badge>
         {table.description && <p className="pgt-description">{table.description}</p>}
         <Actions connId={connId} table={table} again={again} />
-      </header>
+      </div>
       {table.last_error && (
         <div className="pgt-trouble" role="alert">
           <p>{table.last_error}</p>

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import pytest
-from pyspark.sql.connect.shell.progress import StageInfo
 
-from airflow_provider_pgtrickle.backends.spark_connect import LoggedProgress
-
-
-def stage(tasks: int, completed: int) -> StageInfo:
-    return StageInfo(0, tasks, completed, 0, False)
+from airflow_provider_pgtrickle.engine import progress
 
 
 @dataclass
@@ -24,16 +20,24 @@ class Clock:
 
 def test_a_line_every_five_seconds_and_none_of_what_is_shorter(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    progress = LoggedProgress(clock)
-    with caplog.at_level("INFO"):
+    with caplog.at_level("INFO"), progress.heard(progress.Logged(logging.getLogger("task"), clock)):
+        progress.phase("compute")
         for second in range(12):
             clock.now = float(second)
-            progress([stage(40, second), stage(2, 0)], 2, "first", False)
-        progress([stage(40, 40), stage(2, 2)], 0, "first", True)
+            progress.tasks(second, 42, 2)
+        # Another computation, which is over before its first line.
+        progress.phase("compute")
         for second in range(12, 16):
             clock.now = float(second)
-            progress([stage(1, 0)], 1, "second", False)
+            progress.tasks(0, 1, 1)
     assert caplog.messages == [
         "Spark: 5 of 42 tasks done, 2 running",
         "Spark: 10 of 42 tasks done, 2 running",
     ]
+
+
+def test_nobody_who_listens_costs_nothing() -> None:
+    assert not progress.is_heard()
+    progress.tasks(1, 2, 1)
+    with progress.heard(lambda what, name: None):
+        assert progress.is_heard()
