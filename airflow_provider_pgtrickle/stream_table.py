@@ -44,6 +44,8 @@ class StreamTable:
     :param differential_max_change_ratio: a refresh runs FULL if a larger share of a source has changed
     :param verify_every: how often its DAG compares the content with the query, such as `1d`; None: never
     :param placement: where its changes are computed: `spark`, `auto` or `database`; None: as the graph or setting says
+    :param unlogged_buffers: whether capture may do without a log; after a crash of the server it then runs FULL once;
+    None: as the graph or setting says
     :param description: for the documentation of its DAG and task
     :param depends_on: stream tables that the query reads through a view, which its text doesn't show
     :param tags: words by which `tag:…` selects it
@@ -63,6 +65,7 @@ class StreamTable:
     differential_max_change_ratio: float | None = None
     verify_every: str | None = None
     placement: str | None = None
+    unlogged_buffers: bool | None = None
     description: str | None = field(default=None, repr=False)
     depends_on: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -109,6 +112,9 @@ class StreamTable:
         """The options as `PgTrickle.create_or_replace_stream_table` takes them."""
         options = asdict(self._options)
         options["placement"] = options["placement"] or self.__dict__.get("_placement")
+        if self.unlogged_buffers is None:
+            of_graph = self.__dict__.get("_unlogged_buffers")
+            options["unlogged_buffers"] = Settings.load().unlogged_buffers if of_graph is None else of_graph
         return options
 
     @cached_property
@@ -129,8 +135,8 @@ class StreamTable:
     def _asset(self) -> Asset:
         return asset_of(self.__dict__.get("_home") or Home(DEFAULT_CONN_ID), self.qualified)
 
-    def settle(self, home: Home, placement: str | None = None) -> None:
-        """Set the table's database and placement. Its graph calls this; a table can't be in graphs of two databases."""
+    def settle(self, home: Home, placement: str | None = None, unlogged_buffers: bool | None = None) -> None:
+        """Set the table's database, and what its graph says for all. A table can't be in graphs of two databases."""
         settled = self.__dict__.get("_home", home)
         taken = "_asset" in self.__dict__ and "_home" not in self.__dict__
         if settled != home or (taken and home != Home(DEFAULT_CONN_ID)):
@@ -141,6 +147,7 @@ class StreamTable:
             )
         self.__dict__["_home"] = home
         self.__dict__["_placement"] = placement
+        self.__dict__["_unlogged_buffers"] = unlogged_buffers
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,12 @@ _OPTIONS: tuple[Argument, ...] = (
     ),
     argument("--verify-every", metavar="1d|never", help="how often its DAG compares the content with the query"),
     argument("--placement", metavar="spark|auto|database", help="where its changes are computed"),
+    argument(
+        "--unlogged-buffers",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="capture without a log; after a crash of the server it runs FULL once",
+    ),
 )
 _QUERY: tuple[Argument, ...] = (
     argument("--query", help="the defining SELECT; '-' reads it from standard input"),

@@ -62,6 +62,12 @@ class Settings:
     change_buffer_warning_rows: int = _setting(
         1_000_000, "Pending rows in a change buffer above which buffer_growth_warning is sent."
     )
+    unlogged_buffers: bool = _setting(
+        False,
+        "Whether change buffers may be UNLOGGED where stream tables don't say: capture then writes no log, and a crash"
+        " of the server empties them, after which their readers run FULL once. A buffer is, if all its readers allow"
+        " it.",
+    )
     refresh_history_days: int = _setting(30, "Days a row of the refresh history is kept.")
     jdbc_jar: str = _setting("", "Path of the PostgreSQL JDBC driver; found by itself when empty.")
     spark_master: str = _setting("local[*]", "Master of the Spark session started when none is given.")

@@ -38,6 +38,8 @@ class StreamTableGraph:
         session, and tasks that cost no process show each table's state
     :param placement: where changes of its tables are computed, unless a table says otherwise: `spark`, `auto` or
         `database`; None: as the setting says
+    :param unlogged_buffers: whether capture may do without a log, unless a table says otherwise; None: as the setting
+        says
     :param split: one DAG for each connected component, called `<name>__` and the table in it that reads no other, or
         its tables' `component`
     :param on_removed: what `plan` does with a table that this graph doesn't declare any more: `keep` and warn of it,
@@ -63,6 +65,7 @@ class StreamTableGraph:
         *,
         granularity: Granularity = "unit",
         placement: str | None = None,
+        unlogged_buffers: bool | None = None,
         split: bool = False,
         on_removed: OnRemoved = "keep",
         moved_from: str | None = None,
@@ -87,6 +90,7 @@ class StreamTableGraph:
         self.spark_conn_id = spark_conn_id
         self.granularity = granularity
         self.placement = check(Settings.load(), {"placement": placement})["placement"]
+        self.unlogged_buffers = check(Settings.load(), {"unlogged_buffers": unlogged_buffers})["unlogged_buffers"]
         self.split = split
         self.on_removed = on_removed
         self.moved_from = moved_from
@@ -106,7 +110,7 @@ class StreamTableGraph:
         # line that declares the graph.
         _ = self.components
         for table in self.tables:
-            table.settle(self.home, self.placement)
+            table.settle(self.home, self.placement, self.unlogged_buffers)
         forgotten.watch(self, name)
 
     @classmethod

@@ -27,7 +27,8 @@ NOT_SELECTED = "not selected"
 _STATES = """
 SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedule, st.refresh_mode, st.append_only,
        st.diamond_consistency, st.diamond_schedule_policy, st.requested_cdc_mode AS cdc_mode, st.partition_by, st.tier,
-       st.differential_max_change_ratio, st.verify_every, st.placement, st.status, st.is_populated, st.needs_reinit,
+       st.differential_max_change_ratio, st.verify_every, st.placement, st.unlogged_buffers,
+       st.status, st.is_populated, st.needs_reinit,
        st.is_gated, st.gated_reason, st.last_error, st.data_timestamp, coalesce(b.pending, 0)::bigint AS pending_rows,
        clock_timestamp() AS asked_at, coalesce(d.uncaptured, false) AS uncaptured, st.steady,
        coalesce(d.stream_tables, '{}') AS stream_tables, x.pgt_id IS NOT NULL AS is_distrusted, st.fingerprint,
@@ -63,6 +64,7 @@ _DECLARED = (
     "differential_max_change_ratio",
     "verify_every",
     "placement",
+    "unlogged_buffers",
 )
 
 

@@ -66,7 +66,7 @@
   {%- set meta = config.get('meta') or {} -%}
   {%- for name in [
     'schedule', 'refresh_mode', 'append_only', 'diamond_consistency', 'diamond_schedule_policy', 'cdc_mode',
-    'partition_by', 'tier', 'placement', 'differential_max_change_ratio', 'verify_every'
+    'partition_by', 'tier', 'placement', 'unlogged_buffers', 'differential_max_change_ratio', 'verify_every'
   ] -%}
     {%- set value = config.get(name, meta.get(name)) -%}
     {%- if value is not none -%}{%- do given.update({name: value}) -%}{%- endif -%}

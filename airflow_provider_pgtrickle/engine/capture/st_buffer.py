@@ -8,7 +8,9 @@ from airflow_provider_pgtrickle.engine.capture.buffer import (
     create_buffer,
     definition,
     described,
-    is_logged,
+    has_persistence,
+    keep_persistence,
+    may_be_unlogged,
     present_columns,
 )
 from airflow_provider_pgtrickle.engine.capture.layout import captured_columns
@@ -19,6 +21,10 @@ from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_name
 from airflow_provider_pgtrickle.engine.errors import RefreshError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
+_READERS = """
+    SELECT array_agg(DISTINCT d.pgt_id) FROM pgtrickle.pgt_dependencies d WHERE d.source_pgt_id = %s
+"""
+
 _OWN = {"change_id", "xid", "lsn", "action", "pk_hash"}
 
 
@@ -26,8 +32,11 @@ def st_buffer_name(pgt_id: int) -> QualifiedName:
     return QualifiedName(CHANGES, buffer_name(f"pgt_{pgt_id}"))
 
 
-def ensure_st_buffer(conn: Connection, st: StreamTable) -> QualifiedName:
-    """Make sure of a buffer that fits the stream table's visible columns; one that fits keeps its rows."""
+def ensure_st_buffer(conn: Connection, st: StreamTable, reader: int | None = None) -> QualifiedName:
+    """Make sure of a buffer that fits the stream table's visible columns; one that fits keeps its rows.
+
+    `reader`: a stream table that begins to read it.
+    """
     if st.relid is None:
         raise RefreshError("It has no table yet, so nothing can follow its changes", stream_table=str(st.qualified))
     buffer = st_buffer_name(st.id)
@@ -36,16 +45,20 @@ def ensure_st_buffer(conn: Connection, st: StreamTable) -> QualifiedName:
         wanted = {c.new: described(conn, c) for c in columns}
         present = present_columns(conn, buffer)
         fits = {name: kind for name, kind in present.items() if name not in _OWN} == wanted
-        if present and fits and is_logged(conn, buffer):
+        row = conn.execute(_READERS, [st.id]).fetchone()
+        readers = {*(row[0] or () if row else ()), *([reader] if reader is not None else ())}
+        unlogged = may_be_unlogged(conn, readers)
+        if present and fits and has_persistence(conn, buffer, unlogged=unlogged):
             return buffer
         # The readers are rebuilt because the columns changed, so nobody reads these rows any more.
         drop_st_buffer(conn, st.id)
-        create_buffer(conn, buffer)
+        create_buffer(conn, buffer, unlogged=unlogged)
         additions: list[sql.Composable] = [sql.SQL("ADD COLUMN pk_hash bigint NOT NULL")]
         additions += [
             sql.SQL("ADD COLUMN {} {}").format(sql.Identifier(column.new), definition(column)) for column in columns
         ]
         conn.execute(sql.SQL("ALTER TABLE {} {}").format(buffer.sql, sql.SQL(", ").join(additions)))
+        keep_persistence(conn, buffer, unlogged=unlogged, mark={"pk_hash": 0})
     return buffer
 
 

@@ -7,7 +7,12 @@ from collections.abc import Iterable
 from psycopg import Connection, sql
 
 from airflow_provider_pgtrickle.engine.capture import wal
-from airflow_provider_pgtrickle.engine.capture.buffer import build_buffer, is_logged
+from airflow_provider_pgtrickle.engine.capture.buffer import (
+    build_buffer,
+    has_persistence,
+    may_be_unlogged,
+    survived,
+)
 from airflow_provider_pgtrickle.engine.capture.identity import untold
 from airflow_provider_pgtrickle.engine.capture.layout import (
     Layout,
@@ -41,16 +46,19 @@ def track(
     wanted = set(columns)
     mended = was_whole = False
     with translating(f"{source.schema}.{source.name}", otherwise=QueryError), conn.transaction():
+        unlogged = may_be_unlogged(conn, {*_readers(conn, source.relid), pgt_id})
         plan = layout(conn, source, wanted | _tracked_columns(conn, source.relid))
-        if not _stands(conn, plan):
+        if not _stands(conn, plan, unlogged=unlogged):
             # No statement may be running when the triggers are created. The state is read again under the lock, because
             # another session may have been faster.
             lock_members(conn, plan.name)
             plan = layout(conn, source, wanted | _tracked_columns(conn, source.relid))
-            if not _stands(conn, plan):
+            unlogged = may_be_unlogged(conn, {*_readers(conn, source.relid), pgt_id})
+            if not _stands(conn, plan, unlogged=unlogged):
                 # Under the lock nobody else changes what the digest covers.
                 was_whole = _is_whole(conn, plan.relid) if whole is None else whole
-                conn.execute(create_function(plan, build_buffer(conn, plan)))
+                was_whole = was_whole and survived(conn, plan.buffer)
+                conn.execute(create_function(plan, build_buffer(conn, plan, unlogged=unlogged)))
                 keep_to_owner(conn, plan.function.sql)
                 attach(conn, plan, anew=not was_whole)
                 wal.publish(conn, plan)
@@ -190,6 +198,13 @@ def _tracked_columns(conn: Connection, relid: int) -> set[str]:
     return set(row[0]) if row else set()
 
 
+def _readers(conn: Connection, relid: int) -> list[int]:
+    row = conn.execute(
+        "SELECT tracked_by_pgt_ids FROM pgtrickle.pgt_change_tracking WHERE source_relid = %s", [relid]
+    ).fetchone()
+    return list(row[0]) if row else []
+
+
 def _is_whole(conn: Connection, relid: int) -> bool:
     """Whether nobody but this package has touched the capture since it was made, or mended."""
     row = conn.execute(
@@ -200,9 +215,10 @@ def _is_whole(conn: Connection, relid: int) -> bool:
     return row is not None and bool(row[0])
 
 
-def _stands(conn: Connection, plan: Layout) -> bool:
+def _stands(conn: Connection, plan: Layout, *, unlogged: bool) -> bool:
     row = conn.execute(
         "SELECT fingerprint FROM pgtrickle.pgt_change_tracking WHERE source_relid = %s", [plan.relid]
     ).fetchone()
     as_planned = row is not None and row[0] == plan.fingerprint and is_attached(conn, plan)
-    return as_planned and is_logged(conn, plan.buffer) and _is_whole(conn, plan.relid)
+    kept = as_planned and has_persistence(conn, plan.buffer, unlogged=unlogged)
+    return kept and _is_whole(conn, plan.relid)

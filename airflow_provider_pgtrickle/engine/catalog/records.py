@@ -60,6 +60,8 @@ class StreamTable:
     differential_max_change_ratio: float | None
     verify_every: str | None
     placement: str | None
+    unlogged_buffers: bool
+    """The change buffers that it reads may be UNLOGGED."""
     is_gated: bool
     gated_reason: str | None
     is_hidden: bool

@@ -99,8 +99,10 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
             records.update(conn, before.id, **update)
         dependencies.settle_schedules(conn, settings)
         after = records.get(conn, name)
-        if after.placement != before.placement:
+        if (after.placement, after.unlogged_buffers) != (before.placement, before.unlogged_buffers):
             parts.belong(conn, after)
+        if after.unlogged_buffers != before.unlogged_buffers:
+            capturing.settle(conn, records.with_parts(conn, [after.id]))
         if query is not None or {"requested_cdc_mode", "refresh_mode"} & set(update):
             notices += capture_mode.examine(conn, settings, after)
         is_new = query is not None or after.server_row_ids != before.server_row_ids

@@ -11,6 +11,7 @@ from airflow_provider_pgtrickle.engine.capture.tracking import track, untrack
 from airflow_provider_pgtrickle.engine.catalog import records
 from airflow_provider_pgtrickle.engine.catalog.locks import lock_rows
 from airflow_provider_pgtrickle.engine.catalog.records import Dependency
+from airflow_provider_pgtrickle.engine.catalog.relations import read_sources
 from airflow_provider_pgtrickle.engine.dvm import View
 from airflow_provider_pgtrickle.engine.errors import QueryError
 
@@ -26,7 +27,7 @@ def start(conn: psycopg.Connection, pgt_id: int, view: View) -> None:
     # Everybody locks in this order, so that two declarations can't wait for each other.
     for source in sorted(view.sources.values(), key=lambda source: source.relid):
         if source.pgt_id is not None:
-            ensure_st_buffer(conn, records.by_ids(conn, [source.pgt_id])[source.pgt_id])
+            ensure_st_buffer(conn, records.by_ids(conn, [source.pgt_id])[source.pgt_id], pgt_id)
         elif source.captured:
             try:
                 track(conn, source, view.used.get(source.key, ()), pgt_id)
@@ -38,6 +39,21 @@ def start(conn: psycopg.Connection, pgt_id: int, view: View) -> None:
                     " buffer holds the old and the new value of each",
                     remedy="Name fewer columns, counting all stream tables that read it, or give it a table for some.",
                 ) from error
+
+
+def settle(conn: psycopg.Connection, ids: Iterable[int]) -> None:
+    """Let the buffers that these stream tables read be as their readers want them by now."""
+    read = [(pgt_id, d) for pgt_id in ids for d in records.dependencies(conn, pgt_id)]
+    ids_read = sorted({d.source_pgt_id for _, d in read if d.source_pgt_id is not None})
+    # From here on no refresh writes the upstream tables' buffers.
+    lock_rows(conn, ids_read)
+    upstream = records.by_ids(conn, ids_read)
+    for st in upstream.values():
+        ensure_st_buffer(conn, st)
+    tables = {d.source_relid: pgt_id for pgt_id, d in read if d.source_pgt_id is None and d.cdc_mode != "NONE"}
+    for relid, source in sorted(read_sources(conn, sorted(tables)).items()):
+        if source.kind == "TABLE":
+            track(conn, source, (), tables[relid])
 
 
 def stop(conn: psycopg.Connection, pgt_id: int, released: Iterable[Dependency]) -> None:

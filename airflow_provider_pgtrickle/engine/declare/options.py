@@ -42,11 +42,13 @@ class Options:
     """How often its DAG verifies the content: `1d` or a cron expression; None means only on request."""
     placement: str | None = None
     """Where its changes are computed: `spark`, `auto` or `database`; None means the setting of that name."""
+    unlogged_buffers: bool = False
+    """Whether the change buffers that it reads may be UNLOGGED; given as None it is what the setting says now."""
 
     @classmethod
     def checked(cls, settings: Settings, given: Mapping[str, Any]) -> Options:
         """The options a user gave, each checked, the others at their default."""
-        return cls(**check(settings, given))
+        return cls(**check(settings, {"unlogged_buffers": None, **given}))
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -123,10 +125,17 @@ def _one_of(name: str, allowed: tuple[str, ...], fold: Callable[[str], str]) -> 
     return checked
 
 
-def _append_only(value: Any, settings: Settings) -> bool:
-    if not isinstance(value, bool):
-        raise UsageError(f"append_only can't be {value!r}", remedy="Use True or False.")
-    return value
+def _boolean(name: str) -> Callable[[Any, Settings], bool]:
+    def checked(value: Any, settings: Settings) -> bool:
+        if not isinstance(value, bool):
+            raise UsageError(f"{name} can't be {value!r}", remedy="Use True or False.")
+        return value
+
+    return checked
+
+
+def _unlogged_buffers(value: Any, settings: Settings) -> bool:
+    return settings.unlogged_buffers if value is None else _boolean("unlogged_buffers")(value, settings)
 
 
 def _ratio(value: Any, settings: Settings) -> float | None:
@@ -187,7 +196,7 @@ CHECKS: Mapping[str, Callable[[Any, Settings], Any]] = MappingProxyType(
     {
         "schedule": _schedule,
         "refresh_mode": _refresh_mode,
-        "append_only": _append_only,
+        "append_only": _boolean("append_only"),
         "diamond_consistency": _one_of("diamond_consistency", ("none", "atomic"), str.lower),
         "diamond_schedule_policy": _one_of("diamond_schedule_policy", ("fastest", "slowest"), str.lower),
         "cdc_mode": _cdc_mode,
@@ -196,5 +205,6 @@ CHECKS: Mapping[str, Callable[[Any, Settings], Any]] = MappingProxyType(
         "differential_max_change_ratio": _ratio,
         "verify_every": _verify_every,
         "placement": _placement,
+        "unlogged_buffers": _unlogged_buffers,
     }
 )

@@ -22,6 +22,7 @@ from airflow_provider_pgtrickle.engine import dvm
 from airflow_provider_pgtrickle.engine.catalog import records
 from airflow_provider_pgtrickle.engine.catalog.fingerprint import fingerprint
 from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StreamTable
+from airflow_provider_pgtrickle.engine.declare import capturing
 from airflow_provider_pgtrickle.engine.declare.definition import Definition, define
 from airflow_provider_pgtrickle.engine.declare.existence import erase, establish
 from airflow_provider_pgtrickle.engine.declare.options import Options
@@ -70,7 +71,10 @@ def belong(conn: psycopg.Connection, owner: StreamTable) -> None:
     """Record the stream table as the owner of the parts that it reads, which are computed where it is."""
     for pgt_id in records.with_parts(conn, [owner.id]):
         if pgt_id != owner.id:
-            records.update(conn, pgt_id, part_of=owner.id, placement=owner.placement)
+            shared = {"placement": owner.placement, "unlogged_buffers": owner.unlogged_buffers}
+            records.update(conn, pgt_id, part_of=owner.id, **shared)
+    if owner.unlogged_buffers:
+        capturing.settle(conn, records.with_parts(conn, [owner.id]))
 
 
 def erase_unread(conn: psycopg.Connection, owner: int) -> None:

@@ -25,6 +25,10 @@ class Window:
     """Transactions after `old` whose changes were consumed already, because the unit itself applied them."""
     beyond: str | None = None
     """A FROM item with rows that `new` sees and the buffer doesn't hold yet, in the buffer's columns."""
+    narrow: bool = False
+    """It has changes of columns that the reader doesn't read. They are left out."""
+    net: bool = False
+    """Many of its changes cancel out. They are summed once, by what the reader reads of the row."""
 
 
 @dataclass(frozen=True)

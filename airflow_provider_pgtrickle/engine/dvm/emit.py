@@ -218,41 +218,21 @@ class PostgresEmitter(Emitter):
         return name
 
     def _columns_used(self, source: Source) -> tuple[SourceColumn, ...]:
-        wanted = set(self._used.get(source.key, ())) | set(self._touch(source))
-        columns = [c for c in source.columns if c.name in wanted]
-        if source.kind == "STREAM_TABLE" and all(c.name != ROW_ID for c in columns):
-            columns.append(SourceColumn(ROW_ID, "bigint", True))
-        return tuple(columns)
+        return columns_read(source, self._used.get(source.key, ()))
 
     def _source_columns(self, source: Source) -> str:
         return ", ".join(quote(c.name) for c in self._columns_used(source))
 
     def _touch(self, source: Source) -> tuple[str, ...]:
         """The columns by which a changed row is found again; several rows of a stream table may agree on them."""
-        return (ROW_ID,) if source.kind == "STREAM_TABLE" else source.primary_key
+        return touch(source)
 
     def _window_changes(self, source: Source, window: Window | InHand) -> str:
         name = quote(f"__pgt_window_{source.key}")
         if name not in self._shared_subqueries:
-            columns = self._columns_used(source)
-            is_stream_table = source.kind == "STREAM_TABLE"
-            if isinstance(window, InHand):
-                buffer, where = f"{window.rows} AS b", "true"
-            else:
-                buffer, where = window_rows(window), window_predicate(window)
-
-            def side(weight: int, prefix: str, actions: str) -> str:
-                items = [f"{weight} AS {self.weight}"]
-                for c in columns:
-                    held = "pk_hash" if c.name == ROW_ID and is_stream_table else buffer_column(prefix, c.name)
-                    items.append(f"{quote(held)} AS {quote(c.name)}")
-                return f"SELECT {', '.join(items)} FROM {buffer} WHERE action IN ({actions}) AND {where}"
-
-            if is_stream_table:
-                both = [side(1, "new", "'I'"), side(-1, "new", "'D'")]
-            else:
-                both = [side(1, "new", "'I', 'U'"), side(-1, "old", "'U', 'D'")]
-            self._shared_subqueries[name] = SharedSubquery(" UNION ALL ".join(both), materialized=False)
+            is_net = isinstance(window, Window) and window.net
+            text = changes_in(source, self._columns_used(source), window)
+            self._shared_subqueries[name] = SharedSubquery(text, materialized=is_net)
         return name
 
     def _handed_on_changes(self, source: Source, handed_on: HandedOn) -> str:
@@ -273,22 +253,11 @@ class PostgresEmitter(Emitter):
         is_touched = f"({touched}) IN ({keys})"
         in_table = [*([is_touched] if touch else []), *([condition("t")] if condition else [])]
         in_changes = [condition("c")] if condition else []
-        group, restored = [], []
-        for c in columns:
-            column = f"s.{quote(c.name)}"
-            if not c.has_equality:
-                group.append(f"{column}::text")
-                restored.append(f"({column}::text)::{c.type} AS {quote(c.name)}")
-                continue
-            group.append(column)
-            restored.append(f"{column} AS {quote(c.name)}")
-            if not (is_its_image(c.type) and c.deterministic):
-                group.append(f'{as_text(column, c.type)} COLLATE "C"')
-        summed = (
-            f"SELECT {', '.join([*restored, f'sum(s.{self.weight}) AS __pgt_n'])} FROM ("
+        summed = _summed(
+            columns,
             f"SELECT 1 AS {self.weight}, {listed} FROM {plain} AS t{_where(in_table)} "
-            f"UNION ALL SELECT {sign}{self.weight}, {listed} FROM {changes} AS c{_where(in_changes)}"
-            f") AS s GROUP BY {', '.join(group)} HAVING sum(s.{self.weight}) > 0"
+            f"UNION ALL SELECT {sign}{self.weight}, {listed} FROM {changes} AS c{_where(in_changes)}",
+            "> 0",
         )
         many = "" if touch and source.kind != "STREAM_TABLE" else " CROSS JOIN LATERAL generate_series(1, u.__pgt_n)"
         items = ", ".join(f"u.{quote(c.name)}" for c in columns)
@@ -305,6 +274,81 @@ class PostgresEmitter(Emitter):
 
 def _where(terms: Sequence[str]) -> str:
     return f" WHERE {' AND '.join(terms)}" if terms else ""
+
+
+def _summed(columns: Iterable[SourceColumn], rows: str, having: str) -> str:
+    """Return rows with `__pgt_n`, the sum of the weights of all that look the same."""
+    group, restored = [], []
+    for c in columns:
+        column = f"s.{quote(c.name)}"
+        if not c.has_equality:
+            group.append(f"{column}::text")
+            restored.append(f"({column}::text)::{c.type} AS {quote(c.name)}")
+            continue
+        group.append(column)
+        restored.append(f"{column} AS {quote(c.name)}")
+        if not (is_its_image(c.type) and c.deterministic):
+            group.append(f'{as_text(column, c.type)} COLLATE "C"')
+    weight = f"sum(s.{quote(WEIGHT)})"
+    items = ", ".join([*restored, f"{weight} AS __pgt_n"])
+    return f"SELECT {items} FROM ({rows}) AS s GROUP BY {', '.join(group)} HAVING {weight} {having}"
+
+
+def touch(source: Source) -> tuple[str, ...]:
+    """Return the columns by which a changed row is found again; several rows of a stream table may agree on them."""
+    return (ROW_ID,) if source.kind == "STREAM_TABLE" else source.primary_key
+
+
+def columns_read(source: Source, used: Iterable[str]) -> tuple[SourceColumn, ...]:
+    """Return the columns that a reader takes from a source: those that it uses, and those that find a row again."""
+    wanted = {*used, *touch(source)}
+    columns = [c for c in source.columns if c.name in wanted]
+    if source.kind == "STREAM_TABLE" and all(c.name != ROW_ID for c in columns):
+        columns.append(SourceColumn(ROW_ID, "bigint", True))
+    return tuple(columns)
+
+
+def changes_in(source: Source, columns: Sequence[SourceColumn], window: Window | InHand) -> str:
+    """Return SQL of the source's change in a window, as weighted rows of these columns.
+
+    change = + new images − old images; where many cancel out, their sum by image
+    """
+    is_stream_table = source.kind == "STREAM_TABLE"
+    if isinstance(window, InHand):
+        buffer, where = f"{window.rows} AS b", "true"
+        is_narrow, is_net = len(columns) < len(source.columns), False
+    else:
+        buffer, where = window_rows(window), window_predicate(window)
+        is_narrow, is_net = window.narrow, window.net
+    if is_narrow and not is_stream_table:
+        where = f"{where} AND {concerns(columns)}"
+
+    def side(weight: int, prefix: str, actions: str) -> str:
+        items = [f"{weight} AS {quote(WEIGHT)}"]
+        for c in columns:
+            held = "pk_hash" if c.name == ROW_ID and is_stream_table else buffer_column(prefix, c.name)
+            items.append(f"{quote(held)} AS {quote(c.name)}")
+        return f"SELECT {', '.join(items)} FROM {buffer} WHERE action IN ({actions}) AND {where}"
+
+    if is_stream_table:
+        sides = (side(1, "new", "'I'"), side(-1, "new", "'D'"))
+    else:
+        sides = (side(1, "new", "'I', 'U'"), side(-1, "old", "'U', 'D'"))
+    both = " UNION ALL ".join(sides)
+    if not is_net:
+        return both
+    listed = ", ".join(f"u.{quote(c.name)}" for c in columns)
+    return (
+        f"SELECT sign(u.__pgt_n)::integer AS {quote(WEIGHT)}, {listed} FROM ({_summed(columns, both, '<> 0')}) AS u"
+        " CROSS JOIN LATERAL generate_series(1, abs(u.__pgt_n))"
+    )
+
+
+def concerns(columns: Iterable[SourceColumn]) -> str:
+    """Return the condition that a buffer's row changes one of these columns of a table. Images decide, not equality."""
+    names = [c.name for c in columns]
+    new, old = (", ".join(quote(buffer_column(side, name)) for name in names) for side in ("new", "old"))
+    return f"(action <> 'U' OR ROW({new})::record *<> ROW({old})::record)"
 
 
 def window_rows(window: Window) -> str:

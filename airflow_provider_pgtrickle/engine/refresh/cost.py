@@ -46,8 +46,8 @@ _SAMPLES = """
 WITH t AS MATERIALIZED (
     SELECT id AS pgt_id, pgtrickle.pgt_regime(id) AS regime FROM unnest(%s::bigint[]) AS w(id)
 )
-SELECT t.pgt_id, s.way, s.action IN ('FULL', 'REINITIALIZE'), s.source_changes, s.source_rows, s.actual_ms, s.age,
-       s.candidates IS NOT NULL
+SELECT t.pgt_id, s.way, s.action IN ('FULL', 'REINITIALIZE'), coalesce(s.net_changes, s.source_changes),
+       s.source_rows, s.actual_ms, s.age, s.candidates IS NOT NULL
   FROM t
  CROSS JOIN LATERAL (
     SELECT h.*, row_number() OVER (ORDER BY refresh_id DESC) - 1 AS age

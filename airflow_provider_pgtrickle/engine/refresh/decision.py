@@ -65,13 +65,16 @@ class SourceFacts:
     judged: bool = False
     """The source is a part that has passed the ratio check itself. A part may have few rows, of which most change."""
 
-    changed_keys: int | None = None
-    """The number of rows that changed, however often; counted only where it decides."""
+    changed_rows: int | None = None
+    """The number of rows that changed after all, however often; counted only where it decides."""
+
+    @property
+    def changes(self) -> int:
+        return self.pending_rows if self.changed_rows is None else self.changed_rows
 
     @property
     def ratio(self) -> float:
-        changed = self.pending_rows if self.changed_keys is None else self.changed_keys
-        return 0.0 if self.judged else changed / max(self.rows, 1.0)
+        return 0.0 if self.judged else self.changes / max(self.rows, 1.0)
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,11 @@ class MemberFacts:
     @property
     def source_changes(self) -> int:
         return sum(source.pending_rows for source in self.sources)
+
+    @property
+    def net_changes(self) -> int:
+        """The same, with many changes of one row as one where they are read as one."""
+        return sum(source.changes for source in self.sources)
 
 
 @dataclass(frozen=True)
@@ -160,7 +168,7 @@ def _nothing_happened(facts: MemberFacts) -> bool:
     It hasn't if each source's changes are captured in full, none is pending, and nothing else shapes the content.
     """
     known = all(source.captured and not source.buffer_lost for source in facts.sources)
-    return known and facts.steady and facts.source_changes == 0
+    return known and facts.steady and facts.net_changes == 0
 
 
 def _unless_full_mode(facts: MemberFacts, reason: Fallback) -> str | None:

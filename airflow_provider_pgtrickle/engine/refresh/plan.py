@@ -18,7 +18,7 @@ from airflow_provider_pgtrickle.engine.refresh import clock
 from airflow_provider_pgtrickle.engine.refresh.cost import Candidate, Experience, Way
 from airflow_provider_pgtrickle.engine.refresh.decision import Action, Decision, Fallback, MemberFacts, decide
 from airflow_provider_pgtrickle.engine.refresh.executor import Computation, patience_ms
-from airflow_provider_pgtrickle.engine.refresh.observe import Observed, changed_keys
+from airflow_provider_pgtrickle.engine.refresh.observe import Observed, SourceState, changes_often, netted
 from airflow_provider_pgtrickle.engine.refresh.slices import ctid_slices
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.engine.settings import Settings
@@ -50,6 +50,8 @@ class MemberPlan:
     """Estimated rows of all sources, if they were asked for."""
     repairs: bool = False
     """Stored rows with a wrong row id are replaced, too: somebody asked for a FULL."""
+    net_changes: int | None = None
+    """The changes that are computed, many of one row as one where they are netted."""
 
     def __str__(self) -> str:
         reason = f" ({self.decision.fallback_reason})" if self.decision.fallback_reason else ""
@@ -112,21 +114,23 @@ def plan(
     """
     upstream = {key: change for key, change in upstream.items() if key in member.states}
     known = _facts(member, upstream, sizes, settings, forced=forced, broken=broken)
-    known = _counted_by_key(coordinator, member, known)
+    if (counted := _netted(coordinator, member, known)) is not member:
+        member = counted
+        known = _facts(member, upstream, sizes, settings, forced=forced, broken=broken)
     decision = decide(known)
     only_here = any(change.here_only for change in upstream.values())
     candidates = _candidates(member, known, decision, sizes, settings, "database" if only_here else placement)
     chosen = candidates[0] if candidates else Candidate(Way.PUSHED, whole=False)
     if len(candidates) > 1:
         learned, source_rows = experience(), sum(sizes.get(key, 0.0) for key in member.states)
-        candidates = [learned.predicted(candidate, known.source_changes, source_rows) for candidate in candidates]
+        candidates = [learned.predicted(candidate, known.net_changes, source_rows) for candidate in candidates]
         chosen = learned.chosen(candidates)
     if chosen.whole and not decision.whole:
         decision = Decision(Action.FULL, Fallback.CHEAPER)
     binding = Binding(
         sources={
             key: SourceBinding(
-                changed=state.pending_rows > 0 or bool(change and change.rows),
+                changed=state.is_changed or bool(change and change.rows),
                 window=state.window,
                 handed_on=change.handed_on if change else None,
             )
@@ -142,13 +146,14 @@ def plan(
         return _planned(member, MemberPlan(member.name, decision, known.source_changes))
     here = chosen.way is Way.DATABASE
     identified = member.st.server_row_ids
-    expected = _largest(member, sizes, settings) if whole else known.source_changes
+    expected = _largest(member, sizes, settings) if whole else known.net_changes
     computation = Computation(
         sql=_typed(member, rows) if here and identified else _as_text(member, rows),
         columns=tuple(column.name for column in member.st.storage),
         expected_rows=expected,
         identified=identified,
         large=expected > settings.collect_max_rows and not here and not read_here,
+        # A window is read in full, also where its changes are netted.
         patience_ms=None if whole else patience_ms(known.source_changes),
         spark=None
         if here or expected <= (settings.pushdown_max_rows if whole else settings.pushdown_max_changes)
@@ -160,7 +165,18 @@ def plan(
     rows_now = sum(sizes[key] for key in member.states) if all_sized else None
     return _planned(
         member,
-        MemberPlan(member.name, decision, known.source_changes, computation, whole, way, several, rows_now, forced),
+        MemberPlan(
+            member.name,
+            decision,
+            known.source_changes,
+            computation,
+            whole,
+            way,
+            several,
+            rows_now,
+            repairs=forced,
+            net_changes=known.net_changes,
+        ),
     )
 
 
@@ -183,7 +199,7 @@ def _candidates(
     found = []
     for whole in (False, True) if free else (decision.whole,):
         limit = settings.pushdown_max_rows if whole else settings.pushdown_max_changes
-        expected = _largest(member, sizes, settings) if whole else known.source_changes
+        expected = _largest(member, sizes, settings) if whole else known.net_changes
         by_spark = Way.LOWERED if expected > limit else Way.PUSHED
         ways = {"database": (Way.DATABASE,), "spark": (by_spark,), "auto": (Way.DATABASE, by_spark)}[placement]
         found += [Candidate(way, whole) for way in ways]
@@ -271,24 +287,35 @@ def _facts(
     )
 
 
-def _counted_by_key(coordinator: Connection, member: Observed, known: MemberFacts) -> MemberFacts:
-    """The facts, with changed rows counted once each where their changes would exceed the limit: 170 of one are one."""
+def _netted(coordinator: Connection, member: Observed, known: MemberFacts) -> Observed:
+    """The member with the windows as sums in which many changes may cancel out: 170 of one row are then one."""
+    if known.reinit_reason or known.forced or known.broken or not known.populated:
+        return member
+    computes = known.refresh_mode != "FULL" and (known.refusal is None or known.topk)
     limit = known.max_change_ratio
-    if limit <= 0 or all(source.ratio <= limit for source in known.sources):
-        return known
-    return replace(
-        known,
-        sources=tuple(
-            replace(source, changed_keys=changed_keys(coordinator, state))
-            if state is not None
-            and source.ratio > limit
-            and state.source.primary_key
-            and state.pending_rows == source.pending_rows
-            else source
-            for source in known.sources
-            for state in [member.states.get(source.key)]
-        ),
-    )
+    found = {
+        source.key: netted(coordinator, state)
+        for source in known.sources
+        for state in [member.states.get(source.key)]
+        if state is not None
+        and _may_cancel_out(state)
+        and (
+            _tells_no_columns(state)
+            or (computes and 0 < limit < source.ratio)
+            or (computes and changes_often(coordinator, state))
+        )
+    }
+    return replace(member, states={**member.states, **found}) if found else member
+
+
+def _may_cancel_out(state: SourceState) -> bool:
+    return state.window is not None and bool(state.columns) and state.is_mixed and not state.truncated
+
+
+def _tells_no_columns(state: SourceState) -> bool:
+    """Whether only a sum tells if a change concerns the reader: an old row and a new one that it can't tell apart."""
+    is_paired = state.source.kind != "STREAM_TABLE" and bool(state.source.primary_key)
+    return state.pending_rows > 0 and not is_paired and not state.reads_all
 
 
 def _largest(member: Observed, sizes: Mapping[str, float], settings: Settings) -> int:

@@ -275,7 +275,7 @@ def _clean_up(conn: Connection, unit: Iterable[Computed]) -> None:
 
     An error is ignored, because the refresh is done and the next one cleans up as well.
     """
-    read = {buffer_name(key) for member in unit for key, state in member.states.items() if state.pending_rows}
+    read = {buffer_name(key) for member in unit for key, state in member.states.items() if state.held_rows}
     if not read:
         return
     with suppress(psycopg.Error, PgTrickleError), conn.transaction():

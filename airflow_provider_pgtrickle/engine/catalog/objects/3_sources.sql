@@ -46,23 +46,57 @@ AS $$
     ORDER BY tree.path
 $$;
 
--- Rows of a buffer that a frontier doesn't hold yet; all of them where there is none.
-CREATE OR REPLACE FUNCTION pgtrickle.pgt_pending_rows(buffer text, frontier jsonb, source_key text) RETURNS bigint
+-- Whether a buffer holds all that was written to it. A crash of the server empties those that are UNLOGGED, and with
+-- them the mark that they were given, a row of transaction 0. A server in recovery can't read them.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_buffer_survived(buffer text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    survived boolean := true;
+BEGIN
+    IF NOT pg_is_in_recovery() AND EXISTS (
+        SELECT FROM pg_class WHERE oid = to_regclass(format('pgtrickle_changes.%I', buffer)) AND relpersistence = 'u'
+    ) THEN
+        EXECUTE format('SELECT EXISTS (SELECT FROM pgtrickle_changes.%I WHERE xid = ''0'')', buffer) INTO survived;
+    END IF;
+    RETURN survived;
+END
+$$;
+
+-- Rows of a buffer that a frontier doesn't hold yet; all of them where there is none. An UPDATE counts if it changes
+-- one of `columns`, where these are given.
+DROP FUNCTION IF EXISTS pgtrickle.pgt_pending_rows(text, jsonb, text);
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_pending_rows(
+    buffer text, frontier jsonb, source_key text, columns text[] DEFAULT NULL
+) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     seen jsonb := frontier #> ARRAY['sources', source_key];
     snapshot pg_snapshot := (seen ->> 'snapshot')::pg_snapshot;
     own xid8[] := ARRAY(SELECT x::xid8 FROM jsonb_array_elements_text(seen -> 'also') AS x);
+    file pg_class;
+    concerns text;
     pending bigint;
 BEGIN
-    IF to_regclass(format('pgtrickle_changes.%I', buffer)) IS NULL THEN
+    SELECT * INTO file FROM pg_class WHERE oid = to_regclass(format('pgtrickle_changes.%I', buffer));
+    IF file.oid IS NULL OR file.relpersistence = 'u' AND pg_is_in_recovery() THEN
         RETURN NULL;
     ELSIF snapshot IS NULL THEN
-        EXECUTE format('SELECT count(*) FROM pgtrickle_changes.%I', buffer) INTO pending;
+        EXECUTE format('SELECT count(*) FROM pgtrickle_changes.%I WHERE xid > ''0''', buffer) INTO pending;
     ELSE
+        -- A long name is shortened in the buffer, so any change counts then.
+        IF NOT EXISTS (SELECT FROM unnest(columns) AS c WHERE octet_length(c) > 59) THEN
+            SELECT format('(action <> ''U'' OR ROW(%s)::record *<> ROW(%s)::record)',
+                          string_agg(format('%I', 'new_' || c), ', '), string_agg(format('%I', 'old_' || c), ', '))
+              INTO concerns
+              FROM unnest(columns) AS c
+             WHERE 2 = (SELECT count(*) FROM pg_attribute a
+                        WHERE a.attrelid = file.oid AND NOT a.attisdropped AND a.attname IN ('new_' || c, 'old_' || c));
+        END IF;
         EXECUTE format('SELECT count(*) FROM pgtrickle_changes.%I WHERE xid >= $1'
-                       ' AND NOT pg_visible_in_snapshot(xid, $2) AND xid <> ALL($3)', buffer)
+                       ' AND NOT pg_visible_in_snapshot(xid, $2) AND xid <> ALL($3) AND %s',
+                       buffer, coalesce(concerns, 'true'))
         INTO pending USING pg_snapshot_xmin(snapshot), snapshot, own;
     END IF;
     RETURN pending;
@@ -131,7 +165,8 @@ AS $$
     WITH log AS MATERIALIZED (SELECT * FROM pgtrickle.pgt_wal_pending())
     SELECT format('%s.%s', t.pgt_schema, t.pgt_name), format('%s.%s', r.source_schema, r.source_name), r.source_relid,
            min(r.cdc_mode), max(CASE WHEN reader.is_live THEN 0
-                                 ELSE pgtrickle.pgt_pending_rows(b.buffer, reader.frontier, b.source_key)
+                                 ELSE pgtrickle.pgt_pending_rows(b.buffer, reader.frontier, b.source_key,
+                                           CASE WHEN r.source_pgt_id IS NULL THEN r.columns_used END)
                                       + coalesce(b.in_log, 0) END),
            max(pg_total_relation_size(to_regclass(format('pgtrickle_changes.%I', b.buffer))))
     FROM pgtrickle.pgt_reads r
@@ -217,6 +252,7 @@ LEFT JOIN pg_catalog.pg_class b
 CROSS JOIN LATERAL (SELECT reader.frontier #> ARRAY['sources', k.source_key] AS seen) AS f
 WHERE reader.is_populated AND r.cdc_mode <> 'NONE'
   AND (coalesce(s.is_torn, false)
+       OR b.relpersistence = 'u' AND NOT pgtrickle.pgt_buffer_survived(b.relname)
        OR b.relfilenode::bigint IS DISTINCT FROM (f.seen ->> 'buffer')::bigint
        OR r.source_pgt_id IS NULL AND s.epoch IS DISTINCT FROM (f.seen ->> 'epoch')::bigint
        OR EXISTS (SELECT FROM pg_catalog.pg_class c
@@ -244,6 +280,7 @@ AS $$
                    THEN 'source_made_anew'
                WHEN facts.columns = 0 THEN 'source_dropped'
                WHEN facts.buffer IS NULL THEN 'buffer_missing'
+               WHEN NOT pgtrickle.pgt_buffer_survived(c.buffer) THEN 'buffer_emptied'
                WHEN facts.disabled THEN 'trigger_disabled'
                WHEN c.mode = 'WAL' AND (w.slot_name IS NULL OR NOT w.is_there) THEN 'replication_slot_missing'
                WHEN c.mode = 'WAL' AND w.is_lost THEN 'replication_slot_lost'
