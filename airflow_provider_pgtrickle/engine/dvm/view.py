@@ -11,7 +11,7 @@ from airflow_provider_pgtrickle.engine.dvm import pipeline
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window, filled
 from airflow_provider_pgtrickle.engine.dvm.budget import budget, deep
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_name
-from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter
+from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter, Writings
 from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, leaves, looked_up, written
 from airflow_provider_pgtrickle.engine.dvm.expressions import plain_column, render, unparen
 from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
@@ -58,6 +58,7 @@ class View:
         self._sink = sink
         # Rendering takes longer than PostgreSQL needs for a small change, and mostly the same sources change.
         self._deltas: dict[Hashable, str | None] = {}
+        self._writings = Writings()
 
     # -- storage -------------------------------------------------------------------------------
 
@@ -215,7 +216,7 @@ class View:
         return lower(root, storage, key, lambda: self._emitter(binding), describe, slices, prefix, late)
 
     def _emitter(self, binding: Binding) -> PostgresEmitter:
-        return PostgresEmitter(binding, self.sources, self.used)
+        return PostgresEmitter(binding, self.sources, self.used, self._writings)
 
     @property
     def tree(self) -> Node | None:
