@@ -41,13 +41,15 @@ _REMEMBERED = 5
 # A way that was not taken for long may have become better. It is tried again when it seems to cost not much more: by a
 # part less for each refresh since, down to a limit, so that it never costs twice the best.
 _FORGIVEN, _LEAST = 0.98, 0.6
+# A difference that takes so much longer than FULL is predicted to take is given up. Few statements say before they run
+# that they will, and what was spent in vain is paid once: it is remembered.
+_GIVEN_UP_BY, _GIVEN_UP_MS = 3.0, 500.0
 
 _SAMPLES = """
 WITH t AS MATERIALIZED (
     SELECT id AS pgt_id, pgtrickle.pgt_regime(id) AS regime FROM unnest(%s::bigint[]) AS w(id)
 )
-SELECT t.pgt_id, s.way, s.action IN ('FULL', 'REINITIALIZE'), s.source_changes, s.source_rows, s.actual_ms, s.age,
-       s.candidates IS NOT NULL
+SELECT t.pgt_id, m.way, m.whole, s.source_changes, s.source_rows, m.ms, s.age, s.candidates IS NOT NULL AND m.number = 1
   FROM t
  CROSS JOIN LATERAL (
     SELECT h.*, row_number() OVER (ORDER BY refresh_id DESC) - 1 AS age
@@ -55,7 +57,11 @@ SELECT t.pgt_id, s.way, s.action IN ('FULL', 'REINITIALIZE'), s.source_changes, 
              WHERE pgt_id = t.pgt_id AND actual_ms IS NOT NULL
              ORDER BY refresh_id DESC LIMIT 100) h
      WHERE h.regime = t.regime) s
- ORDER BY s.age
+ CROSS JOIN LATERAL (VALUES
+    (1, s.way, s.action IN ('FULL', 'REINITIALIZE'), s.actual_ms),
+    (2, 'database', false, s.given_up_ms)) AS m (number, way, whole, ms)
+ WHERE m.ms IS NOT NULL
+ ORDER BY s.age, m.number
 """
 
 
@@ -141,6 +147,19 @@ class Experience:
     def _discounted(self, candidate: Candidate) -> float:
         age = next((s.age for s in self.samples if s.kind == candidate.kind), 0)
         return float(candidate.predicted_ms * max(_LEAST, _FORGIVEN**age))
+
+
+def limit_ms(chosen: Candidate, candidates: Iterable[Candidate]) -> float | None:
+    """How long the session may compute a difference before FULL is computed instead; None where there is no choice.
+
+    >>> full = Candidate(Way.DATABASE, True, 400.0)
+    >>> limit_ms(Candidate(Way.DATABASE, False, 90.0), [full]), limit_ms(full, [full])
+    (1200.0, None)
+    """
+    full = [c.predicted_ms for c in candidates if c.whole and c.way is Way.DATABASE]
+    if chosen.whole or chosen.way is not Way.DATABASE or not full:
+        return None
+    return max(_GIVEN_UP_MS, _GIVEN_UP_BY * max(min(full), chosen.predicted_ms))
 
 
 def told(conn: Connection, pgt_id: int) -> tuple[str, ...]:

@@ -61,6 +61,7 @@ class Finished:
     actual_ms: float | None = None
     """What this table's computation and its writing took; None if nothing was computed."""
     source_rows: float | None = None
+    given_up_ms: float | None = None
 
 
 _LOST = "The run ended without a word: its process or its database session was killed."
@@ -128,6 +129,7 @@ def finish(conn: Connection, done: Iterable[Finished], trace: Trace) -> None:
         " end_time = pg_catalog.clock_timestamp(), rows_inserted = %s, rows_updated = %s, rows_deleted = %s,"
         " source_changes = %s, rows_read = %s, reads = %s, spark_jobs = %s, duration_ms = %s,"
         " phases = %s, plan = %s, way = %s, candidates = %s, actual_ms = %s, source_rows = %s,"
+        " given_up_ms = %s,"
         " regime = pgtrickle.pgt_regime(pgt_id) WHERE refresh_id = %s",
         [
             (
@@ -149,6 +151,7 @@ def finish(conn: Connection, done: Iterable[Finished], trace: Trace) -> None:
                 None if one.candidates is None else Jsonb(one.candidates),
                 one.actual_ms,
                 one.source_rows,
+                one.given_up_ms,
                 trace.rows[one.pgt_id],
             )
             for one in done

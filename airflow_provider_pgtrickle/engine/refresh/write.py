@@ -150,6 +150,7 @@ def _finished(member: Computed, result: RefreshResult, writing_ms: float) -> Fin
         {candidate.title: candidate.predicted_ms for candidate in plan.candidates} or None,
         actual if plan.computation is not None else None,
         plan.source_rows,
+        plan.given_up_ms,
     )
 
 
