@@ -19,8 +19,7 @@ from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names, parse, read
 from airflow_provider_pgtrickle.engine.dvm.frontend.refuse import Impossible
-from airflow_provider_pgtrickle.engine.dvm.lower import SparkPlan, lower
-from airflow_provider_pgtrickle.engine.dvm.lower.assign import Describe, Slices
+from airflow_provider_pgtrickle.engine.dvm.lower import Describe, Slices, SparkPlan
 from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node, Open, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.engine.dvm.pipeline import TopK
@@ -208,6 +207,9 @@ class View:
         """
         if self._sink is None or self.topk is not None:
             return None
+        # Spark's dialect takes a tenth of a process from the shell to import, and most refreshes are done without it.
+        from airflow_provider_pgtrickle.engine.dvm.lower.assign import lower
+
         sink, late = self._sink.without_late()
         root = sink.storage if whole else sink.delta(Differ(binding.changed, narrow_all=True))
         if root is None:

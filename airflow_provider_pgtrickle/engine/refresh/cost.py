@@ -139,13 +139,18 @@ class Experience:
         """
         last = next((s.kind for s in self.samples if s.chosen), None)
         kept = next((c for c in candidates if c.kind == last), candidates[0])
-        best = min(candidates, key=self._discounted)
         measured = sum(s.kind == kept.kind for s in self.samples)
-        least_gain = max(_BETTER_MS if measured >= _SURE else _UNSURE_MS, self._discounted(best) * (_BETTER_BY - 1))
-        return best if self._discounted(best) + least_gain < kept.predicted_ms else kept
+        best = min(candidates, key=lambda c: self._discounted(c, curious=measured >= _SURE))
+        cost = self._discounted(best, curious=measured >= _SURE)
+        least_gain = max(_BETTER_MS if measured >= _SURE else _UNSURE_MS, cost * (_BETTER_BY - 1))
+        return best if cost + least_gain < kept.predicted_ms else kept
 
-    def _discounted(self, candidate: Candidate) -> float:
-        age = next((s.age for s in self.samples if s.kind == candidate.kind), 0)
+    def _discounted(self, candidate: Candidate, *, curious: bool) -> float:
+        """What it may cost at best. The first content says little of a FULL: it wrote all rows and made indexes."""
+        own = [s for s in self.samples if s.kind == candidate.kind]
+        if curious and own and not any(s.chosen for s in own):
+            return candidate.predicted_ms * _LEAST
+        age = own[0].age if own else 0
         return float(candidate.predicted_ms * max(_LEAST, _FORGIVEN**age))
 
 

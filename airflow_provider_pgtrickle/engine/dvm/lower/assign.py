@@ -12,7 +12,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.lower.carriers import BIGINT, OPAQUE, Carrier, Kind, carrier_of, unify
 from airflow_provider_pgtrickle.engine.dvm.lower.closed import NotClosed, close, close_predicate
 from airflow_provider_pgtrickle.engine.dvm.lower.hoist import hoist
-from airflow_provider_pgtrickle.engine.dvm.lower.plan import LeafPlan, SparkPlan
+from airflow_provider_pgtrickle.engine.dvm.lower.plan import Describe, LeafPlan, Slices, SparkPlan
 from airflow_provider_pgtrickle.engine.dvm.lower.spark_emit import SparkEmitter, quote
 from airflow_provider_pgtrickle.engine.dvm.node import Node
 from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
@@ -30,13 +30,7 @@ from airflow_provider_pgtrickle.engine.dvm.operators.set_operation import SetOpe
 from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Expose, Weigh
-from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.dvm.types import as_text, base_type
-
-Describe = Callable[[str], Sequence[tuple[str, str]]]
-"""A function that returns the names and types of a PostgreSQL statement's columns."""
-Slices = Callable[[Source], Sequence[str]]
-"""A function that returns WHERE fragments that divide a source's rows; there are none for a small source."""
 
 
 def lower(

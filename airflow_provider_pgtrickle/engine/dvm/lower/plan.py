@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from airflow_provider_pgtrickle.engine.dvm.schema import Source
+
+Describe = Callable[[str], Sequence[tuple[str, str]]]
+"""A function that returns the names and types of a PostgreSQL statement's columns."""
+Slices = Callable[[Source], Sequence[str]]
+"""A function that returns WHERE fragments that divide a source's rows; there are none for a small source."""
 
 
 @dataclass(frozen=True)
