@@ -41,9 +41,9 @@ _REMEMBERED = 5
 # A way that was not taken for long may have become better. It is tried again when it seems to cost not much more: by a
 # part less for each refresh since, down to a limit, so that it never costs twice the best.
 _FORGIVEN, _LEAST = 0.98, 0.6
-# A difference that takes so much longer than FULL is predicted to take is given up. Few statements say before they run
-# that they will, and what was spent in vain is paid once: it is remembered.
-_GIVEN_UP_BY, _GIVEN_UP_MS = 3.0, 500.0
+# A difference that takes so much longer than FULL is predicted to take is given up. What was spent in vain is
+# remembered, and so paid once. The least is more than a machine under load needs for a difference of few rows.
+_GIVEN_UP_BY, _GIVEN_UP_MS = 3.0, 2_000.0
 
 _SAMPLES = """
 WITH t AS MATERIALIZED (
@@ -157,9 +157,9 @@ class Experience:
 def limit_ms(chosen: Candidate, candidates: Iterable[Candidate]) -> float | None:
     """How long the session may compute a difference before FULL is computed instead; None where there is no choice.
 
-    >>> full = Candidate(Way.DATABASE, True, 400.0)
+    >>> full = Candidate(Way.DATABASE, True, 900.0)
     >>> limit_ms(Candidate(Way.DATABASE, False, 90.0), [full]), limit_ms(full, [full])
-    (1200.0, None)
+    (2700.0, None)
     """
     full = [c.predicted_ms for c in candidates if c.whole and c.way is Way.DATABASE]
     if chosen.whole or chosen.way is not Way.DATABASE or not full:
