@@ -41,6 +41,8 @@ _REMEMBERED = 5
 # A way that was not taken for long may have become better. It is tried again when it seems to cost not much more: by a
 # part less for each refresh since, down to a limit, so that it never costs twice the best.
 _FORGIVEN, _LEAST = 0.98, 0.6
+# The first content wrote every row and made the indexes: a later FULL takes down to half of that, and is tried once.
+_FIRST = 0.5
 # A difference that takes so much longer than FULL is predicted to take is given up. What was spent in vain is
 # remembered, and so paid once. The least is more than a machine under load needs for a difference of few rows.
 _GIVEN_UP_BY, _GIVEN_UP_MS = 3.0, 2_000.0
@@ -140,17 +142,22 @@ class Experience:
         last = next((s.kind for s in self.samples if s.chosen), None)
         kept = next((c for c in candidates if c.kind == last), candidates[0])
         measured = sum(s.kind == kept.kind for s in self.samples)
-        best = min(candidates, key=lambda c: self._discounted(c, curious=measured >= _SURE))
-        cost = self._discounted(best, curious=measured >= _SURE)
+        if measured >= _SURE:
+            for candidate in filter(self._is_untried, candidates):
+                if candidate.predicted_ms * _FIRST + _BETTER_MS < kept.predicted_ms:
+                    return candidate
+        best = min(candidates, key=self._discounted)
+        cost = self._discounted(best)
         least_gain = max(_BETTER_MS if measured >= _SURE else _UNSURE_MS, cost * (_BETTER_BY - 1))
         return best if cost + least_gain < kept.predicted_ms else kept
 
-    def _discounted(self, candidate: Candidate, *, curious: bool) -> float:
-        """What it may cost at best. The first content says little of a FULL: it wrote all rows and made indexes."""
+    def _is_untried(self, candidate: Candidate) -> bool:
+        """Whether all that is known of it is the first content, or a FULL that somebody forced."""
         own = [s for s in self.samples if s.kind == candidate.kind]
-        if curious and own and not any(s.chosen for s in own):
-            return candidate.predicted_ms * _LEAST
-        age = own[0].age if own else 0
+        return candidate.whole and bool(own) and not any(s.chosen for s in own)
+
+    def _discounted(self, candidate: Candidate) -> float:
+        age = next((s.age for s in self.samples if s.kind == candidate.kind), 0)
         return float(candidate.predicted_ms * max(_LEAST, _FORGIVEN**age))
 
 

@@ -61,7 +61,7 @@ def test_what_was_not_taken_for_long_is_tried_again_if_it_is_not_much_slower() -
 
 
 def test_what_only_the_first_content_took_is_tried_once() -> None:
-    first = taken(FULL, 1_200, age=3, chosen=False)
+    first = taken(FULL, 1_500, age=3, chosen=False)
     usual = [taken(DIFFERENCE, 1_000, age=age) for age in range(3)]
     assert not choice(*usual[:2], first).whole
     assert choice(*usual, first).whole
