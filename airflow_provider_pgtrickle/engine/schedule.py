@@ -7,12 +7,11 @@ shorter period too, so tables of different schedules share their data timestamps
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import pairwise
-
-from croniter import croniter
 
 from airflow_provider_pgtrickle.engine.errors import UsageError
 
@@ -119,7 +118,7 @@ class Cron:
             return True
         if _in_utc(last) > _in_utc(now):
             return True
-        return croniter(self.expression, _in_utc(last)).get_next(datetime) <= _in_utc(now)
+        return _firings(self.expression, _in_utc(last))() <= _in_utc(now)
 
     def as_airflow(self) -> str:
         return self.expression
@@ -165,17 +164,26 @@ def _duration(text: str) -> Every | None:
 
 def _cron(text: str) -> Cron | None:
     expression = _ALIASES.get(text.lower(), " ".join(text.split()))
-    if len(expression.split()) != 5 or not croniter.is_valid(expression):
+    if len(expression.split()) != 5:
         return None
     try:
         _gaps(expression)
-    except ValueError:  # it is well-formed but never fires: 30 February
+    except ValueError:  # it isn't well-formed, or never fires: 30 February
         return None
     return Cron(expression)
 
 
+def _firings(expression: str, after: datetime) -> Callable[[], datetime]:
+    """What returns, at each call, the next moment at which the expression fires."""
+    # It is imported here because most schedules are durations, and a process from the shell should start quickly.
+    from croniter import croniter
+
+    firings = croniter(expression, after)
+    return lambda: firings.get_next(datetime)
+
+
 @cache
 def _gaps(expression: str) -> tuple[int, ...]:
-    firings = croniter(expression, _REFERENCE)
-    moments = [firings.get_next(datetime) for _ in range(61)]
+    following = _firings(expression, _REFERENCE)
+    moments = [following() for _ in range(61)]
     return tuple(int((b - a).total_seconds()) for a, b in pairwise(moments))

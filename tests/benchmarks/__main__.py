@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from tests.benchmarks import floor, full, immediate, matrix, place, report, tpcds, tpch_refresh
+from tests.benchmarks import floor, full, immediate, matrix, place, regret, report, tpcds, tpch_refresh
 from tests.benchmarks.measure import Goal, Measured
 
-SUITES = ("floor", "full", "matrix", "tpch", "tpcds", "immediate")
+SUITES = ("floor", "full", "matrix", "tpch", "tpcds", "regret", "immediate")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -27,6 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
                 tpch_refresh.goals,
             ),
             "tpcds": (lambda: tpcds.run(dsn, scale=options.tpcds_scale), tpcds.goals),
+            "regret": (lambda: regret.run(dsn, options.scale, options.tpcds_scale), regret.goals),
             "immediate": (lambda: immediate.run(dsn), immediate.goals),
         }
         for name in options.suites or SUITES:

@@ -31,7 +31,7 @@ SHARES = {"100 rows": None, "0.1%": 0.001, "1%": 0.01, "10%": 0.1, "50%": 0.5}
 def run(dsn: str, spark: object, sizes: Iterable[int], shares: Iterable[str]) -> Iterator[Measured]:
     for size in sizes:
         with installed(dsn, spark) as (pt, conn):
-            _fill(conn, size)
+            fill(conn, size)
             for name, query in QUERIES.items():
                 yield from _one(pt, conn, size, name, query, tuple(shares))
 
@@ -47,7 +47,7 @@ def _one(
         changes = 100 if fraction is None else max(int(size * fraction), 1)
         label = {"rows": size, "share": share}
         for repeat in range(_FEW_REPEATS if fraction is None else 1):
-            _change(conn, size, changes, cycle + len(shares) * repeat)
+            change(conn, size, changes, cycle + len(shares) * repeat)
             seconds, result = refreshed(pt, "st")
             yield Measured("matrix", name, seconds, {**label, "how": "refresh", **facts(result)})
         seconds, result = refreshed(pt, "st", full=True)
@@ -58,7 +58,7 @@ def _one(
     conn.execute("DROP MATERIALIZED VIEW mv")
 
 
-def _fill(conn: psycopg.Connection, size: int) -> None:
+def fill(conn: psycopg.Connection, size: int) -> None:
     customers = max(size // 20, 10)
     conn.execute("CREATE TABLE customer (id int PRIMARY KEY, name text NOT NULL, region text NOT NULL)")
     conn.execute(
@@ -81,7 +81,7 @@ def _insert(conn: psycopg.Connection, first: int, last: int, customers: int) -> 
     )
 
 
-def _change(conn: psycopg.Connection, size: int, changes: int, cycle: int) -> None:
+def change(conn: psycopg.Connection, size: int, changes: int, cycle: int) -> None:
     """A third inserted, a third updated, a third deleted, spread over the table."""
     third = max(changes // 3, 1)
     customers = max(size // 20, 10)

@@ -103,7 +103,7 @@ def run(dsn: str, numbers: Iterable[int] = NUMBERS, scale: float = SCALE, cycles
         for number in numbers:
             name = f"q{number:02}"
             try:
-                seconds, _ = timed(partial(pt.create_stream_table, name, _named(conn, texts()[number])))
+                seconds, _ = timed(partial(pt.create_stream_table, name, named(conn, texts()[number])))
             except PgTrickleError as error:
                 yield Measured("tpcds", name, 0.0, {"how": "create", "action": "REFUSED", "fallback": str(error)})
                 continue
@@ -159,7 +159,7 @@ def _unordered(text: str) -> str:
     return query.sql("postgres")
 
 
-def _named(conn: psycopg.Connection, text: str) -> str:
+def named(conn: psycopg.Connection, text: str) -> str:
     """The query with a name of its own for each column: some have two of one name, or none."""
     described = conn.execute(f"SELECT * FROM ({text}) AS q LIMIT 0").description or ()
     names = [column.name for column in described]

@@ -15,7 +15,9 @@ from airflow_provider_pgtrickle.engine.errors import PgTrickleError
 from tests.oracle.arena import Case
 from tests.oracle.declare import declare
 from tests.oracle.harness import Maintained, Refused
+from tests.property.changes import histories
 from tests.property.test_properties import FEWER, SOAK, Example, _judged, examples
+from tests.property.worlds import worlds
 
 # Each gathers the groups of a column of a random query.
 _GATHERED = (
@@ -35,6 +37,23 @@ _GATHERED = (
 def gathered(draw: st.DrawFn) -> tuple[Example, str, int]:
     """A random example, what gathers it, and the number of the column whose groups it gathers."""
     return draw(examples()), draw(st.sampled_from(_GATHERED)), draw(st.integers(0, 20))
+
+
+@st.composite
+def of_one_row(draw: st.DrawFn) -> Example:
+    """A random world, and a query of several values, each of one table by a condition of its own."""
+    world = draw(worlds())
+    table = draw(st.sampled_from(world.tables))
+    values = []
+    for number in range(draw(st.integers(2, 4))):
+        of = f"length({draw(st.sampled_from(table.columns)).name}::text)"
+        by = f"length({draw(st.sampled_from(table.columns)).name}::text)"
+        call = draw(st.sampled_from(["count(*)", f"count({of})", f"sum({of})", f"avg({of})", f"sum(DISTINCT {of})"]))
+        call += draw(st.sampled_from(["", f" FILTER (WHERE {by} <> 2)"]))
+        where = draw(st.sampled_from(["", f" WHERE {by} > 1", f" WHERE {by} IS NULL OR {of} < 3"]))
+        values.append(f"(SELECT {call} FROM {table.name}{where}) AS v{number}")
+    query = f"SELECT {', '.join(values)}{draw(st.sampled_from(['', f' FROM {table.name}']))}"
+    return world, query, draw(histories(world, query))
 
 
 def _gathered_halves_are_the_whole(wrapping: str, number: int) -> Callable[[Case, str, list[list[str]]], None]:
@@ -63,7 +82,7 @@ def _maintain(opened: Case, split: dvm.Split, name: str, query: str, history: li
     except (Refused, PgTrickleError, psycopg.Error):
         event("in one piece")
         return
-    event("halved")
+    event("halved" + (", several blocks at once" if split.is_for_several else ""))
     outer.query = query
     outer.verify()
     for transaction in history:
@@ -85,6 +104,13 @@ def test_halves_are_the_whole(oracle_connection: psycopg.Connection, example: Ex
 def test_what_is_gathered_is_the_whole(oracle_connection: psycopg.Connection, drawn: tuple[Example, str, int]) -> None:
     example, wrapping, number = drawn
     _judged(oracle_connection, example, _gathered_halves_are_the_whole(wrapping, number))
+
+
+@pytest.mark.timeout(900)
+@FEWER
+@given(example=of_one_row())
+def test_values_of_one_table_are_one_part(oracle_connection: psycopg.Connection, example: Example) -> None:
+    _judged(oracle_connection, example, _halves_are_the_whole)
 
 
 @pytest.mark.slow

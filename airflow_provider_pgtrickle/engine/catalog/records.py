@@ -170,6 +170,7 @@ class RefreshRecord:
     candidates: dict[str, float] | None
     actual_ms: float | None
     source_rows: float | None
+    given_up_ms: float | None
     error_message: str | None
 
 

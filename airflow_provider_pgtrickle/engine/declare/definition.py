@@ -109,7 +109,7 @@ def _typed(stored: tuple[Column, ...], probed: Probe) -> tuple[Column, ...]:
     )
 
 
-def _objection(conn: psycopg.Connection, view: dvm.View) -> str | None:
+def objection_to(conn: psycopg.Connection, view: dvm.View) -> str | None:
     """PostgreSQL's objection to the statements of later refreshes; None if it plans them all.
 
     They are planned over stand-ins for the buffers and the table, which are rolled back.
@@ -173,11 +173,17 @@ def _survives_parsing(conn: psycopg.Connection, probed: Probe) -> bool:
 
 
 def analysed(
-    conn: psycopg.Connection, query: str, path: str | None = None, accepted: Mapping[str, str] | None = None
+    conn: psycopg.Connection,
+    query: str,
+    path: str | None = None,
+    accepted: Mapping[str, str] | None = None,
+    *,
+    planned: bool = True,
 ) -> tuple[Probe, dvm.View]:
     """What PostgreSQL and the algebra make of a query. Where the two disagree, the view is refused for differences.
 
-    `validate`, `explain` and every declaration call this, so that they say the same.
+    `validate`, `explain` and every declaration call this, so that they say the same. `planned`: PostgreSQL also plans
+    the statements of later refreshes, which takes longer than all the rest.
     """
     probed = probe(conn, query, path, accepted)
     view = dvm.analyze(probed.text, probed.schema)
@@ -188,7 +194,7 @@ def analysed(
         view = dvm.refused(view, dvm.Reason.ROUND_TRIP, "PostgreSQL reads the parsed text otherwise")
     if view.refusal is None and (unlike := _unlike(columns.of_view(conn, view), probed)):
         view = dvm.refused(view, dvm.Reason.ROUND_TRIP, f"PostgreSQL types the parsed text otherwise: {unlike}")
-    if view.refusal is None and (objection := _objection(conn, view)):
+    if view.refusal is None and planned and (objection := objection_to(conn, view)):
         view = dvm.refused(view, dvm.Reason.UNPLANNABLE, objection)
     return probed, view
 
@@ -199,13 +205,15 @@ def define(
     refresh_mode: str,
     path: str | None = None,
     accepted: Mapping[str, str] | None = None,
+    *,
+    planned: bool = True,
 ) -> Definition:
     """Ask PostgreSQL and the algebra what a query means; a refusal has its place in the text and a remedy.
 
     Names in a user's own text are looked up along `path`; our own texts qualify every name. A declaration accepts the
-    code of others behind the query, and a refresh allows only what was `accepted`.
+    code of others behind the query, and a refresh allows only what was `accepted`. `planned`: see `analysed`.
     """
-    probed, view = analysed(conn, query, path, accepted)
+    probed, view = analysed(conn, query, path, accepted, planned=planned)
     refusal, notices = _judged(refresh_mode, view)
     return Definition(
         probe=probed,

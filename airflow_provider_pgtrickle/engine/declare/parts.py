@@ -23,7 +23,7 @@ from airflow_provider_pgtrickle.engine.catalog import records
 from airflow_provider_pgtrickle.engine.catalog.fingerprint import fingerprint
 from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StreamTable
 from airflow_provider_pgtrickle.engine.declare import capturing
-from airflow_provider_pgtrickle.engine.declare.definition import Definition, define
+from airflow_provider_pgtrickle.engine.declare.definition import Definition, define, objection_to
 from airflow_provider_pgtrickle.engine.declare.existence import erase, establish
 from airflow_provider_pgtrickle.engine.declare.options import Options
 from airflow_provider_pgtrickle.engine.declare.table import fitting, keep_private, oid
@@ -49,12 +49,11 @@ def in_parts(conn: psycopg.Connection, settings: Settings, owner: Owner, whole: 
     """The definition over parts, which are created if missing; `whole` itself if the query has no parts."""
     if not settings.keep_parts or owner.refresh_mode in ("FULL", "IMMEDIATE") or whole.refusal is not None:
         return whole
-    current = whole
-    while True:
-        found = next(filter(None, (_over(conn, owner, current, split) for split in _splits(current))), None)
-        if found is None:
-            break
-        current = found
+    try:
+        with conn.transaction():
+            current = _over_all(conn, owner, whole)
+    except _NotSplit:
+        return whole
     if current is whole:
         return whole
     return replace(
@@ -119,16 +118,29 @@ def _splits(definition: Definition) -> Iterable[dvm.Split]:
     return dvm.splits(definition.probe.text, definition.probe.schema)
 
 
+def _over_all(conn: psycopg.Connection, owner: Owner, whole: Definition) -> Definition:
+    """The definition over as many parts as there are. PostgreSQL plans the statements of the last one alone."""
+    current = whole
+    while True:
+        found = next(filter(None, (_over(conn, owner, current, split) for split in _splits(current))), None)
+        if found is None:
+            break
+        current = found
+    if current is not whole and objection_to(conn, current.view):
+        raise _NotSplit
+    return current
+
+
 def _over(conn: psycopg.Connection, owner: Owner, current: Definition, split: dvm.Split) -> Definition | None:
     """The definition over one more part. If that doesn't work, None, and nothing is changed."""
     try:
         with conn.transaction():
             part = define(conn, split.part, "AUTO")
-            if not _is_worth_keeping(part):
+            if not _is_worth_keeping(part) or (split.is_for_several and part.view.sink != _ADDED):
                 raise _NotSplit
             name = _name(owner.name, part)
             _make(conn, name, part, owner.id)
-            rest = define(conn, split.outer(name.schema, name.name), owner.refresh_mode)
+            rest = define(conn, split.outer(name.schema, name.name), owner.refresh_mode, planned=False)
             if rest.refusal is not None or rest.probe.columns != current.probe.columns:
                 raise _NotSplit
             return rest

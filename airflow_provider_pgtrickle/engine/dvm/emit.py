@@ -7,7 +7,9 @@ PostgreSQL's planner sees through it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import sqlglot
@@ -21,6 +23,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     ROW,
     SOURCE_META,
     WEIGHT,
+    is_row_column,
     renamed_by_place,
     render,
     rewrite,
@@ -41,6 +44,70 @@ def literal(text: str) -> str:
     return render(exp.Literal.string(text))
 
 
+@lru_cache(maxsize=10_000)
+def _alias(name: str) -> str:
+    return render(exp.to_identifier(name))
+
+
+# In the places of a row's columns stand names that no query can have, because PostgreSQL's text has no NUL.
+_HOLE = re.compile(rf'{ROW}\."\0(\d+)\0"')
+
+
+@dataclass(frozen=True)
+class _Written:
+    """An expression's text between the row's columns, and their names: there is one text more than there are names."""
+
+    expression: exp.Expr
+    between: tuple[str, ...]
+    """Nothing if tables stand in the expression, whose names depend on the statement."""
+    names: tuple[str, ...]
+
+    def at(self, where: str | Mapping[str, Place]) -> str:
+        """Return the text for a SELECT in which the columns are held where `where` says."""
+        text = [self.between[0]]
+        for name, after in zip(self.names, self.between[1:], strict=True):
+            alias, held = (where, name) if isinstance(where, str) else where[name]
+            text += [_alias(alias), ".", quote(held), after]
+        return "".join(text)
+
+
+def _write(expression: exp.Expr) -> _Written:
+    if expression.find(exp.Table) is not None:
+        return _Written(expression, (), ())
+    names: list[str] = []
+
+    def change(node: exp.Expr) -> exp.Expr | None:
+        if not is_row_column(node):
+            return None
+        names.append(node.name)
+        hole = exp.to_identifier(f"\0{len(names) - 1}\0", quoted=True)
+        return exp.Column(this=hole, table=exp.to_identifier(ROW))
+
+    between = _HOLE.split(render(rewrite(expression, change), is_own=True))
+    return _Written(expression, tuple(between[::2]), tuple(names[int(number)] for number in between[1::2]))
+
+
+@dataclass
+class Writings:
+    """The expressions of a view that were written before, because most stand in each of its statements many times.
+
+    They are found by their identity, as long as they are here; nobody changes an expression that stands in a plan.
+    """
+
+    _known: dict[int, _Written] = field(default_factory=dict)
+
+    def of(self, expression: exp.Expr) -> _Written:
+        known = self._known.get(id(expression))
+        if known is None:
+            if len(self._known) >= _MOST_WRITINGS:
+                self._known.clear()
+            known = self._known[id(expression)] = _write(expression)
+        return known
+
+
+_MOST_WRITINGS = 20_000
+
+
 class PostgresEmitter(Emitter):
     """One statement of PostgreSQL over the sources at their versions."""
 
@@ -51,8 +118,10 @@ class PostgresEmitter(Emitter):
         binding: Binding,
         sources: Mapping[str, Source],
         used: Mapping[str, Iterable[str]],
+        writings: Writings | None = None,
     ) -> None:
         super().__init__()
+        self._writings = Writings() if writings is None else writings
         self._binding = binding
         self._sources = sources
         self._used = {key: tuple(names) for key, names in used.items()}
@@ -92,6 +161,10 @@ class PostgresEmitter(Emitter):
         return quote(name)
 
     def expression(self, expression: exp.Expr, alias: str | Mapping[str, Place], is_old: bool = False) -> str:
+        written = self._writings.of(expression)
+        if written.between:
+            return written.at(alias)
+
         def change(node: exp.Expr) -> exp.Expr | None:
             if isinstance(node, exp.Column) and node.table == ROW:
                 return placed(node, alias)

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.calls import aggregate_calls, is_windowed
-from airflow_provider_pgtrickle.engine.dvm.expressions import has_subquery, render, rewrite
+from airflow_provider_pgtrickle.engine.dvm.expressions import conjunction, has_subquery, render, rewrite
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import is_bounded
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import parse
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
@@ -34,31 +35,53 @@ class Split:
     part: str
     """The SELECT of the groups' keys and aggregates, which reads nothing but tables."""
     _query: exp.Query
-    _place: exp.Table
+    _places: tuple[exp.Table, ...]
+
+    @property
+    def is_for_several(self) -> bool:
+        """Whether several blocks read the part. Then it pays only if all of it is kept by adding."""
+        return len(self._places) > 1
 
     def outer(self, schema: str, name: str) -> str:
         """Return the whole query, which reads the part from the table of that name."""
-        self._place.set("this", exp.to_identifier(name, quoted=True))
-        self._place.set("db", exp.to_identifier(schema, quoted=True))
+        for place in self._places:
+            place.set("this", exp.to_identifier(name, quoted=True))
+            place.set("db", exp.to_identifier(schema, quoted=True))
         return render(self._query)
 
 
+@dataclass(frozen=True)
+class _Half:
+    """A block that now reads a part: the part's SELECT, and the place where the block names the part's table."""
+
+    inner: exp.Select
+    place: exp.Table
+
+
 def splits(canonical: str, schema: Schema) -> Iterator[Split]:
-    """Yield a split for each aggregate that is worth keeping, the innermost first."""
+    """Yield a split for each aggregate that is worth keeping: those of one row together, then the innermost first."""
     try:
         first = parse(canonical)
     except Refused:
         return
     if any(clause.args.get("recursive") for clause in first.find_all(exp.With)):
         return
-    for number, worth in enumerate(_blocks(first)):
-        if not _aggregates(worth, schema) or not (_gathers(worth, own=True) or _is_gathered(worth, schema)):
-            continue
-        query = parse(canonical)  # the text is parsed anew, because each way of halving changes its tree
-        block = _blocks(query)[number]
-        found = _halve(query, block, schema)
-        if found is not None:
-            yield found
+    worth = {
+        number: block
+        for number, block in enumerate(_blocks(first))
+        if _aggregates(block, schema) and (_gathers(block, own=True) or _is_gathered(block, schema))
+    }
+    # The text is parsed anew each time, because each way of halving changes its tree.
+    for numbers in _of_one_table(worth):
+        query = parse(canonical)
+        together = _together(query, [_blocks(query)[number] for number in numbers], schema)
+        if together is not None:
+            yield together
+    for number in worth:
+        query = parse(canonical)
+        half = _halve(query, _blocks(query)[number], schema)
+        if half is not None:
+            yield Split(render(half.inner), query, (half.place,))
 
 
 def _blocks(query: exp.Query) -> list[exp.Select]:
@@ -112,11 +135,70 @@ def _names(table: exp.Table, cte: exp.CTE) -> bool:
     return not table.args.get("db") and table.name == cte.alias
 
 
+def _of_one_table(blocks: dict[int, exp.Select]) -> Iterator[list[int]]:
+    """Yield the numbers of several blocks that give one row each, and read one table, the same, by conditions alone."""
+
+    def read(number: int) -> str:
+        return render(blocks[number].args["from_"])
+
+    simple = [number for number, block in blocks.items() if _reads_one_table(block)]
+    for _, found in groupby(sorted(simple, key=read), key=read):
+        numbers = list(found)
+        if len(numbers) > 1:
+            yield numbers
+
+
+def _reads_one_table(block: exp.Select) -> bool:
+    given, where = block.args.get("from_"), block.args.get("where")
+    more = [clause for clause in ("group", "joins", "laterals", "with_", "having") if block.args.get(clause)]
+    return (
+        not more
+        and given is not None
+        and isinstance(given.this, exp.Table)
+        and not given.this.args.get("joins")
+        and not (where and has_subquery(where))
+    )
+
+
 # -- how -----------------------------------------------------------------------------------------
 
 
-def _halve(query: exp.Query, block: exp.Select, schema: Schema) -> Split | None:
-    """Return the split, or None if the block reads more than tables, or its groups alone don't give its columns."""
+def _together(query: exp.Query, blocks: list[exp.Select], schema: Schema) -> Split | None:
+    """Return one part for the aggregates of several blocks; each goes over the rows that its block reads.
+
+    SELECT x(a) FROM t WHERE p, SELECT y(b) FROM t WHERE q
+    →  SELECT x(a) FILTER (WHERE p), y(b) FILTER (WHERE q) FROM t
+    """
+    halves: list[_Half] = []
+    columns: list[exp.Expr] = []
+    for block in blocks:
+        half = _halve(query, block, schema, len(columns))
+        if half is None:
+            return None
+        halves.append(half)
+        where = half.inner.args.get("where")
+        columns += [_filtered(item, where.this) if where else item for item in half.inner.expressions]
+    inner = halves[0].inner
+    inner.set("expressions", columns)
+    inner.set("where", None)
+    return Split(render(inner), query, tuple(half.place for half in halves))
+
+
+def _filtered(item: exp.Expr, condition: exp.Expr) -> exp.Expr:
+    """Return an aggregate's column that takes in only the rows that meet the condition."""
+    call = item.this
+    terms = [condition]
+    if isinstance(call, exp.Filter):
+        terms.append(call.expression.this)
+        call = call.this
+    filtered = exp.Filter(this=call.copy(), expression=exp.Where(this=conjunction(terms)))
+    return exp.alias_(filtered, item.alias, quoted=True)
+
+
+def _halve(query: exp.Query, block: exp.Select, schema: Schema, taken: int = 0) -> _Half | None:
+    """Return what becomes the part, whose first `taken` aggregates are others; the block then reads it.
+
+    Return None if the block reads more than tables, or its groups alone don't give its columns."""
     group = block.args.get("group")
     keys = list(group.expressions) if group else []
     if group and (group.find(*_SETS) or any(isinstance(key, exp.Literal) for key in keys)):
@@ -127,7 +209,7 @@ def _halve(query: exp.Query, block: exp.Select, schema: Schema) -> Split | None:
     tables = list(inner.find_all(exp.Table))
     if not tables or any(not isinstance(t.this, exp.Identifier) or not t.args.get("db") for t in tables):
         return None
-    names = {key: f"k{number}" for number, key in enumerate(keys, 1)} | _calls(block, schema)
+    names = {key: f"k{number}" for number, key in enumerate(keys, 1)} | _calls(block, schema, taken)
     inner.set("expressions", [exp.alias_(what.copy(), name, quoted=True) for what, name in names.items()])
     alias = _unused("part", query)
     over = _Over(names, alias)
@@ -143,7 +225,7 @@ def _halve(query: exp.Query, block: exp.Select, schema: Schema) -> Split | None:
     block.set("expressions", items)
     block.set("from_", exp.From(this=place))
     block.set("where", condition)
-    return None if over.lost else Split(render(inner), query, place)
+    return None if over.lost else _Half(inner, place)
 
 
 def _only(block: exp.Select, clauses: Collection[str]) -> exp.Select:
@@ -153,13 +235,13 @@ def _only(block: exp.Select, clauses: Collection[str]) -> exp.Select:
     return copy
 
 
-def _calls(block: exp.Select, schema: Schema) -> dict[exp.Expr, str]:
-    """Return the aggregates in all clauses of the block, and the part's columns for them."""
+def _calls(block: exp.Select, schema: Schema, taken: int = 0) -> dict[exp.Expr, str]:
+    """Return the aggregates in all clauses of the block, and the part's columns for them, after `taken` others."""
     rest = _only(block, [clause for clause in block.args if clause not in (*_WITHIN, "with_")])
     found: dict[exp.Expr, str] = {}
     for expression in rest.iter_expressions():
         for call in aggregate_calls(expression, schema.aggregates):
-            found.setdefault(call, f"a{len(found) + 1}")
+            found.setdefault(call, f"a{taken + len(found) + 1}")
     return found
 
 

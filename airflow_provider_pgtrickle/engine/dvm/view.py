@@ -13,7 +13,7 @@ from airflow_provider_pgtrickle.engine.dvm.budget import budget, deep
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_name
 from airflow_provider_pgtrickle.engine.dvm.clock import CLOCK, Values, as_of, readings_of
 from airflow_provider_pgtrickle.engine.dvm.dialect import Reading
-from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter
+from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter, Writings
 from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, leaves, looked_up, written
 from airflow_provider_pgtrickle.engine.dvm.expressions import ROW, plain_column, render, unparen
 from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
@@ -23,8 +23,8 @@ from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names, p
 from airflow_provider_pgtrickle.engine.dvm.frontend.readings import readings
 from airflow_provider_pgtrickle.engine.dvm.frontend.refuse import Impossible
 from airflow_provider_pgtrickle.engine.dvm.frontend.refuse_unwatched import expressions_of
-from airflow_provider_pgtrickle.engine.dvm.lower import SparkPlan, lower
-from airflow_provider_pgtrickle.engine.dvm.lower.assign import Describe, Slices, is_single
+from airflow_provider_pgtrickle.engine.dvm.lower import Describe, Slices, SparkPlan
+from airflow_provider_pgtrickle.engine.dvm.lower.plan import is_single
 from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node, Open, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.clocked import Clocked, Moved, compared, origin
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
@@ -66,6 +66,7 @@ class View:
         self._sink = sink
         # Rendering takes longer than PostgreSQL needs for a small change, and mostly the same sources change.
         self._deltas: dict[Hashable, str | None] = {}
+        self._writings = Writings()
 
     # -- storage -------------------------------------------------------------------------------
 
@@ -294,6 +295,9 @@ class View:
         """
         if self._sink is None or self.topk is not None:
             return None
+        # Spark's dialect takes a tenth of a process from the shell to import, and most refreshes are done without it.
+        from airflow_provider_pgtrickle.engine.dvm.lower.assign import lower
+
         sink, late = self._sink.without_late()
         root = sink.storage if whole else sink.delta(Differ(binding.changed, narrow_all=True))
         if root is None:
@@ -302,7 +306,7 @@ class View:
         return lower(root, storage, key, lambda: self._emitter(binding), describe, slices, prefix, late)
 
     def _emitter(self, binding: Binding) -> PostgresEmitter:
-        return PostgresEmitter(binding, self.sources, self.used)
+        return PostgresEmitter(binding, self.sources, self.used, self._writings)
 
     @property
     def tree(self) -> Node | None:

@@ -6,6 +6,8 @@ a large change stays a temporary table, and then its reader runs in the coordina
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, replace
 
 import psycopg
@@ -65,6 +67,13 @@ class NoValue:
     words: str
 
 
+@dataclass(frozen=True)
+class GivenUp:
+    """The difference took far longer than FULL is predicted to take."""
+
+    ms: float
+
+
 def compute(
     coordinator: Connection,
     database: Database,
@@ -72,13 +81,17 @@ def compute(
     snapshot_id: str,
     member: Planned,
     token: str,
-) -> Computed | NoValue:
+) -> Computed | NoValue | GivenUp:
     """Carry out a plan as far as its rows; nothing is written to the stream table yet."""
+    begun = time.perf_counter()
     try:
         if member.plan.way is Way.DATABASE and member.st.server_row_ids:
             return _in_session(coordinator, member)
         return Computed(**vars(member), staged=_run(coordinator, database, executor, snapshot_id, member, token))
     except (psycopg.Error, RefreshError) as error:
+        spent, limit = (time.perf_counter() - begun) * 1000, _limit_ms(member)
+        if limit is not None and spent >= limit and isinstance(error, psycopg.errors.QueryCanceled):
+            return GivenUp(spent)
         words = _no_value(error)
         if words is None or member.plan.whole:
             raise
@@ -138,12 +151,27 @@ def _in_session(conn: Connection, member: Planned) -> Computed:
 
 def _written(conn: Connection, computation: Computation, statement: sql.Composed) -> int:
     """Fill a temporary table: the only kind that functions of others may write, too."""
+    begun = time.perf_counter()
 
     def run(planner: Planner) -> int:
+        if computation.limit_ms is not None:
+            left = computation.limit_ms - (time.perf_counter() - begun) * 1000
+            planner = _within(planner, max(math.ceil(left), 1))
         with read_only(conn), planning(conn, planner):
             return conn.execute(statement).rowcount
 
     return patiently(computation.patience_ms, run)
+
+
+def _within(planner: Planner, ms: int) -> Planner:
+    """The planner's settings with a time limit; a shorter one that they have stays."""
+    limits = [int(value) for name, value in planner if name == "statement_timeout"]
+    others = tuple(setting for setting in planner if setting[0] != "statement_timeout")
+    return (*others, ("statement_timeout", str(min([ms, *limits]))))
+
+
+def _limit_ms(member: Planned) -> float | None:
+    return member.plan.computation.limit_ms if member.plan.computation is not None else None
 
 
 def _run(

@@ -41,13 +41,18 @@ _REMEMBERED = 5
 # A way that was not taken for long may have become better. It is tried again when it seems to cost not much more: by a
 # part less for each refresh since, down to a limit, so that it never costs twice the best.
 _FORGIVEN, _LEAST = 0.98, 0.6
+# The first content wrote every row and made the indexes: a later FULL takes down to half of that, and is tried once.
+_FIRST = 0.5
+# A difference that takes so much longer than FULL is predicted to take is given up. What was spent in vain is
+# remembered, and so paid once. The least is more than a machine under load needs for a difference of few rows.
+_GIVEN_UP_BY, _GIVEN_UP_MS = 3.0, 2_000.0
 
 _SAMPLES = """
 WITH t AS MATERIALIZED (
     SELECT id AS pgt_id, pgtrickle.pgt_regime(id) AS regime FROM unnest(%s::bigint[]) AS w(id)
 )
-SELECT t.pgt_id, s.way, s.action IN ('FULL', 'REINITIALIZE'), coalesce(s.net_changes, s.source_changes),
-       s.source_rows, s.actual_ms, s.age, s.candidates IS NOT NULL
+SELECT t.pgt_id, m.way, m.whole, coalesce(s.net_changes, s.source_changes), s.source_rows, m.ms, s.age,
+       s.candidates IS NOT NULL AND m.number = 1
   FROM t
  CROSS JOIN LATERAL (
     SELECT h.*, row_number() OVER (ORDER BY refresh_id DESC) - 1 AS age
@@ -55,7 +60,11 @@ SELECT t.pgt_id, s.way, s.action IN ('FULL', 'REINITIALIZE'), coalesce(s.net_cha
              WHERE pgt_id = t.pgt_id AND actual_ms IS NOT NULL
              ORDER BY refresh_id DESC LIMIT 100) h
      WHERE h.regime = t.regime) s
- ORDER BY s.age
+ CROSS JOIN LATERAL (VALUES
+    (1, s.way, s.action IN ('FULL', 'REINITIALIZE'), s.actual_ms),
+    (2, 'database', false, s.given_up_ms)) AS m (number, way, whole, ms)
+ WHERE m.ms IS NOT NULL
+ ORDER BY s.age, m.number
 """
 
 
@@ -133,14 +142,37 @@ class Experience:
         """
         last = next((s.kind for s in self.samples if s.chosen), None)
         kept = next((c for c in candidates if c.kind == last), candidates[0])
-        best = min(candidates, key=self._discounted)
         measured = sum(s.kind == kept.kind for s in self.samples)
-        least_gain = max(_BETTER_MS if measured >= _SURE else _UNSURE_MS, self._discounted(best) * (_BETTER_BY - 1))
-        return best if self._discounted(best) + least_gain < kept.predicted_ms else kept
+        if measured >= _SURE:
+            for candidate in filter(self._is_untried, candidates):
+                if candidate.predicted_ms * _FIRST + _BETTER_MS < kept.predicted_ms:
+                    return candidate
+        best = min(candidates, key=self._discounted)
+        cost = self._discounted(best)
+        least_gain = max(_BETTER_MS if measured >= _SURE else _UNSURE_MS, cost * (_BETTER_BY - 1))
+        return best if cost + least_gain < kept.predicted_ms else kept
+
+    def _is_untried(self, candidate: Candidate) -> bool:
+        """Whether all that is known of it is the first content, or a FULL that somebody forced."""
+        own = [s for s in self.samples if s.kind == candidate.kind]
+        return candidate.whole and bool(own) and not any(s.chosen for s in own)
 
     def _discounted(self, candidate: Candidate) -> float:
         age = next((s.age for s in self.samples if s.kind == candidate.kind), 0)
         return float(candidate.predicted_ms * max(_LEAST, _FORGIVEN**age))
+
+
+def limit_ms(chosen: Candidate, candidates: Iterable[Candidate]) -> float | None:
+    """How long the session may compute a difference before FULL is computed instead; None where there is no choice.
+
+    >>> full = Candidate(Way.DATABASE, True, 900.0)
+    >>> limit_ms(Candidate(Way.DATABASE, False, 90.0), [full]), limit_ms(full, [full])
+    (2700.0, None)
+    """
+    full = [c.predicted_ms for c in candidates if c.whole and c.way is Way.DATABASE]
+    if chosen.whole or chosen.way is not Way.DATABASE or not full:
+        return None
+    return max(_GIVEN_UP_MS, _GIVEN_UP_BY * max(min(full), chosen.predicted_ms))
 
 
 def told(conn: Connection, pgt_id: int) -> tuple[str, ...]:

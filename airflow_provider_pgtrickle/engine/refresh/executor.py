@@ -91,6 +91,8 @@ class Computation:
     """Statements whose bag union is `sql`, one for each parallel read. If there are none, there is one read."""
     patience_ms: int | None = None
     """How long PostgreSQL may take for `sql` before it is run with hash joins only; see `patience_ms`."""
+    limit_ms: float | None = None
+    """How long the coordinator's session may take in all; see `cost.limit_ms`."""
     spark: SparkPlan | None = None
     """A plan by which Spark computes the same rows from smaller reads, if that pays; an executor may ignore it."""
 

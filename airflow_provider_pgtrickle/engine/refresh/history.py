@@ -63,6 +63,7 @@ class Finished:
     source_rows: float | None = None
     net_changes: int | None = None
     """The changes that were computed, many of one row as one where they were netted."""
+    given_up_ms: float | None = None
 
 
 _LOST = "The run ended without a word: its process or its database session was killed."
@@ -131,6 +132,7 @@ def finish(conn: Connection, done: Iterable[Finished], trace: Trace) -> None:
         " source_changes = %s, rows_read = %s, reads = %s, spark_jobs = %s, duration_ms = %s,"
         " phases = %s, plan = %s, way = %s, candidates = %s, actual_ms = %s, source_rows = %s,"
         " net_changes = %s,"
+        " given_up_ms = %s,"
         " regime = pgtrickle.pgt_regime(pgt_id) WHERE refresh_id = %s",
         [
             (
@@ -153,6 +155,7 @@ def finish(conn: Connection, done: Iterable[Finished], trace: Trace) -> None:
                 one.actual_ms,
                 one.source_rows,
                 one.net_changes,
+                one.given_up_ms,
                 trace.rows[one.pgt_id],
             )
             for one in done

@@ -15,7 +15,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.dvm.types import as_text
 from airflow_provider_pgtrickle.engine.refresh import clock
-from airflow_provider_pgtrickle.engine.refresh.cost import Candidate, Experience, Way
+from airflow_provider_pgtrickle.engine.refresh.cost import Candidate, Experience, Way, limit_ms
 from airflow_provider_pgtrickle.engine.refresh.decision import Action, Decision, Fallback, MemberFacts, decide
 from airflow_provider_pgtrickle.engine.refresh.executor import Computation, patience_ms
 from airflow_provider_pgtrickle.engine.refresh.observe import Observed, SourceState, changes_often, netted
@@ -46,6 +46,8 @@ class MemberPlan:
     way: Way = Way.PUSHED
     candidates: tuple[Candidate, ...] = ()
     """The ways that competed, if there were several."""
+    given_up_ms: float | None = None
+    """How long the difference was tried in vain."""
     source_rows: float | None = None
     """Estimated rows of all sources, if they were asked for."""
     repairs: bool = False
@@ -104,6 +106,7 @@ def plan(
     placement: str,
     experience: Callable[[], Experience] = Experience,
     broken: str | None = None,
+    given_up_ms: float | None = None,
 ) -> Planned:
     """Decide a table's action and plan its work. `upstream`: by key, what earlier tables of the unit hand on.
 
@@ -111,6 +114,7 @@ def plan(
     `read_here`: a later member reads this member's change, so the change has to come to the coordinator's session.
     `experience`: what is known of the table's refreshes; it is asked for only if there is a choice.
     `broken`: why the difference that was planned before could not be computed.
+    `given_up_ms`: how long it was computed before it was given up for FULL.
     """
     upstream = {key: change for key, change in upstream.items() if key in member.states}
     known = _facts(member, upstream, sizes, settings, forced=forced, broken=broken)
@@ -125,6 +129,8 @@ def plan(
         learned, source_rows = experience(), sum(sizes.get(key, 0.0) for key in member.states)
         candidates = [learned.predicted(candidate, known.net_changes, source_rows) for candidate in candidates]
         chosen = learned.chosen(candidates)
+        if given_up_ms is not None:
+            chosen = min((c for c in candidates if c.whole), key=lambda c: c.predicted_ms)
     if chosen.whole and not decision.whole:
         decision = Decision(Action.FULL, Fallback.CHEAPER)
     binding = Binding(
@@ -155,6 +161,7 @@ def plan(
         large=expected > settings.collect_max_rows and not here and not read_here,
         # A window is read in full, also where its changes are netted.
         patience_ms=None if whole else patience_ms(known.source_changes),
+        limit_ms=limit_ms(chosen, candidates) if identified else None,
         spark=None
         if here or expected <= (settings.pushdown_max_rows if whole else settings.pushdown_max_changes)
         else _in_spark(coordinator, member, binding, whole, settings),
@@ -173,6 +180,7 @@ def plan(
             whole,
             way,
             several,
+            given_up_ms,
             rows_now,
             repairs=forced,
             net_changes=known.net_changes,

@@ -24,7 +24,7 @@ from airflow_provider_pgtrickle.engine.dvm.buffers import buffer_name
 from airflow_provider_pgtrickle.engine.errors import SURROUNDINGS, LeaseLost, PgTrickleError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh import cost, failure, history, lease, lock, snapshot
-from airflow_provider_pgtrickle.engine.refresh.compute import Computed, NoValue, compute, hand_on
+from airflow_provider_pgtrickle.engine.refresh.compute import Computed, GivenUp, NoValue, compute, hand_on
 from airflow_provider_pgtrickle.engine.refresh.cost import Experience, Way
 from airflow_provider_pgtrickle.engine.refresh.decision import Skip
 from airflow_provider_pgtrickle.engine.refresh.executor import Executor
@@ -233,10 +233,11 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
     for key, member in unit.items():
         read_here = any(key in later.states for later in unit.values())
         forced = request.force_full and member.stored.qualified not in request.done
-        made: Computed | NoValue | None = None
+        made: Computed | NoValue | GivenUp | None = None
         while not isinstance(made, Computed):
-            # If a row of the difference has no value, the table is planned once more, as the whole content.
-            broken = made.words if made is not None else None
+            # If a row of the difference has no value, or it takes too long, the table is planned as the whole content.
+            broken = made.words if isinstance(made, NoValue) else None
+            given_up_ms = made.ms if isinstance(made, GivenUp) else None
             with trace.phase("decide"):
                 planned = plan(
                     conn,
@@ -249,6 +250,7 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
                     placement=member.stored.placement or request.settings.placement,
                     experience=partial(_known, learned, member),
                     broken=broken,
+                    given_up_ms=given_up_ms,
                 )
                 if planned.plan.computation is not None and not planned.plan.whole:
                     describe_changes(request.database, member.states.values(), described)

@@ -151,6 +151,7 @@ def _finished(member: Computed, result: RefreshResult, writing_ms: float) -> Fin
         actual if plan.computation is not None else None,
         plan.source_rows,
         plan.net_changes,
+        plan.given_up_ms,
     )
 
 

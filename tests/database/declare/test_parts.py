@@ -55,6 +55,16 @@ GATHERED = {
         2,
     ),
     "a total for each row": ("SELECT id, amount FROM orders WHERE amount > (SELECT avg(amount) FROM orders)", 1),
+    "totals of one table, each by its own condition": (
+        "SELECT CASE WHEN (SELECT count(*) FROM orders WHERE customer_id < 4) > 12"
+        " THEN (SELECT avg(amount) FROM orders WHERE customer_id < 4) ELSE (SELECT sum(amount) FROM orders) END AS v,"
+        " (SELECT count(amount) FILTER (WHERE id > 9) FROM orders WHERE customer_id = 5) AS w",
+        1,
+    ),
+    "totals of one table that aren't all kept by adding": (
+        "SELECT (SELECT sum(amount) FROM orders WHERE customer_id < 4) AS s, (SELECT max(amount) FROM orders) AS m",
+        1,
+    ),
     "a CTE that is read twice": (
         "WITH t AS (SELECT customer_id, sum(amount) AS s FROM orders GROUP BY customer_id)"
         " SELECT c.name, t.s FROM customers c JOIN t ON t.customer_id = c.id WHERE t.s = (SELECT max(s) FROM t)",

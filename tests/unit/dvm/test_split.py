@@ -21,6 +21,14 @@ HALVED = [
         " (SELECT part.a1 FROM own.p AS part) ORDER BY (SUM(v)) DESC LIMIT 3",
     ),
     (
+        "SELECT a.id, (SELECT sum(b.v) FROM public.b WHERE b.g = 1) AS s, (SELECT count(*) AS n FROM public.b) AS c,"
+        " (SELECT avg(b.v) FILTER (WHERE b.v > 0) FROM public.b WHERE b.g = 2 OR b.g = 3) AS m FROM public.a",
+        "SELECT AVG(b.v) FILTER(WHERE (b.g = 2 OR b.g = 3) AND (b.v > 0)) AS a1, COUNT(*) AS a2,"
+        " SUM(b.v) FILTER(WHERE (b.g = 1)) AS a3 FROM public.b",
+        "SELECT a.id, (SELECT part__.a3 FROM own.p AS part__) AS s, (SELECT part_.a2 AS n FROM own.p AS part_) AS c,"
+        " (SELECT part.a1 FROM own.p AS part) AS m FROM public.a",
+    ),
+    (
         "SELECT g, sum(v) AS s FROM public.b GROUP BY g ORDER BY (sum(v)) DESC, (min(v)) LIMIT 3",
         "SELECT g AS k1, SUM(v) AS a1, MIN(v) AS a2 FROM public.b GROUP BY g",
         "SELECT part.k1 AS g, part.a1 AS s FROM own.p AS part ORDER BY (part.a1) DESC, (part.a2) LIMIT 3",

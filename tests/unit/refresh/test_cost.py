@@ -60,6 +60,15 @@ def test_what_was_not_taken_for_long_is_tried_again_if_it_is_not_much_slower() -
     assert not choice(*usual, taken(FULL, 2_000, age=60)).whole
 
 
+def test_what_only_the_first_content_took_is_tried_once() -> None:
+    first = taken(FULL, 1_500, age=3, chosen=False)
+    usual = [taken(DIFFERENCE, 1_000, age=age) for age in range(3)]
+    assert not choice(*usual[:2], first).whole
+    assert choice(*usual, first).whole
+    assert not choice(taken(FULL, 1_300, age=0), *(taken(DIFFERENCE, 1_000, age=n) for n in (1, 2, 3))).whole
+    assert not choice(*usual, taken(FULL, 2_000, age=3, chosen=False)).whole
+
+
 @pytest.mark.parametrize("ms", [0.0, 1e-9, 1e15])
 def test_absurd_measurements_lead_to_a_choice_all_the_same(ms: float) -> None:
     assert choice(taken(DIFFERENCE, ms), taken(FULL, ms)) is not None

@@ -5,7 +5,6 @@ Every other subtree is a leaf: one PostgreSQL statement, read on the refresh's s
 case is a single leaf, which is exact by construction; nothing is ever approximated.
 """
 
-from airflow_provider_pgtrickle.engine.dvm.lower.assign import lower
-from airflow_provider_pgtrickle.engine.dvm.lower.plan import LeafPlan, SparkPlan
+from airflow_provider_pgtrickle.engine.dvm.lower.plan import Describe, LeafPlan, Slices, SparkPlan
 
-__all__ = ["LeafPlan", "SparkPlan", "lower"]
+__all__ = ["Describe", "LeafPlan", "Slices", "SparkPlan"]

@@ -12,7 +12,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.lower.carriers import BIGINT, OPAQUE, Carrier, Kind, carrier_of, unify
 from airflow_provider_pgtrickle.engine.dvm.lower.closed import NotClosed, close, close_predicate
 from airflow_provider_pgtrickle.engine.dvm.lower.hoist import hoist
-from airflow_provider_pgtrickle.engine.dvm.lower.plan import LeafPlan, SparkPlan
+from airflow_provider_pgtrickle.engine.dvm.lower.plan import Describe, LeafPlan, Slices, SparkPlan, is_single
 from airflow_provider_pgtrickle.engine.dvm.lower.spark_emit import SparkEmitter, quote
 from airflow_provider_pgtrickle.engine.dvm.node import Node
 from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
@@ -26,18 +26,11 @@ from airflow_provider_pgtrickle.engine.dvm.operators.once import Once
 from airflow_provider_pgtrickle.engine.dvm.operators.outer_join import OuterJoin
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
-from airflow_provider_pgtrickle.engine.dvm.operators.scan import DeltaScan, Scan
+from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.engine.dvm.operators.set_operation import SetOperation
-from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Expose, Weigh
-from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.dvm.types import as_text, base_type
-
-Describe = Callable[[str], Sequence[tuple[str, str]]]
-"""A function that returns the names and types of a PostgreSQL statement's columns."""
-Slices = Callable[[Source], Sequence[str]]
-"""A function that returns WHERE fragments that divide a source's rows; there are none for a small source."""
 
 
 def lower(
@@ -252,16 +245,6 @@ def _require_keys(env: dict[str, Carrier], names: Sequence[str]) -> None:
     for name in names:
         if not env[name].is_key:
             raise NotClosed(f"grouping by {name}")
-
-
-def is_single(node: Node) -> bool:
-    """Whether a subtree reads one relation row by row, so that all of it belongs in that relation's statement."""
-    while node.row_wise or isinstance(node, Clocked):
-        (node,) = node.inputs
-    if isinstance(node, Restrict) and not node.exact:
-        node = node.child
-        return isinstance(node, Scan)
-    return isinstance(node, (Scan, DeltaScan, Stored))
 
 
 def row_wise_scan(node: Node) -> Scan | None:

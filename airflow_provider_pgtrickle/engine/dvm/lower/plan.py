@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from airflow_provider_pgtrickle.engine.dvm.node import Node
+from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
+from airflow_provider_pgtrickle.engine.dvm.operators.scan import DeltaScan, Scan
+from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
+from airflow_provider_pgtrickle.engine.dvm.schema import Source
+
+Describe = Callable[[str], Sequence[tuple[str, str]]]
+"""A function that returns the names and types of a PostgreSQL statement's columns."""
+Slices = Callable[[Source], Sequence[str]]
+"""A function that returns WHERE fragments that divide a source's rows; there are none for a small source."""
 
 
 @dataclass(frozen=True)
@@ -39,3 +51,13 @@ class SparkPlan:
         lines.append(f"spark:\n  {self.sql}")
         lines += [f"late {name} = {text}" for name, text in self.late]
         return "\n".join(lines)
+
+
+def is_single(node: Node) -> bool:
+    """Whether a subtree reads one relation row by row, so that all of it belongs in that relation's statement."""
+    while node.row_wise or isinstance(node, Clocked):
+        (node,) = node.inputs
+    if isinstance(node, Restrict) and not node.exact:
+        node = node.child
+        return isinstance(node, Scan)
+    return isinstance(node, (Scan, DeltaScan, Stored))
