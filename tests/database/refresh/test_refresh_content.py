@@ -34,6 +34,8 @@ VALUES = {
 }
 KEYS = {"one exact": ("a",), "two exact": ("a", "b"), "loose": ("a", "n")}
 CONTENT = st.lists(st.tuples(*map(st.sampled_from, VALUES.values())), max_size=6)
+#: The column whose value becomes the next one: mostly an equal value that looks different.
+EDITS = st.lists(st.sampled_from([None, *VALUES]), min_size=6, max_size=6)
 
 
 @pytest.fixture
@@ -50,6 +52,14 @@ def _by_identity(rows: list[Any], key: tuple[str, ...]) -> dict[tuple[str | None
     """The last row of each identity, as the types' equality tells identities apart."""
     places = [list(TYPES).index(name) for name in key]
     return {tuple({"1.00": "1.0"}.get(row[place], row[place]) for place in places): row for row in rows}
+
+
+def _edited(row: tuple[str | None, ...], column: str | None) -> tuple[str | None, ...]:
+    if column is None:
+        return row
+    place, values = list(TYPES).index(column), VALUES[column]
+    following = values[(values.index(row[place]) + 1) % len(values)]
+    return (*row[:place], following, *row[place + 1 :])
 
 
 def _stored(conn: psycopg.Connection[Any], target: Target, rows: list[Any], into: str) -> None:
@@ -81,12 +91,15 @@ def test_content_that_meets_the_stored_rows_leaves_what_grouping_both_would(
     target = Target(QualifiedName("public", "st"), columns, key, keyed=True, server_row_id=row_id)
 
     @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(CONTENT, CONTENT, st.booleans())
-    def holds(old: list[Any], new: list[Any], keeps: bool) -> None:
+    @given(CONTENT, CONTENT, EDITS)
+    def holds(old: list[Any], more: list[Any], edits: list[Any]) -> None:
         conn.rollback()
-        there, here = _by_identity(old, key), _by_identity(new, key)
-        _stored(conn, target, list(there.values()), "st")
-        _stored(conn, target, list((there | here if keeps else here).values()), "came")
+        there = list(_by_identity(old, key).values())
+        # Most rows of the content are stored rows in which one value differs, or only looks different.
+        edited = [_edited(row, column) for row, column in zip(there, edits, strict=False)]
+        here = list(_by_identity([*more, *edited], key).values())
+        _stored(conn, target, there, "st")
+        _stored(conn, target, here, "came")
         content = sql.Identifier("public", "came")
         made = stage.consolidate(conn, target, 1, content, whole=True, repairs=repairs)
         both = sql.SQL("SELECT * FROM {} UNION ALL SELECT -1, * FROM {}").format(content, target.table.sql)
