@@ -21,7 +21,7 @@ _WANTED = {"database": 2.0, "spark": 3.0}
 def run(dsn: str, spark: object, sizes: Iterable[int]) -> Iterator[Measured]:
     for size in sizes:
         with installed(dsn, spark) as (pt, conn):
-            matrix._fill(conn, size)
+            matrix.fill(conn, size)
             for name in ("scan", "join", "aggregate"):
                 for placement in _WANTED:
                     yield from _one(pt, conn, size, name, placement)
@@ -32,7 +32,7 @@ def _one(pt: PgTrickle, conn: psycopg.Connection, size: int, name: str, placemen
     pt.create_stream_table("st", query, schedule="1h", refresh_mode="FULL", placement=placement)
     conn.execute(sql.SQL("CREATE MATERIALIZED VIEW mv AS {}").format(sql.SQL(query)))
     for cycle in range(_REPEATS):
-        matrix._change(conn, size, _CHANGES, cycle)
+        matrix.change(conn, size, _CHANGES, cycle)
         seconds, result = refreshed(pt, "st")
         yield Measured("full", name, seconds, {"rows": size, "how": placement, **facts(result)})
         seconds, _ = timed(lambda: conn.execute("REFRESH MATERIALIZED VIEW mv"))
