@@ -55,7 +55,7 @@ def writing(dsn: str) -> Iterator[tuple[str, dict[str, float]]]:
                     conn.execute(_BULK, (1, 1000))
                     if unlogged is not None:
                         client.create_stream_table("st", "SELECT id, g, v FROM t", unlogged_buffers=unlogged)
-                    work = {
+                    work: dict[str, Callable[[], object]] = {
                         "bulk insert": partial(conn.execute, _BULK, (1_000_001, 1_000_000 + ROWS)),
                         "bulk update": partial(conn.execute, "UPDATE t SET v = v + 1 WHERE id > 1000000"),
                         "single-row inserts": partial(_singles, conn, 2_000_000),

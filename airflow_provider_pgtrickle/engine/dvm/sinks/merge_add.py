@@ -65,6 +65,7 @@ class MergeAdd(Sink):
     """DISTINCT, and projections over a GROUP BY whose aggregates are count, sum, avg, min and max of exact values."""
 
     title = "merge by adding"
+    adds = True
 
     def __init__(
         self,
