@@ -59,7 +59,7 @@ class _Written:
 
     expression: exp.Expr
     between: tuple[str, ...]
-    """Nothing if tables stand in the expression, whose names depend on the statement."""
+    """Nothing if tables stand in the expression, whose names depend on the statement, or the clock."""
     names: tuple[str, ...]
 
     def at(self, where: str | Mapping[str, Place]) -> str:
@@ -72,7 +72,7 @@ class _Written:
 
 
 def _write(expression: exp.Expr) -> _Written:
-    if expression.find(exp.Table) is not None:
+    if expression.find(exp.Table, Reading) is not None:
         return _Written(expression, (), ())
     names: list[str] = []
 

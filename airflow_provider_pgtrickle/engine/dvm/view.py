@@ -79,6 +79,11 @@ class View:
         return self._sink.title if self._sink else "full"
 
     @property
+    def adds(self) -> bool:
+        """Whether a change is summed by group in one pass, whatever of it cancels out."""
+        return self._sink is not None and self._sink.adds
+
+    @property
     def because(self) -> str | None:
         """The reason why no sink that does less work takes the query; None where there is none to tell."""
         return self._sink.because if self._sink else None

@@ -131,7 +131,8 @@ def _in_session(conn: Connection, member: Planned) -> Computed:
     computation = member.plan.computation
     if computation is None:
         return Computed(**vars(member), staged=None)
-    stage.allow_memory(conn, computation.expected_rows)
+    # A window is read in full, also where its changes are netted.
+    stage.allow_memory(conn, max(computation.expected_rows, member.plan.source_changes))
     rows = stage.computed(computation.sql, computation.columns)
     if not member.stored.is_populated or member.action is Action.REINITIALIZE:
         table = stage.prepare(conn, member.st.id, rows)

@@ -412,13 +412,35 @@ def _pending(
     return {places[number]: _Pending(*found) for number, *found in conn.execute(counts)}
 
 
-def changes_often(conn: Connection, state: SourceState) -> bool:
-    """Whether the window has so many changes of the same rows that a sum over it pays."""
-    window = state.window
-    if window is None or not state.is_mixed or state.pending_rows < _WORTH_NETTING:
-        return False
-    if not touch(state.source):
-        return True
+def netted(conn: Connection, state: SourceState, *, only_sum_tells: bool, decides: bool) -> SourceState:
+    """The state with its window as a sum, and the number of rows that this changes: by key, else by image.
+
+    `only_sum_tells`: whether a change concerns the reader; `decides`: whether FULL is forced. Else the sum has to pay.
+    Of many changes the rows are estimated: to count what is left after all would be the sum itself.
+    """
+    assert state.window is not None
+    if not only_sum_tells and not decides and state.pending_rows < _WORTH_NETTING:
+        return state
+    is_large = state.pending_rows > _ALL_LOOKED_AT
+    if touch(state.source) and not only_sum_tells and (is_large or not decides):
+        images, rows = _looked_at(conn, state, state.window)
+        # Where none of the rows looked at has changed, there are few of them.
+        if images < _IMAGES * rows:
+            return replace(state, net_rows=rows) if decides else state
+        if is_large:
+            return replace(state, window=replace(state.window, net=True), net_rows=max(rows, 1))
+    window = replace(state.window, net=True)
+    changes = sql.SQL(changes_in(state.source, state.columns, window))
+    key = state.source.primary_key if state.source.kind != "STREAM_TABLE" else ()
+    changed = sql.SQL("SELECT DISTINCT {}" if key else "SELECT {}").format(
+        sql.SQL(", ").join(sql.Identifier("c", name) for name in key)
+    )
+    row = conn.execute(sql.SQL("SELECT count(*) FROM ({} FROM ({}) AS c) AS k").format(changed, changes)).fetchone()
+    return replace(state, window=window, net_rows=None if row is None else int(row[0]))
+
+
+def _looked_at(conn: Connection, state: SourceState, window: Window) -> tuple[int, int]:
+    """About how many images the window has, and of how many rows."""
     one_in = 1 if state.pending_rows <= _ALL_LOOKED_AT else _ONE_ROW_IN
     is_stream_table = state.source.kind == "STREAM_TABLE"
     new, old = (
@@ -443,21 +465,7 @@ def changes_often(conn: Connection, state: SourceState) -> bool:
         )
     ).fetchone()
     assert row is not None  # an aggregate without GROUP BY
-    # Where none of the rows looked at has changed, there are few of them.
-    return bool(row[0] >= _IMAGES * row[1])
-
-
-def netted(conn: Connection, state: SourceState) -> SourceState:
-    """The state with its window as a sum, and the number of rows that it changes: by key, else by image."""
-    assert state.window is not None
-    window = replace(state.window, net=True)
-    changes = sql.SQL(changes_in(state.source, state.columns, window))
-    key = state.source.primary_key if state.source.kind != "STREAM_TABLE" else ()
-    changed = sql.SQL("SELECT DISTINCT {}" if key else "SELECT {}").format(
-        sql.SQL(", ").join(sql.Identifier("c", name) for name in key)
-    )
-    row = conn.execute(sql.SQL("SELECT count(*) FROM ({} FROM ({}) AS c) AS k").format(changed, changes)).fetchone()
-    return replace(state, window=window, net_rows=None if row is None else int(row[0]))
+    return int(row[0]) * one_in, int(row[1]) * one_in
 
 
 def within(window: Window) -> sql.Composed:

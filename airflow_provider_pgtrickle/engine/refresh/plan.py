@@ -18,7 +18,7 @@ from airflow_provider_pgtrickle.engine.refresh import clock
 from airflow_provider_pgtrickle.engine.refresh.cost import Candidate, Experience, Way, limit_ms
 from airflow_provider_pgtrickle.engine.refresh.decision import Action, Decision, Fallback, MemberFacts, decide
 from airflow_provider_pgtrickle.engine.refresh.executor import Computation, patience_ms
-from airflow_provider_pgtrickle.engine.refresh.observe import Observed, SourceState, changes_often, netted
+from airflow_provider_pgtrickle.engine.refresh.observe import Observed, SourceState, netted
 from airflow_provider_pgtrickle.engine.refresh.slices import ctid_slices
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.engine.settings import Settings
@@ -301,18 +301,15 @@ def _netted(coordinator: Connection, member: Observed, known: MemberFacts) -> Ob
         return member
     computes = known.refresh_mode != "FULL" and (known.refusal is None or known.topk)
     limit = known.max_change_ratio
-    found = {
-        source.key: netted(coordinator, state)
-        for source in known.sources
-        for state in [member.states.get(source.key)]
-        if state is not None
-        and _may_cancel_out(state)
-        and (
-            _tells_no_columns(state)
-            or (computes and 0 < limit < source.ratio)
-            or (computes and changes_often(coordinator, state))
-        )
-    }
+    found = {}
+    for source in known.sources:
+        state = member.states.get(source.key)
+        if state is None:
+            continue
+        only_sum_tells = _tells_no_columns(state)
+        decides = computes and 0 < limit < source.ratio
+        if _may_cancel_out(state) and (only_sum_tells or decides or (computes and not member.query.adds)):
+            found[source.key] = netted(coordinator, state, only_sum_tells=only_sum_tells, decides=decides)
     return replace(member, states={**member.states, **found}) if found else member
 
 

@@ -173,7 +173,9 @@ def test_a_sample_tells_that_few_rows_changed_often(site: Site) -> None:
     for _ in range(600):
         site.run("UPDATE items SET a = a + 1")
     assert _refresh(site, "of_a").source_changes > observe._ALL_LOOKED_AT
-    assert _last(site, "of_a", "net_changes") == 40
+    # Estimated: of 40 rows one or none is looked at.
+    assert _last(site, "of_a", "net_changes") < 1000
+    assert "sum(s." in _last(site, "of_a", "plan")
 
 
 def test_a_sum_sees_no_more_and_no_less_than_the_window_beside_writers(site: Site, any_dsn: str) -> None:

@@ -64,6 +64,7 @@ class MergeAdd(Sink):
     """DISTINCT, and projections over a GROUP BY all of whose aggregates have a running state."""
 
     title = "merge by adding"
+    adds = True
 
     def __init__(
         self,

@@ -49,6 +49,8 @@ class Sink:
     """`storage` is the whole content, hidden columns included; `delta` is its change as weighted rows."""
 
     title = ""
+    adds = False
+    """Whether it sums the whole change by group in one pass, so that nothing is won by a sum before it."""
 
     def __init__(self, query: Query, storage: Node, hidden: Sequence[str]) -> None:
         self.query = query
