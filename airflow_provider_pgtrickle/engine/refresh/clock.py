@@ -44,11 +44,9 @@ def moved(conn: Connection, query: View, readings: Mapping[str, Values]) -> int:
     return int(row[0]) if row else 0
 
 
-def facts(readings: Mapping[str, Values], moved: int | None) -> tuple[SourceFacts, ...]:
+def facts(moved: int | None) -> SourceFacts:
     """The clock as a source. No share of it is too large, because what it moves is found by range."""
-    if not readings:
-        return ()
-    return (SourceFacts(CLOCK, "the clock", buffer_lost=moved is None, pending_rows=moved or 0, judged=True),)
+    return SourceFacts(CLOCK, "the clock", buffer_lost=moved is None, pending_rows=moved or 0, judged=True)
 
 
 def _at(instant: str) -> str:

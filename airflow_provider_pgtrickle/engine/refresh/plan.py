@@ -285,7 +285,7 @@ def _facts(
             for key, state in member.states.items()
             for change in [upstream.get(key)]
         )
-        + clock.facts(member.readings, member.moved),
+        + ((clock.facts(member.moved),) if member.readings else ()),
         forced=forced,
         broken=broken,
         reinit_reason=member.reinit_reason,
