@@ -110,11 +110,13 @@ def keep_persistence(
     row = conn.execute(
         "SELECT relpersistence FROM pg_catalog.pg_class WHERE oid = to_regclass(%s)", [buffer.quoted]
     ).fetchone()
+    if row is not None and row[0] == "u":
+        # It goes while the table is UNLOGGED: a LOGGED one may be published, and then rows need a replica identity.
+        conn.execute(sql.SQL("DELETE FROM {} WHERE xid = '0'").format(buffer.sql))
     if row is not None and row[0] != ("u" if unlogged else "p"):
         # The table gets another file, by which its readers notice.
         word = sql.SQL("UNLOGGED" if unlogged else "LOGGED")
         conn.execute(sql.SQL("ALTER TABLE {} SET {}").format(buffer.sql, word))
-    conn.execute(sql.SQL("DELETE FROM {} WHERE xid = '0'").format(buffer.sql))
     if unlogged:
         columns = {"xid": "0", "action": "E", **mark}
         conn.execute(

@@ -51,7 +51,7 @@ class MemberPlan:
     source_rows: float | None = None
     """Estimated rows of all sources, if they were asked for."""
     repairs: bool = False
-    """Stored rows with a wrong row id are replaced, too: somebody asked for a FULL."""
+    """Stored rows with a wrong row id are replaced, too: somebody asked for a FULL, or they may be of another kind."""
     net_changes: int | None = None
     """The changes that are computed, many of one row as one where they are netted."""
 
@@ -182,7 +182,7 @@ def plan(
             several,
             given_up_ms,
             rows_now,
-            repairs=forced,
+            repairs=forced or bool(member.reinit_reason) or not member.stored.frontier,
             net_changes=known.net_changes,
         ),
     )
