@@ -289,7 +289,7 @@ def _facts(
         forced=forced,
         broken=broken,
         reinit_reason=member.reinit_reason,
-        refusal=refusal.message if refusal else (None if st.differentiable else st.refusal),
+        refusal=(None if st.differentiable else st.refusal) or (refusal.message if refusal else None),
         topk=member.query.topk is not None,
         steady=member.steady,
     )

@@ -22,7 +22,11 @@ def analysed(conn: Connection, st: StreamTable) -> dvm.View:
         probed = probe(conn, st.maintained_query, accepted=st.foreign_code)
         if len(_analysed) >= _KEPT:
             _analysed.pop(next(iter(_analysed)))
-        _analysed[key] = dvm.analyze(probed.text, probed.schema)
+        view = dvm.analyze(probed.text, probed.schema)
+        if view.refusal is None and not st.differentiable:
+            # PostgreSQL reads our text otherwise, as the declaration found. So FULL is computed from its own.
+            view = dvm.refused(view, dvm.Reason.ROUND_TRIP, st.refusal or "")
+        _analysed[key] = view
     return _analysed[key]
 
 
@@ -33,4 +37,4 @@ def forget(conn: Connection, st: StreamTable) -> None:
 
 def _key(conn: Connection, st: StreamTable) -> tuple[object, ...]:
     place = (conn.info.host, conn.info.port, conn.info.dbname)
-    return (*place, st.id, st.relid, st.maintained_query, st.fingerprint)
+    return (*place, st.id, st.relid, st.maintained_query, st.fingerprint, st.differentiable)

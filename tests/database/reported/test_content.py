@@ -6,7 +6,13 @@ import psycopg
 import pytest
 from psycopg.sql import SQL
 
+from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog.probe import probe
+from airflow_provider_pgtrickle.engine.declare import definition
+from airflow_provider_pgtrickle.engine.dvm import Binding
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError, QueryError
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.refresh.query import analysed
 from tests import servers
 from tests.database.reported.conftest import Site
 
@@ -341,3 +347,23 @@ def test_a_domain_is_told_apart_as_its_base_is(site: Site) -> None:
         "INSERT INTO t0 VALUES (1)",
         "INSERT INTO t1 VALUES (3, 3, NULL), (4, 4, 3)",
     )
+
+
+@pytest.mark.parametrize("query", ["SELECT id, v * 2 AS w FROM t", "SELECT v, count(*) AS n FROM t GROUP BY v"])
+def test_a_text_that_postgresql_reads_otherwise_is_never_computed(
+    site: Site, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The declaration refused it for differences, and FULL was computed from our reading of it all the same."""
+    site.run("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t SELECT i, i % 3 FROM generate_series(1, 9) i")
+    with monkeypatch.context() as patched:
+        patched.setattr(definition, "_survives_parsing", lambda *_: False)
+        site.declare("st", query, refresh_mode="AUTO")
+    site.run("UPDATE t SET v = 5 WHERE id = 1")
+    result = site.refresh("st")
+    assert result.action == "FULL"
+    assert result.fallback_reason is not None
+    assert result.fallback_reason.startswith("not_differentiable: ")
+    assert site.differs("st", query) == []
+    with site.client.database.transaction() as conn:
+        st = records.get(conn, QualifiedName("public", "st"))
+        assert analysed(conn, st).full(Binding()) == probe(conn, st.defining_query).text
