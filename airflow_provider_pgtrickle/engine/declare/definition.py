@@ -163,7 +163,7 @@ def _stand_in(conn: psycopg.Connection, number: int, query: sql.Composable) -> t
     return name
 
 
-def _survives_parsing(conn: psycopg.Connection, probed: Probe) -> bool:
+def survives_parsing(conn: psycopg.Connection, probed: Probe) -> bool:
     """Whether each text, parsed and written again by the algebra, is the same query to PostgreSQL."""
     for text in (probed.text, *probed.schema.views.values()):
         written = dvm.round_trip(text)
@@ -190,7 +190,7 @@ def analysed(
     if view.refusal is None and probed.odd_equalities:
         detail = f"it groups or sorts by {probed.odd_equalities[0]}, whose equality is not one of pg_catalog"
         view = dvm.refused(view, dvm.Reason.UNSUPPORTED_SYNTAX, detail)
-    if view.refusal is None and not _survives_parsing(conn, probed):
+    if view.refusal is None and not survives_parsing(conn, probed):
         view = dvm.refused(view, dvm.Reason.ROUND_TRIP, "PostgreSQL reads the parsed text otherwise")
     if view.refusal is None and (unlike := _unlike(columns.of_view(conn, view), probed)):
         view = dvm.refused(view, dvm.Reason.ROUND_TRIP, f"PostgreSQL types the parsed text otherwise: {unlike}")

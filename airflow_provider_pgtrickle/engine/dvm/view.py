@@ -137,6 +137,16 @@ class View:
             return None
         return self._emitter(binding).statement(Differ(binding.changed).old(self._sink.storage))
 
+    @property
+    def is_text(self) -> bool:
+        """Whether PostgreSQL computes it from a text, which names its sources as they are committed."""
+        return self._sink is None
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether that text was parsed and written again, because the clock stands in it."""
+        return self._written is not None
+
     # -- the clock -----------------------------------------------------------------------------
 
     @cached_property

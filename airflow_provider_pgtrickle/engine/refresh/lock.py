@@ -170,7 +170,12 @@ def define(conn: Connection, held: Held, request: Request) -> tuple[dict[str, Lo
 
 def to_go_first(conn: Connection, unit: Mapping[str, Locked], request: Request) -> tuple[QualifiedName, ...]:
     """The tables of the unit that have to be refreshed and committed before the others; mostly there are none."""
-    return _parts_without_content(conn, unit, request) or _reshaped_upstream(unit) or _before_live(conn, unit)
+    return (
+        _parts_without_content(conn, unit, request)
+        or _reshaped_upstream(unit)
+        or _before_text(unit)
+        or _before_live(conn, unit)
+    )
 
 
 def stayed(conn: Connection, unit: Mapping[str, Locked], moment: str, cause: Exception | None = None) -> None:
@@ -319,6 +324,15 @@ def _before_live(conn: Connection, unit: Mapping[str, Locked]) -> tuple[Qualifie
     if not following:
         return ()
     return tuple(member.stored.qualified for member in unit.values() if member.stored.id not in following)
+
+
+def _before_text(unit: Mapping[str, Locked]) -> tuple[QualifiedName, ...]:
+    """The tables up to the first reader that PostgreSQL computes from its text: it reads what is committed alone."""
+    members = list(unit.values())
+    for number, member in enumerate(members):
+        if member.query.is_text and any(earlier.stored.key in member.query.sources for earlier in members[:number]):
+            return tuple(earlier.stored.qualified for earlier in members[:number])
+    return ()
 
 
 def _reshaped_upstream(unit: Mapping[str, Locked]) -> tuple[QualifiedName, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from airflow_provider_pgtrickle.engine import dvm
 from airflow_provider_pgtrickle.engine.catalog.probe import probe
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
+from airflow_provider_pgtrickle.engine.declare.definition import survives_parsing
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 
 _KEPT = 1000
@@ -23,8 +24,9 @@ def analysed(conn: Connection, st: StreamTable) -> dvm.View:
         if len(_analysed) >= _KEPT:
             _analysed.pop(next(iter(_analysed)))
         view = dvm.analyze(probed.text, probed.schema)
-        if view.refusal is None and not st.differentiable:
-            # PostgreSQL reads our text otherwise, as the declaration found. So FULL is computed from its own.
+        is_refused_there = view.refusal is None and not st.differentiable
+        if is_refused_there or (view.is_rewritten and not survives_parsing(conn, probed)):
+            # PostgreSQL reads our text otherwise. So FULL is computed from its own.
             view = dvm.refused(view, dvm.Reason.ROUND_TRIP, st.refusal or "")
         _analysed[key] = view
     return _analysed[key]

@@ -20,6 +20,11 @@ class HandWritten(View):
         self.full_sql = full_sql
         self.delta_sql = delta_sql
 
+    @property
+    def is_text(self) -> bool:
+        """Its SQL takes in what earlier members of the unit hand on."""
+        return False
+
     def full(self, binding: Binding) -> str:
         return self.full_sql(binding)
 

@@ -356,7 +356,7 @@ def test_a_text_that_postgresql_reads_otherwise_is_never_computed(
     """The declaration refused it for differences, and FULL was computed from our reading of it all the same."""
     site.run("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t SELECT i, i % 3 FROM generate_series(1, 9) i")
     with monkeypatch.context() as patched:
-        patched.setattr(definition, "_survives_parsing", lambda *_: False)
+        patched.setattr(definition, "survives_parsing", lambda *_: False)
         site.declare("st", query, refresh_mode="AUTO")
     site.run("UPDATE t SET v = 5 WHERE id = 1")
     result = site.refresh("st")
@@ -367,3 +367,24 @@ def test_a_text_that_postgresql_reads_otherwise_is_never_computed(
     with site.client.database.transaction() as conn:
         st = records.get(conn, QualifiedName("public", "st"))
         assert analysed(conn, st).full(Binding()) == probe(conn, st.defining_query).text
+
+
+def test_what_postgresql_alone_computes_sees_what_its_unit_changed(site: Site) -> None:
+    """A text names tables as they are committed: in one commit with what it reads it was older than it said."""
+    site.run("CREATE TABLE t (id int PRIMARY KEY, g int, v int)")
+    site.run("INSERT INTO t SELECT i, i % 3, i FROM generate_series(1, 9) AS i")
+    queries = {
+        "sums": "SELECT g, sum(v) AS s FROM t GROUP BY g",
+        "counts": "SELECT g, count(*) AS n FROM t GROUP BY g",
+        "joined": "SELECT sums.g, sums.s, counts.n, current_user::text AS who FROM sums JOIN counts USING (g)",
+        "total": "SELECT sum(s) AS s, sum(n) AS n FROM joined",
+    }
+    for name, query in queries.items():
+        site.declare(name, query, diamond_consistency="atomic")
+    for cycle in range(2):
+        site.run(f"INSERT INTO t VALUES ({10 + cycle}, 1, 100)")
+        results = site.client.refresh(list(queries), force_full=cycle == 1)
+        actions = ["FULL"] * 4 if cycle else ["DIFFERENTIAL", "DIFFERENTIAL", "FULL", "DIFFERENTIAL"]
+        assert [results[name].action for name in queries] == actions
+        for name, query in queries.items():
+            assert site.differs(name, query) == [], name
