@@ -45,13 +45,14 @@ def measure(client: PgTrickle, *, spark: bool = False) -> dict[str, float]:
             constants["spark_ms"] = max(_median(client, schema, name, 1) - one, 1.0)
     finally:
         _drop(client, schema, name)
+    constants = {constant: round(value, 3) for constant, value in constants.items()}
     with client.database.transaction() as conn:
         conn.cursor().executemany(
             "INSERT INTO pgtrickle.pgt_calibration (name, value) VALUES (%s, %s)"
             " ON CONFLICT (name) DO UPDATE SET value = excluded.value, measured_at = pg_catalog.clock_timestamp()",
             list(constants.items()),
         )
-    return {constant: round(value, 3) for constant, value in constants.items()}
+    return constants
 
 
 def _make(client: PgTrickle, schema: str) -> None:
