@@ -39,7 +39,8 @@ JOINED = World(
         "st_sum": "SELECT g, sum(v) AS total, count(*) AS n FROM t GROUP BY g",
         "st_over": "SELECT n, sum(total) AS total FROM st_sum GROUP BY n",
         # PostgreSQL alone computes it, in one unit with what it reads.
-        "st_text": "SELECT g, s.total, o.total AS among, current_role::text AS r FROM st_sum s JOIN st_over o USING (n)",
+        "st_text": "SELECT g, s.total, o.total AS among, current_role::text AS r"
+        " FROM st_sum s JOIN st_over o USING (n)",
     },
     (
         "INSERT INTO t (id, g, v) VALUES (901, 1, 5), (902, 2, 6)",
