@@ -11,7 +11,7 @@ from airflow_provider_pgtrickle.engine.catalog.locks import try_lock_for_transac
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES
 
 # A reader without a frontier for the source has consumed nothing yet; a live one has consumed all that is committed.
-_CONSUMERS = """
+_CONSUMERS = sql.SQL("""
     SELECT coalesce('changes_pgt_' || d.source_pgt_id, t.buffer),
            array_agg(DISTINCT CASE WHEN s.is_live THEN pg_catalog.pg_current_snapshot()::text
                ELSE s.frontier #>> ARRAY['sources',
@@ -19,11 +19,14 @@ _CONSUMERS = """
     FROM pgtrickle.pgt_dependencies d
     JOIN pgtrickle.pgt_stream_tables s USING (pgt_id)
     LEFT JOIN pgtrickle.pgt_change_tracking t ON t.source_relid = d.source_relid
-    WHERE (d.source_pgt_id IS NOT NULL OR t.buffer IS NOT NULL)
-      AND to_regclass(format('pgtrickle_changes.%I', coalesce('changes_pgt_' || d.source_pgt_id, t.buffer)))
+    WHERE (d.source_pgt_id IS NOT NULL OR t.buffer IS NOT NULL) AND {wanted}
+      AND to_regclass(format('pgtrickle_changes.%%I', coalesce('changes_pgt_' || d.source_pgt_id, t.buffer)))
           IS NOT NULL
     GROUP BY 1 ORDER BY 1
-"""
+""")
+_ALL = sql.SQL("true")
+# Found by their indexes: a refresh cleans up after itself, however many other stream tables there are.
+_SOME = sql.SQL("(d.source_pgt_id = ANY(%(stream_tables)s::bigint[]) OR d.source_relid = ANY(%(tables)s::oid[]))")
 
 # A staging table's name holds the id of its stream table, whose refresh holds the advisory lock of that id.
 _STAGES = r"""
@@ -37,15 +40,17 @@ _STAGES = r"""
 
 
 def clean_buffers(conn: Connection, only: Collection[str] | None = None) -> dict[str, int]:
-    """Delete changes that the frontiers of all readers see, from all buffers or `only` some; the number per buffer.
+    """Delete changes that the frontiers of all readers see; the number per buffer.
 
-    Snapshots have no order, so there is no oldest frontier: a row is deleted when *each* of them sees it.
+    `only`: the sources whose buffers are meant, by their keys in a frontier; None: all. Snapshots have no order, so
+    there is no oldest frontier: a row is deleted when *each* of them sees it.
     """
     deleted = {}
+    statement = _CONSUMERS.format(wanted=_ALL if only is None else _SOME)
+    stream_tables = [int(key.removeprefix("pgt_")) for key in only or () if key.startswith("pgt_")]
+    tables = [int(key) for key in only or () if not key.startswith("pgt_")]
     with translating():
-        for buffer, snapshots in conn.execute(_CONSUMERS).fetchall():
-            if only is not None and buffer not in only:
-                continue
+        for buffer, snapshots in conn.execute(statement, {"stream_tables": stream_tables, "tables": tables}).fetchall():
             deleted[buffer] = 0 if None in snapshots else _delete_seen(conn, buffer, snapshots)
     return deleted
 

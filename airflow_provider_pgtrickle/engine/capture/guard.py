@@ -56,12 +56,7 @@ def guard(conn: Connection, relid: int) -> None:
     with translating():
         for schema, name, is_root in conn.execute(_MEMBERS, [relid, relid]).fetchall():
             table = sql.Identifier(schema, name)
-            conn.execute(
-                sql.SQL(
-                    "CREATE OR REPLACE TRIGGER {} BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {}"
-                    " FOR EACH STATEMENT EXECUTE FUNCTION pgtrickle.pgt_guard()"
-                ).format(sql.Identifier(TRIGGER), table)
-            )
+            guard_alone(conn, table)
             if is_root:
                 conn.execute(
                     sql.SQL(
@@ -70,3 +65,13 @@ def guard(conn: Connection, relid: int) -> None:
                         " EXECUTE FUNCTION pgtrickle.pgt_guard()"
                     ).format(sql.Identifier(ROW_TRIGGER), table)
                 )
+
+
+def guard_alone(conn: Connection, table: sql.Composable) -> None:
+    """Guard a table against statements that name it; a partition gets the trigger for rows when it is attached."""
+    conn.execute(
+        sql.SQL(
+            "CREATE OR REPLACE TRIGGER {} BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {}"
+            " FOR EACH STATEMENT EXECUTE FUNCTION pgtrickle.pgt_guard()"
+        ).format(sql.Identifier(TRIGGER), table)
+    )

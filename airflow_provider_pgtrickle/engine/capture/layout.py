@@ -17,16 +17,26 @@ from airflow_provider_pgtrickle.engine.names import QualifiedName
 
 
 @dataclass(frozen=True)
-class CapturedColumn:
+class NamedColumn:
+    """A column that the capturing function names."""
+
     name: str
     type_oid: int
     """The column's own type."""
+    base_oid: int
+    """Of a domain the type that it is of, else the same."""
+
+
+@dataclass(frozen=True)
+class CapturedColumn(NamedColumn):
     buffer_type: str
     """Quoted, without a length; of a domain the base type, whose checks don't refuse the NULL of an absent value.
     """
     collation: str | None
     expression: str | None
     """The expression of a virtual generated column, whose value triggers don't see."""
+    reads: tuple[NamedColumn, ...]
+    """The columns in that expression, which need not be captured themselves."""
 
     @property
     def new(self) -> str:
@@ -69,6 +79,14 @@ class Layout:
     """Statements may reach the rows through a relation that isn't a member, and then fire no statement trigger here."""
     by_wal: bool
     """Changes are taken from the log; only TRUNCATE fires a trigger."""
+    is_append_only: bool = False
+    """A reader wants rows to be inserted only."""
+
+    @property
+    def named(self) -> tuple[NamedColumn, ...]:
+        """The columns that the capturing function names, each once."""
+        found = {c.name: c for column in self.columns for c in column.reads}
+        return tuple({**found, **{c.name: c for c in self.columns}}.values())
 
     @property
     def buffer(self) -> QualifiedName:
@@ -108,10 +126,15 @@ _MEMBERS = """
 """
 
 _COLUMNS = """
-    SELECT a.attname, a.atttypid::bigint, pg_catalog.format('%%I.%%I', tn.nspname, base.typname),
+    SELECT a.attname, a.atttypid::bigint, base.oid::bigint, pg_catalog.format('%%I.%%I', tn.nspname, base.typname),
            CASE WHEN a.attcollation <> base.typcollation
                 THEN pg_catalog.format('%%I.%%I', cn.nspname, c.collname) END,
-           CASE WHEN a.attgenerated = 'v' THEN pg_catalog.pg_get_expr(d.adbin, d.adrelid) END
+           CASE WHEN a.attgenerated = 'v' THEN pg_catalog.pg_get_expr(d.adbin, d.adrelid) END,
+           CASE WHEN a.attgenerated = 'v' THEN ARRAY(
+               SELECT p.refobjsubid FROM pg_catalog.pg_depend p
+               WHERE p.classid = 'pg_catalog.pg_attrdef'::regclass AND p.objid = d.oid
+                 AND p.refclassid = 'pg_catalog.pg_class'::regclass AND p.refobjid = a.attrelid
+                 AND p.refobjsubid NOT IN (0, a.attnum)) END
     FROM pg_catalog.pg_attribute a
     CROSS JOIN LATERAL (
         WITH RECURSIVE step(oid) AS (
@@ -125,7 +148,8 @@ _COLUMNS = """
     LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation
     LEFT JOIN pg_catalog.pg_namespace cn ON cn.oid = c.collnamespace
     LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-    WHERE a.attrelid = %(relid)s AND a.attnum > 0 AND NOT a.attisdropped AND a.attname = ANY(%(names)s)
+    WHERE a.attrelid = %(relid)s AND a.attnum > 0 AND NOT a.attisdropped
+      AND (a.attname = ANY(%(names)s) OR a.attnum = ANY(%(numbers)s))
     ORDER BY a.attnum
 """
 
@@ -143,8 +167,8 @@ _PAIRS_BY_KEY = """
 """
 
 
-def layout(conn: Connection, source: Source, columns: Iterable[str]) -> Layout:
-    """How to capture `columns` (and the key) of `source`, as the table stands now."""
+def layout(conn: Connection, source: Source, columns: Iterable[str], reader: int | None = None) -> Layout:
+    """How to capture `columns` (and the key) of `source`, as the table stands now. `reader`: one that is to come."""
     fresh = read_sources(conn, [source.relid]).get(source.relid)
     if fresh is None or fresh.kind != "TABLE":
         kind = source.kind if fresh is None else fresh.kind
@@ -157,7 +181,8 @@ def layout(conn: Connection, source: Source, columns: Iterable[str]) -> Layout:
     captured = captured_columns(conn, fresh.relid, names)
     pairs = conn.execute(_PAIRS_BY_KEY, [fresh.relid]).fetchone() if fresh.primary_key else None
     maintaining = functions_there(conn, [f"immediate_{fresh.relid}", f"begin_{fresh.relid}"])
-    by_wal = not maintaining and is_by_wal(conn, fresh.relid)
+    is_append_only = _is_append_only(conn, fresh.relid, reader)
+    by_wal = not maintaining and not is_append_only and is_by_wal(conn, fresh.relid)
     if by_wal:
         by_wal = untold(conn, fresh.relid, [relid for relid, *_ in members], [c.name for c in captured]) is None
     return Layout(
@@ -174,7 +199,20 @@ def layout(conn: Connection, source: Source, columns: Iterable[str]) -> Layout:
         is_counted=f"begin_{fresh.relid}" in maintaining,
         row_wise=any(outside for *_, outside, _, _ in members),
         by_wal=by_wal,
+        is_append_only=is_append_only,
     )
+
+
+def _is_append_only(conn: Connection, relid: int, reader: int | None) -> bool:
+    """Whether a reader refuses that rows of the table are updated or deleted."""
+    row = conn.execute(
+        "SELECT coalesce(bool_or(t.append_only AND t.append_only_breach = 'refuse'), false)"
+        " FROM pgtrickle.pgt_stream_tables t WHERE t.pgt_id = ANY(ARRAY("
+        "SELECT unnest(c.tracked_by_pgt_ids || %s::bigint)"
+        " FROM (SELECT %s::oid) AS s(relid) LEFT JOIN pgtrickle.pgt_change_tracking c ON c.source_relid = s.relid))",
+        (reader, relid),
+    ).fetchone()
+    return row is not None and bool(row[0])
 
 
 def is_by_wal(conn: Connection, relid: int) -> bool:
@@ -204,8 +242,14 @@ def keep_to_owner(conn: Connection, function: sql.Composable) -> None:
 
 def captured_columns(conn: Connection, relid: int, names: Iterable[str]) -> tuple[CapturedColumn, ...]:
     """The named columns of the relation, in its order."""
-    rows = conn.execute(_COLUMNS, {"relid": relid, "names": list(names)})
-    return tuple(CapturedColumn(*row) for row in rows)
+    columns = []
+    for name, own, base, buffer_type, collation, expression, numbers in conn.execute(
+        _COLUMNS, {"relid": relid, "names": list(names), "numbers": []}
+    ).fetchall():
+        found = conn.execute(_COLUMNS, {"relid": relid, "names": [], "numbers": numbers}) if numbers else ()
+        reads = tuple(NamedColumn(*read[:3]) for read in found)
+        columns.append(CapturedColumn(name, own, base, buffer_type, collation, expression, reads))
+    return tuple(columns)
 
 
 def lock_members(conn: Connection, relation: QualifiedName, mode: str = "SHARE ROW EXCLUSIVE") -> None:

@@ -1,6 +1,6 @@
 """How each source is captured: what its readers ask for, what is possible, and the way there and back.
 
-    wish       trigger, if a reader asks for it or is IMMEDIATE; else wal, if one asks for it; else auto
+    wish       what the readers of a source ask for: `wishes`
     goes over  a source with the wish wal, or with auto where a slot can't fill the disk, if the log tells enough of it
     comes back if the wish has changed, the log tells too little, or the slot is lost or too far behind
 
@@ -10,17 +10,18 @@ Both ways change the capture under the source's lock, so that the log's position
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import psycopg
 from psycopg import Connection
 
-from airflow_provider_pgtrickle.engine.capture import wal
+from airflow_provider_pgtrickle.engine.capture import wal, wishes
 from airflow_provider_pgtrickle.engine.capture.identity import Untold, untold
 from airflow_provider_pgtrickle.engine.capture.layout import layout
 from airflow_provider_pgtrickle.engine.capture.pump import pump
-from airflow_provider_pgtrickle.engine.capture.tracking import come_back, go_over
+from airflow_provider_pgtrickle.engine.capture.tracking import by_triggers, come_back, go_over
+from airflow_provider_pgtrickle.engine.capture.wishes import Wish
 from airflow_provider_pgtrickle.engine.catalog import records
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.relations import read_sources
@@ -47,48 +48,6 @@ _ABILITY = """
            pg_catalog.current_setting('max_replication_slots')::int > 0,
            pg_catalog.has_table_privilege('pgtrickle.pgt_change_tracking', 'UPDATE')
 """
-
-# A part's readers ask for what its owner asks for. What came back is taken from the log up to that moment.
-_SOURCES = """
-    SELECT c.source_relid::bigint, c.mode, c.mode_reason, coalesce(c.wal_after > pg_catalog.clock_timestamp(), false),
-           ARRAY(SELECT DISTINCT CASE WHEN o.refresh_mode = 'IMMEDIATE' THEN 'trigger'
-                                      ELSE coalesce(o.requested_cdc_mode, %(default)s) END
-                 FROM unnest(c.tracked_by_pgt_ids) AS i(pgt_id)
-                 JOIN pgtrickle.pgt_stream_tables t USING (pgt_id)
-                 JOIN pgtrickle.pgt_stream_tables o ON o.pgt_id = coalesce(t.part_of, t.pgt_id)),
-           w.slot_name IS NOT NULL AND (c.mode = 'WAL' OR coalesce(c.wal_until > w.position, false)),
-           w.slot_name IS NOT NULL, pg_catalog.current_setting('wal_level') = 'logical'
-    FROM pgtrickle.pgt_change_tracking c LEFT JOIN pgtrickle.pgt_wal w ON true
-    WHERE c.source_relid = ANY(%(relids)s::oid[]) OR c.mode = 'WAL' AND %(all)s
-    ORDER BY c.source_relid
-"""
-
-
-@dataclass(frozen=True)
-class Source:
-    relid: int
-    mode: str
-    reason: str | None
-    is_waiting: bool
-    """It came back a short time ago."""
-    asked: tuple[str, ...]
-    is_taken: bool = False
-    """Some of its changes are taken from the log."""
-    has_slot: bool = False
-    """The database has a slot."""
-    is_logical: bool = False
-    """The server's log can be decoded."""
-
-    @property
-    def wish(self) -> str:
-        """What its readers together ask for.
-
-        >>> Source(1, "TRIGGER", None, False, ("auto", "wal")).wish
-        'wal'
-        >>> Source(1, "TRIGGER", None, False, ("trigger", "wal")).wish
-        'trigger'
-        """
-        return next(wish for wish in ("trigger", "wal", "auto") if wish in self.asked or wish == "auto")
 
 
 @dataclass(frozen=True)
@@ -127,20 +86,18 @@ class Ability:
         return None
 
 
-def arrange(conn: Connection, settings: Settings, relids: Collection[int]) -> bool:
+def arrange(conn: Connection, settings: Settings, relids: Collection[int], sources: Sequence[Wish]) -> bool:
     """Settle how the sources of a refresh are captured; whether one of them is taken from the log.
 
-    `conn` is in autocommit and idle. A way there that is blocked is tried again by the next refresh.
+    `sources`: their wishes, which aren't settled. `conn` is in autocommit and idle. A way there that is blocked is
+    tried again by the next refresh.
     """
-    sources = _sources(conn, settings, relids)
-    if not any(s.has_slot or s.wish == "wal" or (s.wish == "auto" and s.is_logical) for s in sources):
-        return False
     ability = Ability.of(conn)
     if not ability.may_change:
         return any(source.is_taken for source in sources)
     if any(source.has_slot for source in sources):
         _come_back_if_lost(conn, settings)
-        sources = _sources(conn, settings, relids)
+        sources = wishes.read(conn, settings, relids)
     is_tried = False
     for source in sources:
         if source.mode == "WAL" and source.wish == "trigger":
@@ -149,11 +106,11 @@ def arrange(conn: Connection, settings: Settings, relids: Collection[int]) -> bo
         elif source.mode == "TRIGGER" and source.wish != "trigger":
             is_tried |= _take_over(conn, settings, source, ability)
     if is_tried:
-        sources = _sources(conn, settings, relids)
+        sources = wishes.read(conn, settings, relids)
     if not any(source.has_slot for source in sources):
         return False
     _leave(conn, settings)
-    return any(source.is_taken for source in _sources(conn, settings, relids))
+    return any(source.is_taken for source in wishes.read(conn, settings, relids))
 
 
 def examine(conn: Connection, settings: Settings, st: StreamTable) -> tuple[str, ...]:
@@ -185,7 +142,9 @@ def examine(conn: Connection, settings: Settings, st: StreamTable) -> tuple[str,
             )
         if missing:
             notices.append(f"{plan.name} stays captured by triggers: {missing.reason}")
-        for source in _sources(conn, settings, [dependency]):
+        if plan.is_append_only:
+            notices.append(f"{plan.name} stays captured by triggers: {by_triggers(plan)}")
+        for source in wishes.read(conn, settings, [dependency]):
             if source.wish == "trigger":
                 notices.append(f"{plan.name} stays captured by triggers, because another reader asks for them")
     return tuple(notices)
@@ -193,7 +152,7 @@ def examine(conn: Connection, settings: Settings, st: StreamTable) -> tuple[str,
 
 def give_up(conn: Connection, reason: str) -> None:
     """Let triggers capture all that was taken from the log, after changes were lost."""
-    for source in _sources(conn, Settings(), [], every=True):
+    for source in wishes.read(conn, Settings(), [], every=True):
         _bring_back(conn, source, reason, lost=True, pause=True)
     # What came back before, and was not pumped to its end, is lost as well.
     conn.execute(
@@ -232,13 +191,6 @@ def is_undecodable(error: psycopg.Error) -> bool:
     return (error.sqlstate or "").startswith(_UNDECODABLE)
 
 
-def _sources(conn: Connection, settings: Settings, relids: Collection[int], *, every: bool = False) -> list[Source]:
-    rows = conn.execute(_SOURCES, {"relids": list(relids), "default": settings.cdc_mode, "all": every}).fetchall()
-    return [
-        Source(relid, mode, reason, waits, tuple(asked), *facts) for relid, mode, reason, waits, asked, *facts in rows
-    ]
-
-
 def _come_back_if_lost(conn: Connection, settings: Settings) -> None:
     state = wal.state(conn)
     if state is None:
@@ -250,7 +202,7 @@ def _come_back_if_lost(conn: Connection, settings: Settings) -> None:
         # All of it is still there, so nothing is lost.
         reason = f"the log was not read for {state.lag_bytes // _MB} MB, more than wal_lag_limit_mb"
         _log.warning("Triggers capture again: %s", reason)
-        for source in _sources(conn, settings, [], every=True):
+        for source in wishes.read(conn, settings, [], every=True):
             _bring_back(conn, source, reason, pause=True)
     elif state.lag_bytes > settings.wal_lag_warning_mb * _MB:
         _log.warning("The log was not read for %d MB, more than wal_lag_warning_mb", state.lag_bytes // _MB)
@@ -264,7 +216,7 @@ def _leave(conn: Connection, settings: Settings) -> None:
         wal.end(conn)
 
 
-def _bring_back(conn: Connection, source: Source, reason: str, *, lost: bool = False, pause: bool = False) -> None:
+def _bring_back(conn: Connection, source: Wish, reason: str, *, lost: bool = False, pause: bool = False) -> None:
     try:
         with conn.transaction():
             found = read_sources(conn, [source.relid]).get(source.relid)
@@ -288,7 +240,7 @@ def _bring_back(conn: Connection, source: Source, reason: str, *, lost: bool = F
         _log.info("Source %s comes back to triggers later, because it is locked", source.relid)
 
 
-def _take_over(conn: Connection, settings: Settings, source: Source, ability: Ability) -> bool:
+def _take_over(conn: Connection, settings: Settings, source: Wish, ability: Ability) -> bool:
     """Let the log tell of a source that triggers capture; whether that was tried: something may be lacking for it."""
     if source.is_waiting and source.wish == "auto":
         return False
@@ -299,8 +251,8 @@ def _take_over(conn: Connection, settings: Settings, source: Source, ability: Ab
             return False
         plan = layout(conn, found, _columns(conn, source.relid))
         missing = untold(conn, source.relid, [m.relid for m in plan.members], [c.name for c in plan.columns])
-        if plan.is_live or plan.is_counted:
-            missing = Untold("writers maintain a stream table that reads it", "")
+        if (other := by_triggers(plan)) is not None:
+            missing = Untold(other, "")
     if missing is not None or found is None:
         _note(conn, source, missing.reason if missing else None)
         return False
@@ -318,7 +270,7 @@ def _take_over(conn: Connection, settings: Settings, source: Source, ability: Ab
     return True
 
 
-def _note(conn: Connection, source: Source, reason: str | None) -> None:
+def _note(conn: Connection, source: Wish, reason: str | None) -> None:
     """Write down why a source stays on triggers. Nobody waits for that: a declaration may hold the row."""
     if source.reason != reason:
         conn.execute(

@@ -21,7 +21,7 @@ from airflow_provider_pgtrickle.engine.capture.layout import (
     layout,
     lock_members,
 )
-from airflow_provider_pgtrickle.engine.capture.trigger_function import create_function
+from airflow_provider_pgtrickle.engine.capture.trigger_function import FORM, create_function
 from airflow_provider_pgtrickle.engine.capture.triggers import attach, detach, is_attached
 from airflow_provider_pgtrickle.engine.catalog.alerts import tell_of_transition
 from airflow_provider_pgtrickle.engine.catalog.faults import translating
@@ -47,12 +47,12 @@ def track(
     mended = was_whole = False
     with translating(f"{source.schema}.{source.name}", otherwise=QueryError), conn.transaction():
         unlogged = may_be_unlogged(conn, {*_readers(conn, source.relid), pgt_id})
-        plan = layout(conn, source, wanted | _tracked_columns(conn, source.relid))
+        plan = layout(conn, source, wanted | _tracked_columns(conn, source.relid), pgt_id)
         if not _stands(conn, plan, unlogged=unlogged):
             # No statement may be running when the triggers are created. The state is read again under the lock, because
             # another session may have been faster.
             lock_members(conn, plan.name)
-            plan = layout(conn, source, wanted | _tracked_columns(conn, source.relid))
+            plan = layout(conn, source, wanted | _tracked_columns(conn, source.relid), pgt_id)
             unlogged = may_be_unlogged(conn, {*_readers(conn, source.relid), pgt_id})
             if not _stands(conn, plan, unlogged=unlogged):
                 # Under the lock nobody else changes what the digest covers.
@@ -66,12 +66,12 @@ def track(
         conn.execute(
             """
             INSERT INTO pgtrickle.pgt_change_tracking AS t (source_relid, source_schema, source_name, buffer, columns,
-                column_types, key_columns, tracked_by_pgt_ids, slot_name, fingerprint)
-            VALUES (%s, %s, %s, %s, %s, %s::oid[], %s, ARRAY[%s::bigint], %s, %s)
+                column_types, key_columns, tracked_by_pgt_ids, slot_name, fingerprint, form)
+            VALUES (%s, %s, %s, %s, %s, %s::oid[], %s, ARRAY[%s::bigint], %s, %s, %s)
             ON CONFLICT (source_relid) DO UPDATE SET
                 source_schema = excluded.source_schema, source_name = excluded.source_name,
                 columns = excluded.columns, column_types = excluded.column_types, key_columns = excluded.key_columns,
-                fingerprint = excluded.fingerprint,
+                fingerprint = excluded.fingerprint, form = excluded.form,
                 tracked_by_pgt_ids = ARRAY(SELECT DISTINCT id FROM unnest(
                     t.tracked_by_pgt_ids || excluded.tracked_by_pgt_ids) AS id ORDER BY id)
             """,
@@ -86,6 +86,7 @@ def track(
                 pgt_id,
                 plan.trigger,
                 plan.fingerprint,
+                FORM,
             ],
         )
         if mended:
@@ -152,12 +153,19 @@ def forget_log(conn: Connection, relid: int) -> None:
     )
 
 
+def by_triggers(plan: Layout) -> str | None:
+    """What the table needs triggers for, whatever the log tells; None if nothing does."""
+    if plan.is_live or plan.is_counted:
+        return "writers maintain a stream table that reads it"
+    return "a stream table refuses that its rows are updated or deleted" if plan.is_append_only else None
+
+
 def _settle_mode(conn: Connection, plan: Layout) -> None:
     """Write down how the table is captured now. Nobody writes it meanwhile, so the log's position parts the changes."""
     mode, reason = "WAL" if plan.by_wal else "TRIGGER", None
     if not plan.by_wal:
         found = untold(conn, plan.relid, [m.relid for m in plan.members], [c.name for c in plan.columns])
-        reason = found.reason if found else "writers maintain a stream table that reads it" if plan.is_live else None
+        reason = found.reason if found else by_triggers(plan)
     left = conn.execute(
         "UPDATE pgtrickle.pgt_change_tracking SET mode = 'TRIGGER', mode_since = pg_catalog.clock_timestamp(),"
         " mode_reason = %s, wal_until = pg_catalog.pg_current_wal_insert_lsn()"
@@ -217,8 +225,8 @@ def _is_whole(conn: Connection, relid: int) -> bool:
 
 def _stands(conn: Connection, plan: Layout, *, unlogged: bool) -> bool:
     row = conn.execute(
-        "SELECT fingerprint FROM pgtrickle.pgt_change_tracking WHERE source_relid = %s", [plan.relid]
+        "SELECT fingerprint, form FROM pgtrickle.pgt_change_tracking WHERE source_relid = %s", [plan.relid]
     ).fetchone()
-    as_planned = row is not None and row[0] == plan.fingerprint and is_attached(conn, plan)
+    as_planned = row == (plan.fingerprint, FORM) and is_attached(conn, plan)
     kept = as_planned and has_persistence(conn, plan.buffer, unlogged=unlogged)
     return kept and _is_whole(conn, plan.relid)

@@ -9,7 +9,8 @@ replication, which fires nothing else) it reads OLD and NEW; the statements it r
               No key: old EXCEPT ALL new as D, new EXCEPT ALL old as I, by the text of the row.
     TRUNCATE  T: what was there is unknown
 
-By itself it never makes the user's statement fail; what maintains IMMEDIATE tables, which it calls, may. If the table
+By itself it never makes the user's statement fail, unless a reader declares the table append-only and refuses all but
+INSERT; what maintains IMMEDIATE tables, which it calls, may. If the table
 has other columns by now, or partitions or children that the function doesn't know, it writes a T: every
 reader then runs FULL, and its refresh notices the new schema. Of a partition that is gone again by then, the T is the
 only trace. Without its buffer the function writes nothing; the readers find the buffer missing.
@@ -18,11 +19,15 @@ only trace. Without its buffer the function writes nothing; the readers find the
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import LiteralString
 
 from psycopg import sql
 
-from airflow_provider_pgtrickle.engine.capture.layout import Layout
+from airflow_provider_pgtrickle.engine.capture.layout import Layout, Member
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES
+
+#: To be raised with each change of what is written here, or of what a function of this text does.
+FORM = 1
 
 _FUNCTION = """
 CREATE OR REPLACE FUNCTION {function}() RETURNS trigger
@@ -31,29 +36,42 @@ SET search_path = pg_catalog, pg_temp
 {settings} AS {body}
 """
 
-# Every statement pays for these checks. PostgreSQL finds the buffer's file in its cache, without a query.
+# Every statement pays for these checks, and for each condition on the way to what it has to do. PostgreSQL finds the
+# buffer's file in its cache, without a query.
 _BODY = """
 #variable_conflict use_column
 <<capture>>
 DECLARE
     xid CONSTANT xid8 := pg_current_xact_id();
     lsn CONSTANT pg_lsn := pg_current_wal_insert_lsn();
-    is_known boolean;{made}
+    is_known boolean := false;
+    is_twice boolean := false;{made}{refusing}
 BEGIN
-    {begin}IF pg_relation_filenode({buffer_oid}) IS NULL THEN
+    {begin}{refuse}IF pg_relation_filenode({buffer_oid}) IS NULL THEN
         RETURN NULL;
-    ELSIF TG_OP = 'TRUNCATE' THEN
-        is_known := false;
-    {members_known}
-    ELSE
-        is_known := {columns_known};
+    ELSIF TG_LEVEL = 'ROW' THEN
+        is_known := {row_known};
+        IF is_known THEN
+            {of_row}
+        END IF;
+    ELSIF TG_OP = 'INSERT' THEN
+        is_known := {insert_known};
+        IF is_known THEN
+            {insert};
+        END IF;
+    ELSIF TG_OP = 'UPDATE' THEN
+        is_known := {update_known};
+        IF is_known THEN
+            {update};
+        END IF;
+    ELSIF TG_OP = 'DELETE' THEN
+        is_known := {delete_known};
+        IF is_known THEN
+            {delete};
+        END IF;
     END IF;
     IF NOT is_known THEN
         {unknown};
-    ELSIF TG_LEVEL = 'ROW' THEN
-        {of_row}
-    ELSE
-        {of_statement}
     END IF;
     {end}RETURN NULL;
 END
@@ -73,46 +91,75 @@ _BEGIN = """IF TG_NAME = {end} THEN
     """
 _END = """PERFORM {immediate}(capture.made, TG_LEVEL = 'STATEMENT');
     """
+# Who refuses is asked only when a row is touched: a reader that was dropped refuses nothing any more.
+_REFUSING = """
+    refusing text;"""
+_REFUSE = """IF TG_OP = 'TRUNCATE' OR TG_LEVEL = 'ROW' AND TG_OP <> 'INSERT' THEN
+        refusing := {readers};
+    ELSIF TG_OP <> 'INSERT' THEN
+        refusing := CASE WHEN EXISTS (SELECT FROM old_rows) THEN {readers} END;
+    END IF;
+    IF refusing IS NOT NULL THEN
+        RAISE EXCEPTION 'table % is append-only, as stream table % says: % is refused',
+            TG_RELID::regclass, refusing, TG_OP
+            USING ERRCODE = 'restrict_violation', HINT = 'Declare it otherwise: pgtrickle alter '
+                || split_part(refusing, ', ', 1) || ' --append-only-breach end';
+    END IF;
+    """
+_READERS = """(
+            SELECT string_agg(DISTINCT format('%I.%I', o.pgt_schema, o.pgt_name), ', ')
+            FROM pgtrickle.pgt_change_tracking c
+            JOIN pgtrickle.pgt_stream_tables t ON t.pgt_id = ANY(c.tracked_by_pgt_ids)
+            JOIN pgtrickle.pgt_stream_tables o ON o.pgt_id = coalesce(t.part_of, t.pgt_id)
+            WHERE c.source_relid = {relid} AND t.append_only AND t.append_only_breach = 'refuse'
+        )"""
 _KEPT = """
             WITH made AS ({insert} RETURNING {row} AS r) SELECT array_agg(made.r) INTO capture.made FROM made
 """
 
-_COLUMNS_KNOWN = """(
+# PostgreSQL analyzes a statement on a transition table anew whenever the table has changed, under the lock that the
+# writer holds: what it finds is so, whatever an old snapshot shows. A column that is gone is looked up one level
+# further out, where it has no type that a column could have. A constant for each type is left to be looked at.
+_COLUMNS_KNOWN = """NOT EXISTS (
+            SELECT FROM (SELECT {absent}) AS absent,
+                LATERAL (SELECT {names} FROM (SELECT) AS nothing LEFT JOIN {rows} AS r ON false) AS c
+            WHERE NOT ({as_captured})
+        )"""
+
+# Nothing of the kind depends on the table of OLD and NEW.
+_COLUMNS_KNOWN_OF_ROW = """(
             SELECT count(*) FROM pg_attribute a
             WHERE a.attrelid = TG_RELID AND NOT a.attisdropped AND (a.attname, a.atttypid) IN ({expected})
         ) = {count}"""
 
-_NO_UNKNOWN_MEMBER = """
-        AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent IN ({parents}) AND i.inhrelid NOT IN ({members}))"""
-
 # An INSERT into an ordinary table reaches no children, so only the other statements check them.
-_MEMBERS_KNOWN = """ELSIF TG_LEVEL = 'STATEMENT' AND {condition} THEN
-        is_known := {columns_known}{no_unknown_member};"""
-_PARTITION_KNOWN = """ELSIF TG_LEVEL = 'ROW' AND TG_RELID NOT IN ({members}) THEN
-        is_known := false;
-    """
+_MEMBERS_KNOWN = """NOT EXISTS (
+            SELECT FROM pg_inherits i WHERE i.inhparent IN ({parents}) AND i.inhrelid NOT IN ({members}))"""
 
-_EVENTS = """
-        IF TG_OP = 'INSERT' THEN
-            {insert};
-        ELSIF TG_OP = 'DELETE' THEN
-            {delete};
-        ELSE
-            {update};
-        END IF;
+_OF_ROW = """
+            IF TG_OP = 'INSERT' THEN
+                {insert};
+            ELSIF TG_OP = 'DELETE' THEN
+                {delete};
+            ELSE
+                {update};
+            END IF;
 """
 
 # PostgreSQL adds the rows that a referential action changes to those of the statement that caused it. If a foreign key
 # refers to its own table, or several actions change one row, a key occurs twice among the old or the new rows, and
-# pairing by it would multiply them.
+# pairing by it would multiply them. So they aren't paired: what cancels out does so wherever changes are summed.
 _UPDATE_CHECKED = """
             IF EXISTS (SELECT FROM pg_constraint f WHERE f.conrelid = TG_RELID AND f.contype = 'f'
-                       AND (f.confupdtype IN ('c', 'n', 'd') OR f.confdeltype IN ('n', 'd')))
-               AND ((SELECT count(*) FROM old_rows)
+                       AND (f.confupdtype IN ('c', 'n', 'd') OR f.confdeltype IN ('n', 'd'))) THEN
+                -- By itself, because the preparation of these four queries costs as much as all the rest.
+                is_twice := (SELECT count(*) FROM old_rows)
                     <> (SELECT count(*) FROM (SELECT DISTINCT {key} FROM old_rows) AS k)
                     OR (SELECT count(*) FROM new_rows)
-                    <> (SELECT count(*) FROM (SELECT DISTINCT {key} FROM new_rows) AS k)) THEN
-                {by_image};
+                    <> (SELECT count(*) FROM (SELECT DISTINCT {key} FROM new_rows) AS k);
+            END IF;
+            IF is_twice THEN
+                {unpaired};
             ELSE
                 {by_key};
             END IF
@@ -121,6 +168,13 @@ _UPDATE_CHECKED = """
 _ONE_SIDED = """
             INSERT INTO {buffer} (xid, lsn, action, {targets})
             SELECT capture.xid, capture.lsn, {action}, {values} FROM {rows}
+"""
+
+_UNPAIRED = """
+            INSERT INTO {buffer} (xid, lsn, action, {targets})
+            SELECT capture.xid, capture.lsn, 'D', {absent}, {old_values} FROM {old}
+            UNION ALL
+            SELECT capture.xid, capture.lsn, 'I', {new_values}, {absent} FROM {new}
 """
 
 _BY_KEY = """
@@ -155,55 +209,88 @@ _EXACT_TEXT = (
 
 def create_function(layout: Layout, buffer: int) -> sql.Composed:
     """The statement that creates or replaces the function; `buffer` is the oid of the change buffer."""
-    columns_known = sql.SQL(_COLUMNS_KNOWN).format(
-        expected=_list(
-            sql.SQL("({}::name, {}::oid)").format(sql.Literal(c.name), sql.Literal(c.type_oid)) for c in layout.columns
-        )
-        if layout.columns
-        else sql.SQL("(NULL::name, NULL::oid)"),
-        count=sql.Literal(len(layout.columns)),
-    )
     immediate = sql.Identifier(CHANGES, f"immediate_{layout.relid}")
     end = sql.Literal(f"{layout.trigger}_end")
     nothing = sql.SQL("")
+    readers = sql.SQL(_READERS).format(relid=sql.Literal(layout.relid))
     body = sql.SQL(_BODY).format(
         made=sql.SQL(_MADE).format(buffer=layout.buffer.sql) if layout.is_live else nothing,
+        refusing=sql.SQL(_REFUSING) if layout.is_append_only else nothing,
+        refuse=sql.SQL(_REFUSE).format(readers=readers) if layout.is_append_only else nothing,
         begin=sql.SQL(_BEGIN).format(immediate=immediate, end=end) if layout.is_counted else nothing,
         end=sql.SQL(_END).format(immediate=immediate) if layout.is_live else nothing,
         unknown=_kept(layout, sql.SQL(_UNKNOWN).format(buffer=layout.buffer.sql)),
-        members_known=_members_known(layout, columns_known),
-        columns_known=columns_known,
+        row_known=_row_known(layout),
+        insert_known=_statement_known(layout, sql.SQL("new_rows"), reaches_children=False),
+        update_known=_statement_known(layout, sql.SQL("new_rows")),
+        delete_known=_statement_known(layout, sql.SQL("old_rows")),
         buffer_oid=sql.Literal(buffer),
-        of_row=_events(layout, sql.SQL("(SELECT OLD.*)"), sql.SQL("(SELECT NEW.*)"), checked=False),
-        of_statement=_events(layout, sql.SQL("old_rows"), sql.SQL("new_rows"), checked=True),
+        of_row=sql.SQL(_OF_ROW).format(**_events(layout, "(SELECT OLD.*)", "(SELECT NEW.*)", checked=False)),
+        **_events(layout, "old_rows", "new_rows", checked=True),
     )
     return sql.SQL(_FUNCTION).format(
         function=layout.function.sql,
-        settings=sql.SQL(_EXACT_TEXT),
+        settings=sql.SQL("" if layout.pairing else _EXACT_TEXT),
         body=sql.Literal(body.as_string(None)),
     )
 
 
-def _members_known(layout: Layout, columns_known: sql.Composed) -> sql.Composable:
-    """SQL that checks whether the table has got partitions or children that the layout doesn't know."""
-    members = _list(sql.Literal(member.relid) for member in layout.members)
-    parents = [member.relid for member in layout.members if member.may_have_members]
-    if not parents:
-        return sql.SQL("")
+def _columns_known(layout: Layout, rows: sql.SQL) -> sql.Composable:
+    """SQL that checks whether a transition table has the captured columns, with the types that they had.
+
+    The columns are those that the function names, so it finds out before a statement of its own could fail.
+    """
+    if not layout.named:
+        return sql.SQL("true")
+    names = [sql.Identifier(column.name) for column in layout.named]
+    return sql.SQL(_COLUMNS_KNOWN).format(
+        absent=_list(sql.SQL("NULL::void AS {}").format(name) for name in names),
+        names=_list(names),
+        rows=rows,
+        # CASE gives the base type of a domain, as the buffer has it.
+        as_captured=sql.SQL(" AND ").join(
+            sql.SQL("pg_typeof(CASE WHEN false THEN c.{} END) = {}::oid").format(
+                sql.Identifier(column.name), sql.Literal(column.base_oid)
+            )
+            for column in layout.named
+        ),
+    )
+
+
+def _row_known(layout: Layout) -> sql.Composable:
+    """The same for OLD and NEW, and whether they are of a relation that the layout knows."""
+    checks: list[sql.Composable] = []
+    if any(member.routes for member in layout.members):
+        checks.append(sql.SQL("TG_RELID IN ({})").format(_relids(layout.members)))
+    if layout.named:
+        expected = _list(
+            sql.SQL("({}::name, {}::oid)").format(sql.Literal(c.name), sql.Literal(c.type_oid)) for c in layout.named
+        )
+        count = sql.Literal(len(layout.named))
+        checks.append(sql.SQL(_COLUMNS_KNOWN_OF_ROW).format(expected=expected, count=count))
+    return sql.SQL(" AND ").join(checks or [sql.SQL("true")])
+
+
+def _statement_known(layout: Layout, rows: sql.SQL, *, reaches_children: bool = True) -> sql.Composable:
+    """SQL that checks the columns, and whether there are partitions or children that the layout doesn't know."""
+    columns = _columns_known(layout, rows)
+    parents = [member for member in layout.members if member.may_have_members]
     routes = any(member.routes for member in layout.members)
-    condition = (
-        sql.SQL("TG_RELID IN ({})").format(_list(map(sql.Literal, parents))) if routes else sql.SQL("TG_OP <> 'INSERT'")
-    )
-    by_statement = sql.SQL(_MEMBERS_KNOWN).format(
-        condition=condition,
-        columns_known=columns_known,
-        no_unknown_member=sql.SQL(_NO_UNKNOWN_MEMBER).format(parents=_list(map(sql.Literal, parents)), members=members),
-    )
-    return sql.SQL(_PARTITION_KNOWN).format(members=members) + by_statement if routes else by_statement
+    if not parents or not (routes or reaches_children):
+        return columns
+    members = sql.SQL(_MEMBERS_KNOWN).format(parents=_relids(parents), members=_relids(layout.members))
+    if routes:
+        members = sql.SQL("(TG_RELID NOT IN ({}) OR {})").format(_relids(parents), members)
+    return sql.SQL("{} AND {}").format(columns, members)
 
 
-def _events(layout: Layout, old: sql.SQL, new: sql.SQL, checked: bool) -> sql.Composed:
-    before, after = _rows(layout, old, "o"), _rows(layout, new, "n")
+def _relids(members: Iterable[Member]) -> sql.Composed:
+    return _list(sql.Literal(member.relid) for member in members)
+
+
+def _events(layout: Layout, old: LiteralString, new: LiteralString, *, checked: bool) -> dict[str, sql.Composable]:
+    """The statements that write what an INSERT, UPDATE or DELETE did."""
+    before, after = _rows(layout, sql.SQL(old), "o"), _rows(layout, sql.SQL(new), "n")
     if not layout.columns:
         # Only the number of rows matters (`count(*)` of a table without a key), which an UPDATE can't change.
         update: sql.Composable = sql.SQL("NULL")
@@ -212,16 +299,16 @@ def _events(layout: Layout, old: sql.SQL, new: sql.SQL, checked: bool) -> sql.Co
     elif checked:
         update = sql.SQL(_UPDATE_CHECKED).format(
             key=_list(sql.Identifier(k) for k in layout.pairing),
-            by_image=_by_image(layout, before, after),
+            unpaired=_unpaired(layout, before, after),
             by_key=_by_key(layout, before, after),
         )
     else:
         update = _by_key(layout, before, after)
-    return sql.SQL(_EVENTS).format(
-        insert=_one_sided(layout, "I", "new", "n", after),
-        delete=_one_sided(layout, "D", "old", "o", before),
-        update=update,
-    )
+    return {
+        "insert": _one_sided(layout, "I", "new", "n", after),
+        "delete": _one_sided(layout, "D", "old", "o", before),
+        "update": update,
+    }
 
 
 def _rows(layout: Layout, rows: sql.SQL, alias: str) -> sql.Composed:
@@ -263,6 +350,11 @@ def _by_key(layout: Layout, old: sql.Composed, new: sql.Composed) -> sql.Compose
         probe=sql.Identifier(layout.pairing[0]), condition=condition, **_both(layout, old, new)
     )
     return _kept(layout, insert)
+
+
+def _unpaired(layout: Layout, old: sql.Composed, new: sql.Composed) -> sql.Composed:
+    absent = _list([sql.SQL("NULL")] * len(layout.columns))
+    return _kept(layout, sql.SQL(_UNPAIRED).format(absent=absent, **_both(layout, old, new)))
 
 
 def _by_image(layout: Layout, old: sql.Composed, new: sql.Composed) -> sql.Composed:

@@ -1,0 +1,50 @@
+"""What an installed function looks like is known by its form, so the form changes with it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from airflow_provider_pgtrickle.engine.capture.layout import CapturedColumn, Layout, Member, NamedColumn
+from airflow_provider_pgtrickle.engine.capture.trigger_function import FORM, create_function
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+
+#: The text of the functions below, by form. A line is added, none is changed: other texts are another form.
+TEXTS = {1: "f05390b584609daad8ccdb58357d4c2a"}
+
+_ID = CapturedColumn("id", 23, 23, '"pg_catalog"."int4"', None, None, ())
+_TWICE = CapturedColumn("twice", 23, 23, '"pg_catalog"."int4"', None, "(n * 2)", (NamedColumn("n", 23, 23),))
+_PLAIN = Layout(
+    relid=1,
+    name=QualifiedName("public", "t"),
+    members=(Member(1, QualifiedName("public", "t"), True, False, True),),
+    columns=(_ID,),
+    key=("id",),
+    pairing=("id",),
+    is_live=False,
+    is_counted=False,
+    row_wise=False,
+    by_wal=False,
+)
+_PARTITION = Member(2, QualifiedName("public", "t_1"), False, False, False)
+_LAYOUTS = (
+    _PLAIN,
+    replace(_PLAIN, pairing=(), columns=(_ID, _TWICE)),
+    replace(_PLAIN, columns=(), key=(), pairing=()),
+    replace(_PLAIN, members=(replace(_PLAIN.members[0], routes=True), _PARTITION)),
+    replace(_PLAIN, is_live=True, is_counted=True, is_append_only=True),
+)
+
+
+def test_another_text_is_another_form():
+    texts = "".join(create_function(layout, 9).as_string(None) for layout in _LAYOUTS)
+    digest = hashlib.md5(texts.encode(), usedforsecurity=False).hexdigest()
+    assert digest == TEXTS.get(FORM), "Raise FORM, so that install writes older functions anew, and add a line here."
+
+
+def test_only_what_compares_texts_pays_for_their_settings():
+    by_key, by_image = (create_function(layout, 9).as_string(None) for layout in _LAYOUTS[:2])
+    assert "IntervalStyle" in by_image
+    assert "__pgt_image" in by_image
+    assert "IntervalStyle" not in by_key
+    assert "::text" not in by_key
