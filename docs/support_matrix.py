@@ -107,7 +107,7 @@ def sections(dsn: str) -> Iterator[tuple[str, str, Table]]:
     )
     yield (
         "Spark's closed list: expressions",
-        "Above `pushdown_max_changes` (a FULL: `pushdown_max_rows`) Spark joins and aggregates. A node whose"
+        "Where a FULL is lowered, Spark joins and aggregates. A node whose"
         " expressions are all on this list runs in Spark; any other stays in PostgreSQL, as part of a leaf. Nothing is"
         " approximated. An expression over one relation's columns is computed in that relation's leaf anyway, so what"
         " matters below is what stands above a join or inside an aggregate. Samples, over "

@@ -120,10 +120,10 @@ class Maintained:
 
     # -- one cycle -----------------------------------------------------------------------------------------------
 
-    def refresh(self, *, full: bool = False, instant: str | None = None) -> str:
+    def refresh(self, *, full: bool = False, instant: str | None = None, slices: int = 1) -> str:
         """Bring the table to the present, by its delta unless told otherwise; the action that was taken.
 
-        `instant`: the time to which the clock moves.
+        `instant`: the time to which the clock moves. `slices`: into how many the changes are cut, where they can be.
         """
         binding = self.binding(at=instant)
         self.instant = instant or self.instant
@@ -140,6 +140,9 @@ class Maintained:
             action, text = "TOPK", self.view.delta(binding)
         else:
             action, text = "DIFFERENTIAL", self.view.delta(binding)
+            if slices > 1 and (parts := self.slices(binding, slices)):
+                action = "SLICED"
+                text = " UNION ALL ".join(f"SELECT * FROM ({part}) AS part" for part in parts)
         self.frontier = self.case.xid
         if action == "FULL":
             self.case.conn.execute(sql.SQL("DELETE FROM {}").format(self._table))
@@ -163,6 +166,11 @@ class Maintained:
             )
         readings = clock.read(self.case.conn, self.view.readings, self.instant, at or self.instant)
         return Binding(sources=sources, stored=(self.case.schema, self.name), readings=readings)
+
+    def slices(self, binding: Binding, count: int) -> tuple[str, ...]:
+        """The change in so many slices, whatever their rows have in common."""
+        conditions = [f"change_id % {count} = {number}" for number in range(count)]
+        return self.view.slices(binding, dict.fromkeys(binding.changed & binding.sources.keys(), conditions))
 
     def _apply(self, delta: str) -> None:
         """Add the weighted rows to the stored bag; they travel as text, as they do from Spark to the sink."""

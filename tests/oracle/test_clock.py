@@ -9,7 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from airflow_provider_pgtrickle.engine.dvm.split import splits
 from tests.oracle.arena import Case
+from tests.oracle.declare import declare
 from tests.oracle.harness import Maintained, Refused
 
 NewCase = Callable[..., AbstractContextManager[Case]]
@@ -18,6 +20,7 @@ RECENT = "SELECT id, g, v, at FROM e WHERE at > now() - interval '3 days'"
 TABLES = (
     "CREATE TABLE e (id int PRIMARY KEY, g int, v int, at timestamptz, day date, local timestamp, hour time)",
     "CREATE TABLE o (id int PRIMARY KEY, g int, from_at timestamptz, to_at timestamptz)",
+    "CREATE TABLE s (id int PRIMARY KEY, span tstzrange, days daterange, locally tsrange)",
     f"CREATE VIEW recent AS {RECENT}",
     "CREATE INDEX ON e (at)",
 )
@@ -33,6 +36,21 @@ QUERIES = {
     "today": "SELECT id, v FROM e WHERE day = current_date",
     "not today": "SELECT id, v FROM e WHERE day <> current_date OR day IS DISTINCT FROM current_date - 1",
     "local": "SELECT id FROM e WHERE local < localtimestamp AND local > localtimestamp - interval '40 hours'",
+    "listed": "SELECT id FROM e WHERE day IN (current_date, current_date - 1, date '2026-03-01') AND v > 1",
+    "not listed": "SELECT id, day NOT IN (current_date, current_date + 1) AS other FROM e",
+    "listed under case": "SELECT id, CASE WHEN day IN (current_date, NULL) THEN v END AS v FROM e",
+    "listed beside a column": "SELECT id FROM e WHERE day = ANY (ARRAY[current_date, local::date])",
+    "within a range": "SELECT id FROM s WHERE span @> now()",
+    "ranges": "SELECT id, now() - interval '1 month' <@ span AS then, days @> current_date AS today,"
+    " NOT locally @> localtimestamp AS out FROM s",
+    "overlaps": "SELECT id FROM o"
+    " WHERE (from_at, to_at) OVERLAPS (now() - interval '1 day', now() + interval '1 month')",
+    "overlaps, shown": "SELECT id, (from_at, to_at) OVERLAPS (now(), now()) AS here,"
+    " (now(), interval '-2 days') OVERLAPS (to_at, from_at) AS near, NOT (from_at, interval '36 hours') OVERLAPS"
+    " (now(), timestamptz '2026-03-01') AS far FROM o",
+    "overlaps, other types": "SELECT id, (day, day + 1) OVERLAPS (current_date, current_date - 2) AS d,"
+    " (local, interval '1 month') OVERLAPS (localtimestamp, interval '1 day') AS l,"
+    " (hour, time '12:00') OVERLAPS (localtime, time '10:00') AS h FROM e",
     "hour": "SELECT id FROM e WHERE hour < localtime",
     "cast": "SELECT id FROM e WHERE at::date = now()::date",
     "truncated": "SELECT id FROM e WHERE date_trunc('month', at) = date_trunc('month', now())",
@@ -114,6 +132,16 @@ def changes(chance: random.Random, around: str) -> list[str]:
         at, g, v = near(), chance.randrange(4), chance.randrange(10)
         return f"({number}, {g}, {v}, {at}, {at}::date, {near()}::timestamp, {near()}::time)"
 
+    def span(kind: str) -> str:
+        if chance.random() < 0.2:
+            return chance.choice([f"'empty'::{kind}range", "NULL", f"{kind}range(NULL, NULL)"])
+        cast = {"tstz": "timestamptz", "date": "date", "ts": "timestamp"}[kind]
+        bounds = ", ".join(f"{end}({near()}::{cast}, {near()}::{cast})" for end in ("least", "greatest"))
+        lower = chance.choice(
+            [bounds, bounds, bounds.split(", greatest")[0] + ", NULL", "NULL" + bounds[bounds.index(", gre") :]]
+        )
+        return f"{kind}range({lower}, '{chance.choice(['[]', '[)', '(]', '()'])}')"
+
     number = chance.randrange(40)
     return chance.sample(
         [
@@ -125,6 +153,9 @@ def changes(chance: random.Random, around: str) -> list[str]:
             f"INSERT INTO o VALUES ({number % 9}, {chance.randrange(4)}, {near()}, {near()})"
             " ON CONFLICT (id) DO UPDATE SET from_at = excluded.from_at, to_at = excluded.to_at",
             f"DELETE FROM o WHERE id = {chance.randrange(9)}",
+            f"INSERT INTO s VALUES ({number % 19}, {span('tstz')}, {span('date')}, {span('ts')})"
+            " ON CONFLICT (id) DO UPDATE SET span = excluded.span, days = excluded.days, locally = excluded.locally",
+            f"DELETE FROM s WHERE id = {chance.randrange(19)}",
         ],
         chance.randrange(4),
     )
@@ -141,6 +172,39 @@ def test_the_clock_moves_through_many_instants(new_case: NewCase, what: str) -> 
         for instant in instants(chance, 70):
             case.change(*changes(chance, instant))
             assert st.refresh(instant=instant) == ("TOPK" if what == "topk" else "DIFFERENTIAL")
+
+
+IN_PARTS = (
+    QUERIES["having"],
+    "SELECT g, count(DISTINCT v) FILTER (WHERE at > now() - interval '5 days') AS n, count(*) AS c FROM e GROUP BY g",
+    "SELECT g, count(DISTINCT v) AS n, max(at) AS last FROM e WHERE at < now() GROUP BY g"
+    " HAVING max(at) > now() - interval '2 days' OR count(DISTINCT v) = (SELECT count(*) FROM o WHERE to_at > now())",
+    "SELECT count(DISTINCT g) AS n FROM e WHERE at > now() HAVING min(at) < now() + interval '3 days'",
+)
+
+
+@pytest.mark.parametrize("query", IN_PARTS)
+def test_filtered_groups_and_values_are_parts_that_follow_the_clock(new_case: NewCase, query: str) -> None:
+    chance, now = random.Random(query), BEGINS.isoformat()
+    with new_case(*TABLES) as case:
+        case.change(*changes(chance, now))
+        maintained: list[Maintained] = []
+        rest = query
+        while (declared := declare(case.conn, case.schema, rest)) and (
+            split := next(splits(declared.canonical, declared.schema), None)
+        ):
+            names = [f"part_{len(maintained) + number}" for number in range(len(split.parts))]
+            for text, name in zip(split.parts, names, strict=True):
+                maintained.append(Maintained.create(case, text, name=name, instant=now))
+            case.capture()
+            rest = split.outer(*((case.schema, name) for name in names))
+        outer = Maintained.create(case, rest, name="st_outer", instant=now)
+        outer.query = query
+        for instant in instants(chance, 25):
+            case.change(*changes(chance, instant))
+            for part in maintained:
+                part.refresh(instant=instant)
+            assert outer.refresh(instant=instant) == "DIFFERENTIAL"
 
 
 @pytest.mark.parametrize(

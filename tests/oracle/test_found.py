@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from airflow_provider_pgtrickle.engine.dvm.reasons import Reason
 from tests.oracle.fixtures import NewCase
 from tests.oracle.harness import Maintained, Refused, maintain
 
@@ -357,3 +358,233 @@ def test_a_window_over_groups_is_ordered_by_the_expression_that_they_are_grouped
         numbered = "SELECT i.v + 1 AS v, lag(count(*)) OVER (ORDER BY i.v + 1) AS n FROM k i GROUP BY i.v + 1"
         elements = f"SELECT w.n FROM ({numbered}) w WHERE w.v > o.id ORDER BY w.n"
         maintain(case, f"SELECT o.id, ARRAY({elements}) AS ns FROM a o", *SHOP_CYCLES)
+
+
+BESIDE = (
+    "CREATE TABLE a (id int PRIMARY KEY, x int)",
+    "CREATE TABLE b (id int, y int)",
+    "CREATE TABLE c (id int)",
+    "INSERT INTO a SELECT i, i % 3 FROM generate_series(1, 5) i",
+    "INSERT INTO b SELECT i, i % 2 FROM generate_series(1, 5) i",
+    "INSERT INTO c VALUES (0), (1), (2)",
+)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.id, b.y, v.z FROM a, b JOIN LATERAL (VALUES (a.x), (-1)) AS v(z) ON b.y = v.z",
+        "SELECT a.id, b.y, v.z FROM a, b LEFT JOIN LATERAL (SELECT a.x FROM c WHERE c.id < a.x) AS v(z) ON b.y = v.z",
+        "SELECT a.id, b.y, g FROM a JOIN (b LEFT JOIN generate_series(1, a.x) g ON g = b.y) ON a.x = b.y",
+        "SELECT a.id, c.id AS c, v.z FROM a, (b LEFT JOIN c ON c.id = b.y)"
+        " LEFT JOIN LATERAL (SELECT a.x + c.id AS z) v ON v.z > 1",
+    ],
+)
+def test_joins_in_parentheses_that_are_lateral_to_what_stands_outside(new_case: NewCase, query: str) -> None:
+    with new_case(*BESIDE) as case:
+        maintain(
+            case,
+            query,
+            ["UPDATE a SET x = x + 1 WHERE id < 3", "INSERT INTO b VALUES (7, 2)"],
+            ["DELETE FROM c WHERE id = 1", "DELETE FROM a WHERE id = 4", "INSERT INTO c VALUES (2)"],
+            ["DELETE FROM b", "UPDATE a SET x = 2"],
+        )
+
+
+KEYS = ("CREATE TABLE t (id int PRIMARY KEY, v int, w int)", "CREATE TABLE u (id int, x int)")
+KEYS_FILLED = (
+    "INSERT INTO t SELECT i, i % 3, i % 2 FROM generate_series(1, 9) i",
+    "INSERT INTO u SELECT i, i % 4 FROM generate_series(1, 6) i",
+)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT grouping((SELECT t.v FROM t i WHERE i.id = t.id)) AS g, (SELECT t.v FROM t i WHERE i.id = t.id) AS s"
+        " FROM t GROUP BY GROUPING SETS (v, s)",
+        "SELECT ARRAY(SELECT x FROM u WHERE u.id = t.v) AS e, count(*) AS n FROM t GROUP BY 1",
+        "SELECT (SELECT x FROM u WHERE u.id > t.v ORDER BY x LIMIT 1) AS e, count(*) AS n FROM t GROUP BY 1",
+        "SELECT max(v) OVER (PARTITION BY ARRAY(SELECT x FROM u WHERE u.id = t.w)) AS m, id FROM t",
+    ],
+)
+def test_a_key_that_a_subquery_gives(new_case: NewCase, query: str) -> None:
+    """The key was not recognized in the list, and its columns became keys besides."""
+    with new_case(*KEYS, *KEYS_FILLED) as case:
+        maintain(
+            case,
+            query,
+            ["INSERT INTO u VALUES (1, 9), (0, 2)", "UPDATE t SET v = 2 WHERE id = 4"],
+            ["DELETE FROM u WHERE x = 1", "INSERT INTO t VALUES (20, 0, 7)"],
+        )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "max((SELECT u.x FROM u WHERE u.id = t.v)) FILTER (WHERE t.v < 2)",
+        "sum(CASE WHEN t.v < 2 THEN (SELECT u.x FROM u WHERE u.id = t.v) END)",
+        "max((SELECT u.x FROM u WHERE u.id = t.v)) FILTER (WHERE t.v < 2) OVER (PARTITION BY t.w)",
+    ],
+)
+def test_a_subquery_is_asked_only_for_rows_that_filter_and_case_let_through(new_case: NewCase, call: str) -> None:
+    """For v = 2 the subquery has two rows, and so no value."""
+    with new_case(*KEYS, *KEYS_FILLED, "INSERT INTO u VALUES (2, 0)") as case:
+        group = "" if "OVER" in call else " GROUP BY w"
+        maintain(
+            case,
+            f"SELECT w, {call} AS m FROM t{group}",
+            ["UPDATE u SET x = 8 WHERE id = 1"],
+            ["INSERT INTO t VALUES (20, 2, 1), (21, 1, 1)", "DELETE FROM t WHERE id = 1"],
+        )
+
+
+def test_collected_values_whose_order_ties_are_always_in_the_same_order(new_case: NewCase) -> None:
+    """PostgreSQL takes rows that tie as they lie, and an UPDATE moves them: old values came out otherwise."""
+    ordered = "array_agg(t.v ORDER BY t.w, t.v::text)"
+    query = (
+        f"SELECT u.id, g.vs FROM u LEFT JOIN (SELECT w % 2 AS k, {ordered} AS vs FROM t GROUP BY 1) g ON g.k = u.x % 2"
+    )
+    with new_case(*KEYS, *KEYS_FILLED) as case:
+        st = Maintained.create(case, query.replace(", t.v::text", ""), spelled=query)
+        for cycle in range(4):
+            case.change(
+                f"UPDATE t SET v = 9 - v WHERE id = {cycle + 1}", f"UPDATE t SET w = w + 2 WHERE id = {cycle + 5}"
+            )
+            assert st.refresh() == "DIFFERENTIAL"
+
+
+def test_a_function_of_the_users_that_is_read_as_a_table(new_case: NewCase) -> None:
+    with new_case(
+        *KEYS,
+        *KEYS_FILLED,
+        "CREATE FUNCTION one(i int) RETURNS int LANGUAGE sql IMMUTABLE RETURN i",
+        "CREATE FUNCTION few(i int, OUT a int, OUT b text) RETURNS SETOF record LANGUAGE sql IMMUTABLE"
+        " BEGIN ATOMIC SELECT j, 'b' || j FROM generate_series(1, i) j; END",
+    ) as case:
+        for number, query in enumerate(
+            (
+                "SELECT t.id, f FROM t LEFT JOIN one(1) f ON t.v = f",
+                "SELECT t.id, f.* FROM t JOIN few(3) WITH ORDINALITY AS f(a, b, n) ON t.v = f.n",
+                "SELECT t.id, f.b FROM t, few(t.v) f",
+                "SELECT t.id, f.* FROM t LEFT JOIN ROWS FROM (few(2), one(5)) AS f(a, b, c) ON f.a = t.v",
+            )
+        ):
+            st = Maintained.create(case, query, name=f"st_{number}")
+            case.change("UPDATE t SET v = v + 1 WHERE id > 6", f"INSERT INTO t VALUES ({30 + number}, 1, 1)")
+            assert st.refresh() == "DIFFERENTIAL"
+
+
+@pytest.mark.parametrize(
+    "looked_up",
+    [
+        "(SELECT u.x FROM u WHERE u.x >= t.v ORDER BY u.x LIMIT 1)",
+        "array_length(ARRAY(SELECT u.x FROM u WHERE u.x <> t.v), 1)",
+    ],
+)
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "row_number() OVER (ORDER BY {}, (1)::int) AS n FROM t GROUP BY ROLLUP ({}, 2)",
+        "count(*) AS n FROM t GROUP BY ROLLUP ({}, 2) ORDER BY {}, 2, 3 LIMIT 3",
+    ],
+)
+def test_a_key_with_an_order_of_its_own_beside_a_constant_key(new_case: NewCase, looked_up: str, rest: str) -> None:
+    """The key's order was made total in one of its places only: PostgreSQL refused the key as GROUPING's argument."""
+    block = f"SELECT {looked_up} AS k, 1 AS c, {rest.replace('{}', looked_up)}"
+    with new_case(*KEYS, *KEYS_FILLED) as case:
+        maintain(
+            case,
+            f"SELECT k, c FROM ({block}) AS q",
+            ["INSERT INTO u VALUES (8, 9), (9, 2)", "UPDATE t SET v = 2 WHERE id = 4"],
+            ["DELETE FROM u WHERE x = 1", "INSERT INTO t VALUES (20, 0, 7)"],
+        )
+
+
+LOOSE = (
+    "CREATE TYPE pair AS (x numeric, y int)",
+    "CREATE TABLE l (id int PRIMARY KEY, n numeric, i interval, p pair)",
+    "INSERT INTO l VALUES (1, 1.0, '1 day', ROW(1.0, 1)), (2, 1.00, '24 hours', ROW(1.00, 1)), (3, 2, NULL, NULL)",
+)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT n FROM (SELECT DISTINCT n FROM l) d WHERE n::text = '1.0'",
+        "SELECT n, (n + 1)::text AS t FROM l GROUP BY n",
+        "SELECT n, count(*) AS c FROM l GROUP BY n HAVING scale(n) > 1",
+        "SELECT id FROM l JOIN (SELECT n AS m FROM l UNION SELECT n + 1 FROM l) d ON l.n::text = d.m::text",
+        "SELECT concat(i, '') AS t FROM (SELECT i FROM l INTERSECT SELECT i FROM l) d",
+        "SELECT to_jsonb(coalesce(n, 0)) AS t FROM (SELECT n FROM l EXCEPT ALL SELECT 2.00 FROM l) d",
+        "SELECT p FROM (SELECT p FROM l INTERSECT SELECT p FROM l) d WHERE p *= ROW(1.0, 1)::pair",
+        "SELECT p FROM (SELECT DISTINCT p FROM l) d WHERE p OPERATOR(pg_catalog.*<>) ROW(1.0, 1)::pair",
+        "SELECT count(*) AS c FROM (SELECT DISTINCT n FROM l) d GROUP BY n || 'x'",
+    ],
+)
+def test_what_tells_equal_values_apart_is_refused_above_their_group(new_case: NewCase, query: str) -> None:
+    """Which of 1.0 and 1.00 stands for the group, PostgreSQL decides each time; the difference kept the first one."""
+    with new_case(*LOOSE) as case, pytest.raises(Refused, match="tells equal values apart") as refused:
+        Maintained.create(case, query)
+    assert refused.value.reason is Reason.AMBIGUOUS_ORDER
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT n, n::text AS t, count(*) AS c FROM l GROUP BY n, n::text",
+        "SELECT round(n, 2)::text AS t, n::int AS i FROM (SELECT DISTINCT n FROM l) d WHERE n > 0",
+        "SELECT l.n::text AS t, d.c FROM l JOIN (SELECT n, count(*) AS c FROM l GROUP BY n) d USING (n)",
+        "SELECT id, n::text AS t FROM l WHERE p *= ROW(1.0, 1)::pair",
+        "SELECT id::text AS t, count(n) AS c FROM l GROUP BY id",
+        "SELECT n::text AS t FROM (SELECT n FROM l UNION ALL SELECT n FROM l) d",
+    ],
+)
+def test_what_no_group_stands_between_may_be_told_apart(new_case: NewCase, query: str) -> None:
+    with new_case(*LOOSE) as case:
+        maintain(
+            case,
+            query,
+            ["INSERT INTO l VALUES (4, 2.0, '1 day', ROW(1.00, 1)), (5, 1, NULL, NULL)"],
+            ["DELETE FROM l WHERE id = 1", "UPDATE l SET n = 2.00 WHERE id = 2"],
+        )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH RECURSIVE r(n) AS (SELECT min(v) FROM t UNION ALL SELECT n + 1 FROM r)"
+        " SELECT id FROM t WHERE EXISTS (SELECT FROM r WHERE n > t.w)",
+        "WITH RECURSIVE r(n) AS (SELECT min(v) FROM t UNION SELECT n + 1 FROM r, u)"
+        " SELECT id FROM t WHERE t.w = ANY (SELECT n FROM r)",
+        "SELECT id, (WITH RECURSIVE r(n) AS (SELECT t.v UNION ALL SELECT n + 1 FROM r)"
+        " SELECT n FROM r ORDER BY n LIMIT 1) AS n FROM t WHERE false",
+        "WITH RECURSIVE r(n) AS (SELECT min(v) FROM t UNION ALL SELECT n + 1 FROM r)"
+        " SELECT id, CASE WHEN id > 100 THEN (SELECT max(n) FROM r) END AS n FROM t",
+    ],
+)
+def test_a_recursion_that_nothing_ends_is_refused(new_case: NewCase, query: str) -> None:
+    """PostgreSQL stops when nobody asks for more rows; kept as a part it never ended, nor did its declaration."""
+    with new_case(*KEYS, *KEYS_FILLED) as case, pytest.raises(Refused, match="each row of r has a next one") as refused:
+        Maintained.create(case, query)
+    assert refused.value.reason is Reason.ENDLESS
+
+
+@pytest.mark.parametrize(
+    ("base", "step"),
+    [
+        ("SELECT v FROM t", "SELECT n + 1 FROM r WHERE n < 4"),
+        ("SELECT v FROM t", "SELECT w FROM r, t"),
+        ("SELECT v FROM t", "SELECT u.x FROM r JOIN u ON u.id = r.n"),
+        ("SELECT v FROM t", "SELECT unnest(array_remove(ARRAY[r.n - 1], -1)) FROM r"),
+        ("SELECT v FROM t", "SELECT g.i FROM r, generate_series(r.n + 1, 4) AS g(i)"),
+    ],
+)
+def test_a_recursion_that_may_end_is_kept(new_case: NewCase, base: str, step: str) -> None:
+    with new_case(*KEYS, *KEYS_FILLED) as case:
+        maintain(
+            case,
+            f"WITH RECURSIVE r(n) AS ({base} UNION {step})"
+            " SELECT id FROM t WHERE EXISTS (SELECT FROM r WHERE r.n > t.w)",
+            ["INSERT INTO u VALUES (8, 9), (0, 2)", "UPDATE t SET v = 2 WHERE id = 4"],
+        )

@@ -221,3 +221,19 @@ def test_grouping_sets_tell_a_total_from_a_null(new_case: NewCase, grouping: str
             ["DELETE FROM t"],
             ["INSERT INTO t VALUES (1, NULL, NULL, 1)"],
         )
+
+
+def test_nulls_of_another_branch_leave_a_sum_its_digits_and_its_type(new_case: NewCase) -> None:
+    """As a part's rows are beside those of its table. A wider NULL makes the column wider, and sum() another type."""
+    branches = "SELECT g, v, n, 1.50::numeric(4,2) AS f FROM t UNION ALL SELECT g, NULL{}, NULL, NULL FROM t"
+    for wider, sink in (("", "merge by adding"), ("::bigint", "replace by key"), ("::integer", "merge by adding")):
+        with new_case(*GROUPS) as case:
+            st = maintain(
+                case,
+                f"SELECT g, sum(v) AS v, sum(n) AS n, sum(f) AS f, count(*) AS c FROM ({branches.format(wider)}) x"
+                " GROUP BY g",
+                ["DELETE FROM t WHERE id = 1"],
+                ["UPDATE t SET n = 1.125, v = NULL WHERE g = 'a'"],
+                ["UPDATE t SET v = 7, n = n / 3"],
+            )
+            assert st.view.sink == sink

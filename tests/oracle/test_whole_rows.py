@@ -27,6 +27,13 @@ from tests.oracle.test_breadth import CYCLES, TABLES
         "SELECT a.id, (SELECT to_jsonb(b) FROM b WHERE b.id = a.id) AS j FROM a",
         "SELECT a.id, l.j FROM a CROSS JOIN LATERAL (SELECT to_jsonb(b) AS j FROM b WHERE b.g = a.g) l",
         "SELECT DISTINCT ON (g) g, to_jsonb(b) AS j FROM b ORDER BY g, id",
+        "SELECT a.id, row_to_json(d)::text AS r, d IS NULL AS no FROM a LEFT JOIN (SELECT g, v FROM k) d USING (g)",
+        "SELECT a.g, count(x) AS n FROM a LEFT JOIN (SELECT g FROM k OFFSET 0) x ON x.g = a.g GROUP BY a.g",
+        "SELECT count(x) AS n, count(y) AS m FROM (SELECT g FROM k) x(one) FULL JOIN (SELECT g FROM a) y ON y.g = one",
+        "SELECT array_dims(array_agg(x)) AS d FROM (SELECT * FROM b) x",
+        "WITH c AS (SELECT g, count(*) AS n FROM b GROUP BY g) SELECT a.id, to_jsonb(c) AS j, (d).n AS n"
+        " FROM a LEFT JOIN c ON c.g = a.g LEFT JOIN c AS d(o) ON d.o = a.id",
+        "SELECT a.id, to_jsonb(z) AS j FROM a, LATERAL (SELECT count(*) AS n FROM k WHERE k.g = a.g) z",
     ],
 )
 def test_a_whole_row_is_as_good_as_its_columns(new_case: NewCase, query: str) -> None:

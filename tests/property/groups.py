@@ -9,10 +9,17 @@ from tests.property.kinds import BIGINT, INT, TEXT, Column, key, keys, order
 from tests.property.relation import Columns, Relation, Scope, others, relations, select, where
 
 _CONSTANTS = (Column("1", INT), Column("'x'::text", TEXT), Column("NULL::int", INT), Column("2 + 1", INT))
+_ABOVE = ("", "", "windows", "distinct on", "distinct", "limit", "expression")
 
 
 @st.composite
-def grouped(draw: st.DrawFn, scope: Scope) -> Relation:
+def as_written(draw: st.DrawFn, scope: Scope) -> Relation:
+    """Groups by a constant and a subquery: PostgreSQL evaluates the whole block as it is written."""
+    return draw(grouped(scope, as_written=True))
+
+
+@st.composite
+def grouped(draw: st.DrawFn, scope: Scope, as_written: bool = False) -> Relation:
     child, alias = draw(relations(scope.below)), scope.alias("g")
     columns = child.of(alias)
     scalar = tuple(c.of(alias) for c in child.scalars)
@@ -21,7 +28,12 @@ def grouped(draw: st.DrawFn, scope: Scope) -> Relation:
     by = list(keys(tuple(draw(st.lists(st.sampled_from(scalar), max_size=3, unique=True)))))
     found = draw(st.lists(aggregates(scalar), min_size=0 if by else 1, max_size=3))
     found += draw(_about_the_group(scope, scalar))
-    if by and child.is_table and child.key and draw(st.booleans()):
+    found += draw(_guarded(scope, scalar))
+    if as_written or draw(st.integers(0, 3)) == 3:
+        by.append(draw(_looked_up(scope, scalar)))
+    if as_written:
+        shape = "constants"
+    elif by and child.is_table and child.key and draw(st.booleans()):
         # What else the table has follows from its key.
         by = [c for c in scalar if c.name.split(".", 1)[1] in child.key and key(c) is c]
         found += [c for c in scalar if c not in by][:1] if len(by) == len(child.key) else []
@@ -39,7 +51,7 @@ def grouped(draw: st.DrawFn, scope: Scope) -> Relation:
         # Twice the same key is one.
         repeated = [by[0].name] if draw(st.integers(0, 5)) == 5 else []
         rest += f" GROUP BY {', '.join([*(c.name for c in by), *repeated])}"
-    elif shape == "constants" and draw(st.booleans()):
+    elif shape == "constants" and not as_written and draw(st.booleans()):
         rest += f" GROUP BY {', '.join(str(n) for n in range(1, len(by) + 1))}"
     else:
         numbers = [str(n) if c in _CONSTANTS or draw(st.booleans()) else c.name for n, c in enumerate(by, 1)]
@@ -49,7 +61,7 @@ def grouped(draw: st.DrawFn, scope: Scope) -> Relation:
             asked = [Column(f"GROUPING({', '.join(told)})", INT)]
     if draw(st.integers(0, 2)) == 2:
         rest += f" HAVING {draw(_having(scope, scalar, by if shape != 'constants' else [], found, asked))}"
-    return draw(_above_the_groups([*made, *asked], rest))
+    return draw(_above_the_groups([*made, *asked], rest, ("windows", "windows", "limit") if as_written else _ABOVE))
 
 
 @st.composite
@@ -93,6 +105,40 @@ def _about_the_group(draw: st.DrawFn, scope: Scope, scalar: Columns) -> list[Col
 
 
 @st.composite
+def _looked_up(draw: st.DrawFn, scope: Scope, scalar: Columns) -> Column:
+    """A key that a subquery gives, whose text PostgreSQL prints once in the list and once as the key."""
+    column, other, h = draw(st.sampled_from(scalar)).name, draw(st.sampled_from(scope.world.tables)), scope.alias("h")
+    value = f"{h}.{draw(st.sampled_from(other.columns)).name}::text"
+    forms = [
+        (f"(SELECT count(*) FROM {other.name} AS {h} WHERE {column} IS NOT NULL)", BIGINT),
+        (f"(SELECT count(*) FROM {other.name} AS {h} WHERE {value} = {column}::text)", BIGINT),
+        (f"(SELECT {value} FROM {other.name} AS {h} WHERE {value} >= {column}::text ORDER BY 1 LIMIT 1)", TEXT),
+        (f"array_length(ARRAY(SELECT {value} FROM {other.name} AS {h} WHERE {value} <> {column}::text), 1)", INT),
+        (f"(CASE WHEN EXISTS (SELECT 1 FROM {other.name} AS {h} WHERE {value} = {column}::text) THEN 1 END)", INT),
+    ]
+    return Column(*draw(st.sampled_from(forms)))
+
+
+@st.composite
+def _guarded(draw: st.DrawFn, scope: Scope, scalar: Columns) -> list[Column]:
+    """An aggregate of a subquery that has no value for the rows that FILTER or CASE keep from it."""
+    if draw(st.integers(0, 7)) < 7:
+        return []
+    column, other, h = (
+        draw(st.sampled_from(scalar)).name,
+        draw(st.sampled_from(scope.world.tables)).name,
+        scope.alias("h"),
+    )
+    found = f"(SELECT count(*) / (CASE WHEN {column} IS NULL THEN 0 ELSE 1 END) FROM {other} AS {h})"
+    forms = [
+        f"max({found}) FILTER (WHERE {column} IS NOT NULL)",
+        f"sum(CASE WHEN {column} IS NOT NULL THEN {found} END)::bigint",
+        f"count(DISTINCT {found}) FILTER (WHERE {column} IS NOT NULL)",
+    ]
+    return [Column(draw(st.sampled_from(forms)), BIGINT)]
+
+
+@st.composite
 def _having(
     draw: st.DrawFn, scope: Scope, scalar: Columns, by: list[Column], found: list[Column], asked: list[Column]
 ) -> str:
@@ -113,10 +159,10 @@ def _having(
 
 
 @st.composite
-def _above_the_groups(draw: st.DrawFn, made: list[Column], rest: str) -> Relation:
+def _above_the_groups(draw: st.DrawFn, made: list[Column], rest: str, forms: tuple[str, ...] = _ABOVE) -> Relation:
     """Windows, DISTINCT and LIMIT in the same block see the groups, whatever sets they come from."""
     shown = [key(c) for c in made if comparable(key(c))]
-    above = draw(st.sampled_from(("", "", "windows", "distinct on", "distinct", "limit", "expression")))
+    above = draw(st.sampled_from(forms))
     if not above or not shown:
         return select(made, rest)
     if above == "windows":

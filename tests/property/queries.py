@@ -23,7 +23,15 @@ from tests.property.relation import (
     select,
     where,
 )
-from tests.property.subqueries import lateral, multiplied, scalar_subquery, sublinked, sublinked_joins, with_array
+from tests.property.subqueries import (
+    lateral,
+    multiplied,
+    scalar_subquery,
+    sublinked,
+    sublinked_joins,
+    tied_by_subqueries,
+    with_array,
+)
 from tests.property.tables import World
 
 
@@ -154,6 +162,7 @@ OPERATORS: tuple[Operator, ...] = (
     having_alone,
     recursive,
     joined_under_or,
+    tied_by_subqueries,
 )
 """Simplest first: what a failure shrinks to. A new operator is one function and one line."""
 

@@ -6,7 +6,7 @@ edges go anywhere, and all that ends a walk is that it has been there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
@@ -101,6 +101,41 @@ _CONDITIONS = (
 )
 
 
+# What stands above a recursion; {second} is another one, which may read the first.
+_ABOVE = (
+    "SELECT r.* FROM r WHERE r.id <> 3",
+    "SELECT r.id, m.note FROM r JOIN mark m ON m.id = r.id",
+    "SELECT n.id, n.label, r.id AS reached FROM node n LEFT JOIN r ON r.id = n.id AND r.id < 5",
+    "SELECT r.id, count(*) AS n FROM r GROUP BY r.id",
+    "SELECT count(*) AS n, max(r.id) AS most FROM r",
+    "SELECT DISTINCT r.id % 2 AS odd FROM r",
+    "SELECT r.id, rank() OVER (ORDER BY r.id) AS place FROM r",
+    "SELECT n.id FROM node n WHERE n.id IN (SELECT r.id FROM r)",
+    "SELECT n.id FROM node n WHERE n.id NOT IN (SELECT r.id FROM r)",
+    "SELECT n.id, EXISTS (SELECT 1 FROM r WHERE r.id = n.id) OR n.label = 'a' AS found FROM node n",
+    "SELECT n.id, (SELECT count(*) FROM r WHERE r.id < n.id) AS less FROM node n",
+    "SELECT a.id, b.id AS next FROM r AS a JOIN r AS b ON b.id = a.id + 1",
+    "SELECT c.n, count(*) AS times FROM (SELECT r.id, count(*) AS n FROM r GROUP BY r.id) c GROUP BY c.n",
+    "SELECT r.id FROM r EXCEPT ALL SELECT m.id FROM mark m",
+    "SELECT x.at FROM r AS x(at) UNION SELECT e.dst FROM edge e",
+    "{second} SELECT s.id, r.id AS first FROM s LEFT JOIN r ON r.id = s.id",
+    "{second} SELECT s.id FROM s WHERE s.id NOT IN (SELECT r.id FROM r WHERE r.id IS NOT NULL)",
+)
+_SECOND = (
+    ", s(id) AS (SELECT m.id FROM mark m UNION SELECT e.src FROM edge e JOIN s ON e.dst = s.id)",
+    ", s(id) AS (SELECT r.id FROM r UNION SELECT e.src FROM edge e JOIN s ON e.dst = s.id)",
+    ", z AS (SELECT n.id, n.parent FROM node n WHERE n.label IS NOT NULL), s(id) AS (SELECT z.id FROM z"
+    " UNION SELECT z.parent FROM z JOIN s ON z.id = s.id)",
+)
+
+
+@st.composite
+def above(draw: st.DrawFn, query: str) -> str:
+    """A recursive query under something else than a list of columns."""
+    recursion, _, _ = query.rpartition(" SELECT ")
+    return f"{recursion} {draw(st.sampled_from(_ABOVE)).format(second=draw(st.sampled_from(_SECOND)))}"
+
+
 @st.composite
 def queries(draw: st.DrawFn, graph: Graph) -> str:
     columns, begin, step = draw(st.sampled_from(_ALL if graph.is_acyclic else _SET))
@@ -183,6 +218,12 @@ class RecursiveExample:
     ddl: tuple[str, ...]
     query: str
     history: list[list[str]]
+
+
+@st.composite
+def inner_recursions(draw: st.DrawFn) -> RecursiveExample:
+    example = draw(recursive_examples(is_acyclic=draw(st.booleans())))
+    return replace(example, query=draw(above(example.query)))
 
 
 @st.composite

@@ -79,6 +79,29 @@ def sublinked_joins(draw: st.DrawFn, scope: Scope) -> Relation:
 
 
 @st.composite
+def tied_by_subqueries(draw: st.DrawFn, scope: Scope) -> Relation:
+    """A left join whose ON asks a third relation about both of its sides, or about either."""
+    left, right = draw(relations(scope.below)), draw(others(scope.below))
+    a, b, h = scope.alias("p"), scope.alias("q"), scope.alias("h")
+    here, there = left.of(a), right.of(b)
+    third = draw(others(scope.below))
+    asked = third.of(h)
+    ties = [draw(matching(side, asked)) for side in (here, there)]
+    where = " AND ".join(tie for tie in ties if tie) or "true"
+    found = pairs(here, asked)
+    forms = [f"EXISTS (SELECT FROM {third.aliased(h)} WHERE {where})"]
+    forms.append(f"(SELECT count(*) FROM {third.aliased(h)} WHERE {where}) > 1")
+    if found:
+        x, y = draw(st.sampled_from(found))
+        forms.append(f"{x.name} IN (SELECT {y.name} FROM {third.aliased(h)} WHERE {ties[1] or 'true'})")
+    terms = [draw(st.sampled_from(forms))]
+    if draw(st.booleans()) and (tie := draw(matching(here, there))):
+        terms.append(tie)
+    source = f"FROM {left.aliased(a)} LEFT JOIN {right.aliased(b)} ON {' AND '.join(terms)}"
+    return select(draw(outputs(here + there)), source)
+
+
+@st.composite
 def scalar_subquery(draw: st.DrawFn, scope: Scope) -> Relation:
     outer, inner = draw(relations(scope.below)), draw(others(scope.below))
     a, b = scope.alias("o"), scope.alias("s")

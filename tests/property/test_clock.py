@@ -16,7 +16,7 @@ from tests.oracle.arena import case
 from tests.oracle.declare import Misprinted
 from tests.oracle.harness import Maintained, Refused, Undefined, at_instant
 from tests.property.changes import histories
-from tests.property.kinds import DATE, INT, TIME, TIMESTAMP, TIMESTAMPTZ
+from tests.property.kinds import DATE, INT, TIME, TIMESTAMP, TIMESTAMPTZ, Column
 from tests.property.queries import queries
 from tests.property.tables import Table, World
 from tests.property.test_properties import BY_CHANGE, FEWER
@@ -44,10 +44,26 @@ def predicates(draw: st.DrawFn, table: Table) -> str:
         return "extract(hour FROM now()) < 12"
     terms = []
     for column, text in draw(st.lists(st.sampled_from(found), min_size=1, max_size=2)):
-        sign = draw(st.sampled_from((">", ">=", "<", "<=", "=", "<>", "IS DISTINCT FROM")))
-        terms.append(f"{column.name} {sign} {text.format(draw(st.sampled_from(_SPANS)))}")
+        if column.kind is not INT and draw(st.integers(0, 3)) == 3:
+            terms.append(draw(_overlaps(table, column)))
+            continue
+        sign = draw(st.sampled_from((">", ">=", "<", "<=", "=", "<>", "IS DISTINCT FROM", "IN", "NOT IN")))
+        if sign.endswith("IN"):
+            text = f"({text}, {draw(st.sampled_from(_READINGS[column.kind]))})"
+        terms.append(f"{column.name} {sign} {text.replace('{}', draw(st.sampled_from(_SPANS)))}")
     joined = draw(st.sampled_from((" OR ", " AND "))).join(f"({term})" for term in terms)
     return draw(st.sampled_from((joined, joined, f"NOT ({joined})", f"({joined}) IS NOT TRUE")))
+
+
+@st.composite
+def _overlaps(draw: st.DrawFn, table: Table, column: Column) -> str:
+    """A row's time between two columns or for a while, and one around the clock; either may end before it begins."""
+    spans = [f"interval '{draw(st.sampled_from(_SPANS))}'"] if column.kind is not TIME else []
+    begin, *ends = (text.replace("{}", draw(st.sampled_from(_SPANS))) for text in (*_READINGS[column.kind],) * 2)
+    own = [c.name for c in table.columns if c.kind is column.kind]
+    row = f"({column.name}, {draw(st.sampled_from((*own, *spans)))})"
+    clock = f"({begin}, {draw(st.sampled_from((*ends, *spans)))})"
+    return draw(st.sampled_from((f"{row} OVERLAPS {clock}", f"{clock} OVERLAPS {row}")))
 
 
 @st.composite

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 import psycopg
@@ -13,6 +15,7 @@ from psycopg import sql
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.errors import EnvironmentFault, PgTrickleError
 from tests.oracle.arena import tolerated
+from tests.property.tables import World
 from tests.property.test_properties import BY_CHANGE, FEWER, SOAK, Example, examples
 
 _MOST_ROWS = 500
@@ -41,9 +44,9 @@ def _differ(conn: psycopg.Connection, query: str) -> list[tuple[object, ...]]:
     ]
 
 
-def _follows(dsn: str, example: Example) -> None:
-    world, query, history = example
-    note("\n".join(f"{statement};" for statement in (*world.ddl, *world.rows)) + f"\n-- {query};\n-- {history}")
+@contextmanager
+def inhabited(dsn: str, world: World, *tables: str) -> Iterator[tuple[psycopg.Connection, PgTrickle]]:
+    """A schema of its own with the world's tables and rows; `tables` are the stream tables to drop in the end."""
     schema = f"world_{next(_numbers)}"
     home = psycopg.conninfo.make_conninfo(dsn, options=f"-csearch_path={schema},public")
     with (
@@ -59,28 +62,41 @@ def _follows(dsn: str, example: Example) -> None:
             for statement in (*world.ddl, *world.rows):
                 with tolerated(conn):
                     conn.execute(statement)
-            if not _defined(conn, query):
-                return
-            try:
-                pt.create_stream_table("kept", query, refresh_mode="DIFFERENTIAL")
-            except PgTrickleError as refused:
-                event(type(refused).__name__)
-                return
-            event("followed")
-            for transaction in history:
-                with conn.transaction():
-                    for statement in transaction:
-                        with tolerated(conn):
-                            conn.execute(statement)
-                if _defined(conn, query):
-                    result = pt.refresh_stream_table("kept")
-                    assert result.action in (*BY_CHANGE, "NO_DATA") or result.fallback_reason
-                    assert _differ(conn, query) == []
-                    assert pt.verify("kept", refresh=False).differences == 0
+            yield conn, pt
         finally:
-            with tolerated(conn):
-                pt.drop_stream_table("kept", if_exists=True)
+            for name in tables:
+                with tolerated(conn):
+                    pt.drop_stream_table(name, if_exists=True)
             conn.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(schema)))
+
+
+def change(conn: psycopg.Connection, transaction: list[str]) -> None:
+    """Statements of one transaction; what PostgreSQL refuses of it is left out."""
+    with conn.transaction():
+        for statement in transaction:
+            with tolerated(conn):
+                conn.execute(statement)
+
+
+def _follows(dsn: str, example: Example) -> None:
+    world, query, history = example
+    note("\n".join(f"{statement};" for statement in (*world.ddl, *world.rows)) + f"\n-- {query};\n-- {history}")
+    with inhabited(dsn, world, "kept") as (conn, pt):
+        if not _defined(conn, query):
+            return
+        try:
+            pt.create_stream_table("kept", query, refresh_mode="DIFFERENTIAL")
+        except PgTrickleError as refused:
+            event(type(refused).__name__)
+            return
+        event("followed")
+        for transaction in history:
+            change(conn, transaction)
+            if _defined(conn, query):
+                result = pt.refresh_stream_table("kept")
+                assert result.action in (*BY_CHANGE, "NO_DATA") or result.fallback_reason
+                assert _differ(conn, query) == []
+                assert pt.verify("kept", refresh=False).differences == 0
 
 
 @pytest.mark.timeout(900)

@@ -16,7 +16,9 @@ from tests.oracle.arena import Case, case
 from tests.oracle.declare import Misprinted
 from tests.oracle.harness import Maintained, Refused, Undefined
 from tests.property.changes import histories
+from tests.property.groups import as_written
 from tests.property.queries import queries
+from tests.property.relation import Scope
 from tests.property.tables import World
 from tests.property.worlds import worlds
 
@@ -54,6 +56,14 @@ def entangled(draw: st.DrawFn) -> Example:
     """Simple queries, and statements that one another follow from: by references, triggers, and WITH."""
     world = draw(worlds(entangled=True))
     query = draw(queries(world, depths=(1,)))
+    return world, query, draw(histories(world, query))
+
+
+@st.composite
+def left_as_written(draw: st.DrawFn) -> Example:
+    """Groups that PostgreSQL evaluates as they are written, under what needs their order to be total."""
+    world = draw(worlds())
+    query = draw(as_written(Scope(world, 1, (), shadows=False))).text
     return world, query, draw(histories(world, query))
 
 
@@ -116,6 +126,14 @@ def full_and_differential_commute(opened: Case, query: str, history: list[list[s
     assert contents[0] == contents[1]
 
 
+def slices_add_up_to_the_difference(opened: Case, query: str, history: list[list[str]]) -> None:
+    """Of the whole history at once, so that changes of several sources meet, and in slices of few rows."""
+    st_ = Maintained.create(opened, query)
+    for transaction in history:
+        opened.change(*transaction)
+    assert st_.refresh(slices=7) in (*BY_CHANGE, "SLICED")
+
+
 @pytest.mark.timeout(900)
 @SOME
 @given(example=examples())
@@ -128,6 +146,15 @@ def test_content_equals_the_query_at_the_frontier(oracle_connection: psycopg.Con
 @given(example=examples())
 def test_content_equals_the_query_when_the_product_captures(installed: psycopg.Connection, example: Example) -> None:
     _judged(installed, example, content_equals_the_query, by_product=True)
+
+
+@pytest.mark.timeout(900)
+@FEWER
+@given(example=left_as_written())
+def test_what_postgresql_evaluates_as_written_is_the_same_each_time(
+    oracle_connection: psycopg.Connection, example: Example
+) -> None:
+    _judged(oracle_connection, example, content_equals_the_query)
 
 
 @pytest.mark.timeout(900)
@@ -149,6 +176,13 @@ def test_any_split_of_a_stream_into_batches_gives_the_same(
 @pytest.mark.timeout(900)
 @FEWER
 @given(example=examples())
+def test_the_slices_of_a_difference_add_up_to_it(oracle_connection: psycopg.Connection, example: Example) -> None:
+    _judged(oracle_connection, example, slices_add_up_to_the_difference)
+
+
+@pytest.mark.timeout(900)
+@FEWER
+@given(example=examples())
 def test_full_then_differential_is_differential_then_full(
     oracle_connection: psycopg.Connection, example: Example
 ) -> None:
@@ -160,6 +194,7 @@ _JUDGES = (
     content_equals_the_query,
     any_split_gives_the_same,
     full_and_differential_commute,
+    slices_add_up_to_the_difference,
 )
 
 

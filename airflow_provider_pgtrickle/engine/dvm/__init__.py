@@ -5,19 +5,23 @@ The package is pure: it knows sqlglot and plain values only, and no driver, no A
 
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, SourceBinding, Window
 from airflow_provider_pgtrickle.engine.dvm.explain import Explanation
+from airflow_provider_pgtrickle.engine.dvm.kept import Anew, InPlace, Kept, kept
 from airflow_provider_pgtrickle.engine.dvm.lower import LeafPlan, SparkPlan
 from airflow_provider_pgtrickle.engine.dvm.node import Open
 from airflow_provider_pgtrickle.engine.dvm.pipeline import TopK
 from airflow_provider_pgtrickle.engine.dvm.proof import as_of, readings
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refusal
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source, SourceColumn
-from airflow_provider_pgtrickle.engine.dvm.split import Split, splits
 from airflow_provider_pgtrickle.engine.dvm.view import View, analyze, refused, round_trip
+from airflow_provider_pgtrickle.engine.dvm.within import within
 
 __all__ = [
+    "Anew",
     "Binding",
     "Explanation",
     "HandedOn",
+    "InPlace",
+    "Kept",
     "LeafPlan",
     "Open",
     "Reason",
@@ -27,14 +31,14 @@ __all__ = [
     "SourceBinding",
     "SourceColumn",
     "SparkPlan",
-    "Split",
     "TopK",
     "View",
     "Window",
     "analyze",
     "as_of",
+    "kept",
     "readings",
     "refused",
     "round_trip",
-    "splits",
+    "within",
 ]

@@ -61,6 +61,8 @@ class Binding:
     """(schema, name) of the stream table itself."""
     readings: Mapping[str, Values] = field(default_factory=dict)
     """The values of the query's readings of the clock, by their texts."""
+    cut_by: str | None = None
+    """The column by whose ranges its rows are partitioned: a date, a timestamp or a number; None: there is none."""
 
     @property
     def changed(self) -> frozenset[str]:
@@ -88,7 +90,7 @@ class Binding:
                 handed_on = HandedOn(mark(handed_on.sql))
             sources[key] = replace(source, window=window, handed_on=handed_on)
         readings = {text: Values(mark(read.old), mark(read.new)) for text, read in self.readings.items()}
-        shape = (tuple(sources.items()), self.stored, tuple(readings), CLOCK in self.changed)
+        shape = (tuple(sources.items()), self.stored, self.cut_by, tuple(readings), CLOCK in self.changed)
         return replace(self, sources=sources, readings=readings), shape, tuple(values)
 
 

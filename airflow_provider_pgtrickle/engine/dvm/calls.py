@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.dialect import using_alias
-from airflow_provider_pgtrickle.engine.dvm.expressions import has_subquery, is_row_column, render, rewrite
+from airflow_provider_pgtrickle.engine.dvm.expressions import has_subquery, is_row_column, render, rewrite, unparen
 
 NAMES = {
     "any_value", "array_agg", "avg", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "corr", "count",
@@ -153,26 +153,64 @@ def _taken_in(call: exp.Expr) -> list[exp.Expr]:
 # -- an order for calls that leave it open ----------------------------------------------------------
 
 
-def ordered_calls(expression: exp.Expr) -> exp.Expr:
+def leaves_ties(call: exp.Expr, keys: Iterable[frozenset[str]] = ()) -> bool:
+    """Whether a call says in which order it collects values, and rows with different ones may tie in that."""
+    order = _own_order(call)
+    return order is not None and bool(_unordered(call, order)) and not any(_is_total(order, k) for k in keys)
+
+
+def ordered_calls(expression: exp.Expr, keys: Iterable[frozenset[str]] = ()) -> exp.Expr:
     """string_agg(x, ',') → string_agg(x, ',' ORDER BY x), since equal values are interchangeable.
 
-    Windows are left as they are.
+    array_agg(x ORDER BY y) → array_agg(x ORDER BY y, x), unless y has all columns of one of the `keys`, which tell the
+    rows apart. Windows are left as they are.
     """
 
     def change(node: exp.Expr) -> exp.Expr | None:
         if isinstance(node, exp.Window):
             return node.copy()
-        if not isinstance(node, exp.Func) or not is_order_sensitive(node):
+        if not isinstance(node, exp.Func):
             return None
-        name = call_name(node)
+        order = _own_order(node)
+        if order is not None:
+            rest = _unordered(node, order)
+            return _with_order(node, rest) if rest and not any(_is_total(order, k) for k in keys) else None
+        if not is_order_sensitive(node):
+            return None
         given = arguments(node)
         if any(has_subquery(a) for a in given) or any(isinstance(a, exp.Distinct) for a in given):
             return None
-        if name == "any_value":
+        if call_name(node) == "any_value":
             return exp.Anonymous(this="min", expressions=[given[0].copy()])
-        return _with_order(name, given, given[:2] if "object" in name else given[:1])
+        return _with_order(node, _read(node))
 
     return rewrite(expression, change)
+
+
+def _own_order(call: exp.Expr) -> exp.Order | None:
+    """The ORDER BY of a call that collects values; None where it has none, or DISTINCT values, which never tie."""
+    if not isinstance(call, exp.Func) or call_name(call) not in _ORDERED:
+        return None
+    given = arguments(call)
+    if any(a.find(exp.Distinct) or has_subquery(a) for a in given):
+        return None
+    return next((a for a in given if isinstance(a, exp.Order)), None)
+
+
+def _read(call: exp.Expr) -> list[exp.Expr]:
+    """The arguments that are collected, without the separator."""
+    given = [a.this if isinstance(a, exp.Order) else a for a in arguments(call)]
+    return given[:2] if "object" in call_name(call) else given[:1]
+
+
+def _unordered(call: exp.Expr, order: exp.Order) -> list[exp.Expr]:
+    """What a call collects and isn't ordered by."""
+    by = [unparen(o.this) for o in order.expressions]
+    return [a for a in _read(call) if unparen(a) not in by]
+
+
+def _is_total(order: exp.Order, key: frozenset[str]) -> bool:
+    return bool(key) and key <= {unparen(o.this).name for o in order.expressions if is_row_column(unparen(o.this))}
 
 
 def arguments(call: exp.Expr) -> list[exp.Expr]:
@@ -186,8 +224,11 @@ def arguments(call: exp.Expr) -> list[exp.Expr]:
     return found + list(call.expressions)
 
 
-def _with_order(name: str, arguments: list[exp.Expr], keys: list[exp.Expr]) -> exp.Expr:
-    *first, last = [a.copy() for a in arguments]
-    text = exp.DataType.build("text")
-    order = [exp.Ordered(this=exp.Cast(this=exp.Paren(this=k.copy()), to=text.copy())) for k in keys]
-    return exp.Anonymous(this=name, expressions=[*first, exp.Order(this=last, expressions=order)])
+def _with_order(call: exp.Expr, keys: list[exp.Expr]) -> exp.Expr:
+    *first, last = [a.copy() for a in arguments(call)]
+    terms = list(last.expressions) if isinstance(last, exp.Order) else []
+    for key in keys:
+        text = exp.Cast(this=exp.Paren(this=key.copy()), to=exp.DataType.build("text"))
+        terms.append(exp.Ordered(this=text))
+    what = last.this if isinstance(last, exp.Order) else last
+    return exp.Anonymous(this=call_name(call), expressions=[*first, exp.Order(this=what, expressions=terms)])

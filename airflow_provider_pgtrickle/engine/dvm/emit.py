@@ -213,6 +213,9 @@ class PostgresEmitter(Emitter):
             raise ValueError("this plan reads the stored rows; the binding must say where they are")
         return ".".join(quote(name) for name in self._binding.stored)
 
+    def cut_by(self) -> str | None:
+        return self._binding.cut_by
+
     def record_semi_join(self, child: Relation, keys: Relation, pairs: Pairs) -> str:
         """Compare rows as records, because NULLs match in records, and PostgreSQL can hash records.
 
@@ -273,9 +276,11 @@ class PostgresEmitter(Emitter):
             return (self._window_changes(source, bound.window), "-") if bound.changed and bound.window else None
         return (self._handed_on_changes(source, bound.handed_on), "") if bound.handed_on is not None else None
 
-    def changes(self, source: Source) -> str:
-        """Return the source's whole change: its window together with what was handed on."""
+    def changes(self, source: Source, part: str | None = None) -> str:
+        """Return the source's whole change: its window together with what was handed on. Only a window has slices."""
         bound = self._binding.sources[source.key]
+        if part is not None:
+            return self._window_slice(source, bound.window, part)
         terms = []
         if bound.window is not None:
             terms.append(self._window_changes(source, bound.window))
@@ -296,16 +301,21 @@ class PostgresEmitter(Emitter):
     def _source_columns(self, source: Source) -> str:
         return ", ".join(quote(c.name) for c in self._columns_used(source))
 
-    def _touch(self, source: Source) -> tuple[str, ...]:
-        """The columns by which a changed row is found again; several rows of a stream table may agree on them."""
-        return touch(source)
-
     def _window_changes(self, source: Source, window: Window | InHand) -> str:
         name = quote(f"__pgt_window_{source.key}")
         if name not in self._shared_subqueries:
             is_net = isinstance(window, Window) and window.net
             text = changes_in(source, self._columns_used(source), window)
             self._shared_subqueries[name] = SharedSubquery(text, materialized=is_net)
+        return name
+
+    def _window_slice(self, source: Source, window: Window | InHand | None, part: str) -> str:
+        if not isinstance(window, Window) or window.net:
+            raise ValueError("only a window of single changes is cut")
+        name = quote(f"__pgt_slice_{source.key}")
+        if name not in self._shared_subqueries:
+            text = changes_in(source, self._columns_used(source), window, part)
+            self._shared_subqueries[name] = SharedSubquery(text, materialized=False)
         return name
 
     def _handed_on_changes(self, source: Source, handed_on: HandedOn) -> str:
@@ -319,8 +329,9 @@ class PostgresEmitter(Emitter):
 
     def _sum_of(self, source: Source, changes: str, sign: str, condition: Callable[[str], str] | None = None) -> str:
         """Return source ± changes as a bag: rows that the changes don't touch stay, the touched ones are summed."""
-        columns, touch = self._columns_used(source), self._touch(source)
+        columns, touch = self._columns_used(source), found_by(source)
         plain, listed = self._plain(source), self._source_columns(source)
+        beside = f", {listed}" if listed else ""  # a table may have no columns
         touched = ", ".join(f"t.{quote(c)}" for c in touch)
         keys = f"SELECT {', '.join(quote(c) for c in touch)} FROM {changes}"
         is_touched = f"({touched}) IN ({keys})"
@@ -328,8 +339,8 @@ class PostgresEmitter(Emitter):
         in_changes = [condition("c")] if condition else []
         summed = _summed(
             columns,
-            f"SELECT 1 AS {self.weight}, {listed} FROM {plain} AS t{_where(in_table)} "
-            f"UNION ALL SELECT {sign}{self.weight}, {listed} FROM {changes} AS c{_where(in_changes)}",
+            f"SELECT 1 AS {self.weight}{beside} FROM {plain} AS t{_where(in_table)} "
+            f"UNION ALL SELECT {sign}{self.weight}{beside} FROM {changes} AS c{_where(in_changes)}",
             "> 0",
         )
         many = "" if touch and source.kind != "STREAM_TABLE" else " CROSS JOIN LATERAL generate_series(1, u.__pgt_n)"
@@ -364,25 +375,27 @@ def _summed(columns: Iterable[SourceColumn], rows: str, having: str) -> str:
             group.append(f'{as_text(column, c.type)} COLLATE "C"')
     weight = f"sum(s.{quote(WEIGHT)})"
     items = ", ".join([*restored, f"{weight} AS __pgt_n"])
-    return f"SELECT {items} FROM ({rows}) AS s GROUP BY {', '.join(group)} HAVING {weight} {having}"
+    return f"SELECT {items} FROM ({rows}) AS s GROUP BY {', '.join(group) or '()'} HAVING {weight} {having}"
 
 
-def touch(source: Source) -> tuple[str, ...]:
+def found_by(source: Source) -> tuple[str, ...]:
     """Return the columns by which a changed row is found again; several rows of a stream table may agree on them."""
     return (ROW_ID,) if source.kind == "STREAM_TABLE" else source.primary_key
 
 
 def columns_read(source: Source, used: Iterable[str]) -> tuple[SourceColumn, ...]:
     """Return the columns that a reader takes from a source: those that it uses, and those that find a row again."""
-    wanted = {*used, *touch(source)}
+    wanted = {*used, *found_by(source)}
     columns = [c for c in source.columns if c.name in wanted]
     if source.kind == "STREAM_TABLE" and all(c.name != ROW_ID for c in columns):
         columns.append(SourceColumn(ROW_ID, "bigint", True))
     return tuple(columns)
 
 
-def changes_in(source: Source, columns: Sequence[SourceColumn], window: Window | InHand) -> str:
-    """Return SQL of the source's change in a window, as weighted rows of these columns.
+def changes_in(
+    source: Source, columns: Sequence[SourceColumn], window: Window | InHand, part: str | None = None
+) -> str:
+    """Return SQL of the source's change in a window or a slice of it, as weighted rows of these columns.
 
     change = + new images − old images; where many cancel out, their sum by image
     """
@@ -395,6 +408,8 @@ def changes_in(source: Source, columns: Sequence[SourceColumn], window: Window |
         is_narrow, is_net = window.narrow, window.net
     if is_narrow and not is_stream_table:
         where = f"{where} AND {concerns(columns)}"
+    if part is not None:
+        where = f"{where} AND {part}"
 
     def side(weight: int, prefix: str, actions: str) -> str:
         items = [f"{weight} AS {quote(WEIGHT)}"]
@@ -410,9 +425,9 @@ def changes_in(source: Source, columns: Sequence[SourceColumn], window: Window |
     both = " UNION ALL ".join(sides)
     if not is_net:
         return both
-    listed = ", ".join(f"u.{quote(c.name)}" for c in columns)
+    listed = "".join(f", u.{quote(c.name)}" for c in columns)
     return (
-        f"SELECT sign(u.__pgt_n)::integer AS {quote(WEIGHT)}, {listed} FROM ({_summed(columns, both, '<> 0')}) AS u"
+        f"SELECT sign(u.__pgt_n)::integer AS {quote(WEIGHT)}{listed} FROM ({_summed(columns, both, '<> 0')}) AS u"
         " CROSS JOIN LATERAL generate_series(1, abs(u.__pgt_n))"
     )
 

@@ -1,8 +1,9 @@
 """The types of expressions over exact numbers tell which running sums may be kept.
 
-A sum of integers, or of numerics whose number of digits after the point is known, has the same value, type and digits
-whether it is added up anew or kept by adding and subtracting. PostgreSQL shows as many digits as the longest of the
-terms had. Every other sum (of floats, or of numerics of any scale) is computed anew for its group.
+A sum of integers or numerics has the same value and type whether it is added up anew or kept by adding and subtracting.
+PostgreSQL shows as many digits after the point as the longest of its terms had. Where the terms' types say how many
+there can be, `exact_type` knows them; of any other numeric (`is_numeric`) they have to be counted. A sum of floats is
+computed anew for its group.
 """
 
 from __future__ import annotations
@@ -193,7 +194,7 @@ def _of_scales(base: str, precision: int, scales: set[int]) -> Exact | None:
     return Exact(base, precision, first, tuple(rest))
 
 
-def _null_type(expression: exp.Expr) -> str | None:
+def null_type(expression: exp.Expr) -> str | None:
     """Return the type's name if the expression is a NULL, empty if that NULL has no type; None for any other."""
     node, target = unparen(expression), ""
     while isinstance(node, exp.Cast):
@@ -204,14 +205,14 @@ def _null_type(expression: exp.Expr) -> str | None:
 
 def _scale_of_branch(value: exp.Expr, columns: Mapping[str, Column]) -> exp.Expr:
     """Return the number of digits of a branch's value; it is 0 for a NULL, which the caller doesn't count anyway."""
-    return exp.Literal.number(0) if _null_type(value) is not None else scale_of(value, columns)
+    return exp.Literal.number(0) if null_type(value) is not None else scale_of(value, columns)
 
 
 def _common(values: list[exp.Expr], columns: Mapping[str, Column]) -> Exact | None:
     kinds: list[Exact] = []
     bases: list[Exact] = []
     for value in values:
-        null = _null_type(value)
+        null = null_type(value)
         if null == "":
             continue
         if null is not None:

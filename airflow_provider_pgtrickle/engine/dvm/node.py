@@ -16,6 +16,7 @@ depends on an open order has to say so (`left_open`, `ordered`), and so has one 
     reads, narrowed         which columns it needs, and the same node without those that nobody needs
     left_open, ordered      where one right answer may differ from another, and the same node with total orders
     unsettled               why its rows may look different each time PostgreSQL computes them
+    sliced(s)               the part of its rows that one slice of the changes yields; its parts are all of them
     groups                  by which columns its rows are computed anew, group by group
     passed, carrying        which columns pass through it unchanged, and the same node with further ones
     hoisted, computing      how Spark's plan moves expressions down to the relation that they are about
@@ -57,6 +58,8 @@ class Column:
     """PostgreSQL's name of the type, as narrow as it is known without asking the server."""
     not_null: bool = False
     has_equality: bool = True
+    null_of: str | None = None
+    """The type of which it is NULL in every row, where it is written so."""
 
     @property
     def is_image(self) -> bool:
@@ -173,6 +176,17 @@ class Node(ABC):
         own change. None where there is no such change.
         """
         return None
+
+    def sliced(self, s: Slicer) -> Node | None:
+        """Return the part of its rows that one slice of the changes yields; None where that is none.
+
+        By default it is not cut: the first slice has all of its rows.
+        """
+        if self.row_wise:
+            (child,) = self.inputs
+            part = s.slice(child)
+            return None if part is None else self.with_inputs([part])
+        return self if s.number == 0 else None
 
     # -- as SQL --------------------------------------------------------------------------------------
 
@@ -431,6 +445,25 @@ class Differ:
         if node not in self._olds:
             self._olds[node] = node.old(self)
         return self._olds[node]
+
+
+class Slicer:
+    """One slice of a change: the sum of all slices of a weighted relation is the relation.
+
+    Each term of a difference is linear in the change of one source. Where only this change is cut, the slices of a term
+    add up to the term. `cut`: by source, the conditions that divide the rows of its buffer; all that isn't cut belongs
+    to the first slice.
+    """
+
+    def __init__(self, number: int, cut: Mapping[str, Sequence[str]]) -> None:
+        self.cut = cut
+        self.number = number
+        self._parts: dict[Node, Node | None] = {}
+
+    def slice(self, node: Node) -> Node | None:
+        if node not in self._parts:
+            self._parts[node] = node.sliced(self)
+        return self._parts[node]
 
 
 def folded(root: Node, answer: Callable[[Node, Callable[[Node], T]], T]) -> T:

@@ -28,6 +28,7 @@ from airflow_provider_pgtrickle.engine.dvm.frontend.named_windows import named_w
 from airflow_provider_pgtrickle.engine.dvm.frontend.prune import prune
 from airflow_provider_pgtrickle.engine.dvm.frontend.readings import readings
 from airflow_provider_pgtrickle.engine.dvm.frontend.refuse import refuse
+from airflow_provider_pgtrickle.engine.dvm.frontend.refuse_told_apart import refuse_told_apart
 from airflow_provider_pgtrickle.engine.dvm.frontend.refuse_unwatched import refuse_unwatched
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import Scope
 from airflow_provider_pgtrickle.engine.dvm.frontend.whole_rows import whole_rows
@@ -111,7 +112,7 @@ def build(draft: Draft) -> Draft:
 
 
 def cover(draft: Draft) -> Draft:
-    return replace(draft, root=refuse_unwatched(draft.tree))
+    return replace(draft, root=refuse_told_apart(refuse_unwatched(draft.tree)))
 
 
 def clock(draft: Draft) -> Draft:

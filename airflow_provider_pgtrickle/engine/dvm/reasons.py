@@ -29,6 +29,7 @@ class Reason(Enum):
     TOO_LARGE = ("not yet", "the query is more, or unfolds to more, than the engine takes")
     TABLESAMPLE = ("never", "TABLESAMPLE picks other rows each time")
     LIMIT_WITHOUT_ORDER = ("never", "LIMIT without ORDER BY picks arbitrary rows")
+    ENDLESS = ("never", "nothing in a recursion's step ends it, so its rows are there only as far as somebody asks")
     ROW_LOCKING = ("never", "FOR UPDATE and FOR SHARE lock rows, which a stream table has no use for")
 
     @property

@@ -162,6 +162,10 @@ class Emitter(ABC):
         """Return the name of the stream table itself."""
         raise NotImplementedError
 
+    def cut_by(self) -> str | None:
+        """Return the column by whose ranges the stream table is partitioned; None if it isn't."""
+        return None
+
     def relation(self, source: Source, is_old: bool) -> str:
         """Return the FROM item for a source at one version."""
         raise NotImplementedError
@@ -174,8 +178,8 @@ class Emitter(ABC):
         """Whether a source at one version is simply its table."""
         raise NotImplementedError
 
-    def changes(self, source: Source) -> str:
-        """Return the FROM item for a source's change."""
+    def changes(self, source: Source, part: str | None = None) -> str:
+        """Return the FROM item for a source's change, or for a slice of it."""
         raise NotImplementedError
 
     # -- the statement -------------------------------------------------------------------------------

@@ -24,16 +24,17 @@ from airflow_provider_pgtrickle.engine.dvm.frontend.readings import readings
 from airflow_provider_pgtrickle.engine.dvm.frontend.refuse import Impossible
 from airflow_provider_pgtrickle.engine.dvm.frontend.refuse_unwatched import expressions_of
 from airflow_provider_pgtrickle.engine.dvm.lower import Describe, Slices, SparkPlan
-from airflow_provider_pgtrickle.engine.dvm.lower.plan import is_single
-from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node, Open, descendants
-from airflow_provider_pgtrickle.engine.dvm.operators.clocked import Clocked, Moved, compared, origin
+from airflow_provider_pgtrickle.engine.dvm.lower.plan import is_single, row_wise_scan
+from airflow_provider_pgtrickle.engine.dvm.node import Differ, Node, Open, Slicer, descendants
+from airflow_provider_pgtrickle.engine.dvm.operators.clocked import Clocked, compared, origin
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
+from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
 from airflow_provider_pgtrickle.engine.dvm.pipeline import TopK
 from airflow_provider_pgtrickle.engine.dvm.proof import open_columns
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refusal, Refused
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source
 from airflow_provider_pgtrickle.engine.dvm.sinks import Sink
-from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Addition
+from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Addition, visible
 from airflow_provider_pgtrickle.engine.errors import QueryError
 
 _KEPT = 8
@@ -77,6 +78,21 @@ class View:
     @property
     def sink(self) -> str:
         return self._sink.title if self._sink else "full"
+
+    @property
+    def storage(self) -> Node | None:
+        """The whole content, hidden columns included; None for a query that PostgreSQL alone can read."""
+        return self._sink.storage if self._sink else None
+
+    @property
+    def shown(self) -> Node | None:
+        """The visible columns of the content, computed as the query says and not as they are kept."""
+        return visible(self._sink.query.root, self.columns) if self._sink else None
+
+    @property
+    def stored(self) -> Stored | None:
+        """The stored rows as a relation."""
+        return self._sink.stored if self._sink else None
 
     @property
     def adds(self) -> bool:
@@ -173,13 +189,9 @@ class View:
         """
         if CLOCK not in binding.changed:
             return None
-        counts, is_unknown = [], self._sink is None
-        for node in self._nodes:
-            if isinstance(node, Clocked) and is_single(node):
-                counted = Moved(node.child, tuple(x for _, x in node.items))
-                counts.append(f"(SELECT count(*) FROM ({self._emitter(binding).statement(counted)}) AS moved)")
-            else:
-                is_unknown = is_unknown or CLOCK in node.own_sources
+        looked_for, rest = self._moves(binding)
+        is_unknown = self._sink is None or any(CLOCK in node.own_sources for node in rest)
+        counts = [f"(SELECT count(*) FROM ({select}) AS moved)" for select in looked_for]
         return " + ".join([*(["1"] if is_unknown else []), *counts]) or None
 
     def clock_probe(self) -> str | None:
@@ -191,15 +203,22 @@ class View:
         if not self.readings:
             return None
         binding = Binding(readings={text: _probing(reading) for text, reading in self.readings.items()})
-        looked, rest = [], list(readings_of([self._written] if self._written is not None else []))
+        looked_for, rest = self._moves(binding)
+        texts = list(readings_of([self._written] if self._written is not None else []))
+        for node in rest:
+            texts += readings_of(expressions_of(node))
+        differ = [f"{v.old} IS DISTINCT FROM {v.new}" for v in map(binding.readings.__getitem__, dict.fromkeys(texts))]
+        return " OR ".join([*differ, *dict.fromkeys(f"EXISTS ({select})" for select in looked_for)])
+
+    def _moves(self, binding: Binding) -> tuple[list[str], list[Node]]:
+        """Return SELECTs of the rows of tables that compare otherwise with the clock, and the nodes without one."""
+        looked_for, rest = [], []
         for node in self._nodes:
             if isinstance(node, Clocked) and is_single(node):
-                found = Moved(node.child, tuple(x for _, x in node.items))
-                looked.append(f"EXISTS ({self._emitter(binding).statement(found)})")
+                looked_for.append(self._emitter(binding).statement(node.moved))
             else:
-                rest += readings_of(expressions_of(node))
-        differ = [f"{v.old} IS DISTINCT FROM {v.new}" for v in (binding.readings[text] for text in dict.fromkeys(rest))]
-        return " OR ".join([*differ, *dict.fromkeys(looked)])
+                rest.append(node)
+        return looked_for, rest
 
     @cached_property
     def left_open(self) -> Open:
@@ -233,6 +252,31 @@ class View:
             self._deltas[shape] = None if plan is None else self._emitter(marked).statement(plan)
         text = self._deltas[shape]
         return None if text is None else filled(text, values)
+
+    def slices(self, binding: Binding, cut: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+        """Return SELECTs, the bag union of whose rows is the change; none where it can't be cut.
+
+        `cut`: by source, the conditions that divide the rows of its buffer. A sum or rows beyond the buffer have none.
+        """
+        plan = self.plan(binding.changed)
+        if plan is None:
+            return ()
+        parts = [Slicer(n, cut).slice(plan) for n in range(max(map(len, cut.values()), default=0))]
+        found = [part for part in parts if part is not None]
+        return tuple(self._emitter(binding).statement(part) for part in found) if len(found) > 1 else ()
+
+    def pieces(self, binding: Binding, slices: Slices) -> tuple[str, ...]:
+        """Return SELECTs, the bag union of whose rows is the content; none where it isn't one table, row by row."""
+        scan = row_wise_scan(self._sink.storage) if self._sink is not None and self.topk is None else None
+        if scan is None:
+            return ()
+        assert self._sink is not None
+        found = []
+        for condition in slices(scan.source):
+            emitter = self._emitter(binding)
+            emitter.slices[scan.source.key] = condition
+            found.append(emitter.statement(self._sink.storage))
+        return tuple(found)
 
     def render(self, node: Node, binding: Binding) -> str:
         """Return PostgreSQL's SELECT of any node of a plan."""
@@ -298,13 +342,12 @@ class View:
         self,
         binding: Binding,
         *,
-        whole: bool,
         key: Sequence[tuple[str, str]],
         describe: Describe,
         slices: Slices,
         prefix: str,
     ) -> SparkPlan | None:
-        """Return the content or the change as a plan for Spark; None where it is empty, or PostgreSQL computes it all.
+        """Return the content as a plan for Spark; None where PostgreSQL computes it all.
 
         `key`: names and types of the columns that identify a stored row.
         """
@@ -314,11 +357,8 @@ class View:
         from airflow_provider_pgtrickle.engine.dvm.lower.assign import lower
 
         sink, late = self._sink.without_late()
-        root = sink.storage if whole else sink.delta(Differ(binding.changed, narrow_all=True))
-        if root is None:
-            return None
         storage = (*self.columns, *self.hidden)
-        return lower(root, storage, key, lambda: self._emitter(binding), describe, slices, prefix, late)
+        return lower(sink.storage, storage, key, lambda: self._emitter(binding), describe, slices, prefix, late)
 
     def _emitter(self, binding: Binding) -> PostgresEmitter:
         return PostgresEmitter(binding, self.sources, self.used, self._writings)

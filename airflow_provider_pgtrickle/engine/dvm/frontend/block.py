@@ -5,7 +5,7 @@ That is the order in which PostgreSQL evaluates them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sqlglot import exp
 
@@ -39,6 +39,7 @@ from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
 from airflow_provider_pgtrickle.engine.dvm.operators.nothing import Nothing
 from airflow_provider_pgtrickle.engine.dvm.operators.outer_join import OuterJoin
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
+from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.engine.dvm.operators.window import Window
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
@@ -143,12 +144,12 @@ def _grouped(
     sets: list[list[str]] = []
     for grouping in sets_of(group):
         names: list[str] = []
-        for key in (unparen(bind(raw, scope)) for raw in grouping):
+        for key in (_bare_key(bind(raw, scope)) for raw in grouping):
             if key not in keys:
                 name = plain_column(key)
                 if name is None:
                     name = builder.name("key")
-                    computed.append((name, key))
+                    computed.append((name, key.copy()))  # orders are added to it, and `keys` finds it as it was
                 keys[key] = name
             if keys[key] not in names:
                 names.append(keys[key])
@@ -169,8 +170,8 @@ def _grouped(
     node = with_computed(builder, node, scope, computed)
     rewritten = [_over_groups(e, keys, {**calls, **asked}) for e in expressions]
     given = {*keys.values(), *calls.values(), *asked.values()}
-    # All other columns that are read follow from keys that every set has: PostgreSQL has checked that.
     dependent = sorted(set().union(*(columns_of(e) for e in rewritten)) - given)
+    _require_dependent(node, dependent, sets)
     aggregates = tuple((n, hoisted[c]) for c, n in calls.items())
     if not has_sets(group) and not asked:
         return Aggregate(node, (*sets[0], *dependent), aggregates), rewritten
@@ -181,6 +182,29 @@ def _grouped(
         branches.append(_with_nulls(builder, branch, node, keys, names, bits))
     together = branches[0] if len(branches) == 1 else UnionAll(tuple(branches), branches[0].names)
     return together, rewritten
+
+
+def _bare_key(key: exp.Expr) -> exp.Expr:
+    """Return a key without the parentheses that PostgreSQL prints around it, also around those of a subquery."""
+    while isinstance(key, exp.Paren) or (isinstance(key, exp.Subquery) and isinstance(key.this, exp.Subquery)):
+        key = key.this
+    return key
+
+
+def _require_dependent(node: Node, columns: Iterable[str], sets: list[list[str]]) -> None:
+    """Refuse columns beside the keys that don't follow from a key of their table, which must stand in every set.
+
+    PostgreSQL has checked that there are no others, so such a one means that a key was not recognized.
+    """
+    common = set(sets[0]).intersection(*sets)
+    found = {name for s in descendants(node) if isinstance(s, Scan) if _is_told_apart(s, common) for name in s.names}
+    for name in columns:
+        if name not in found:
+            raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{name}, which no key of GROUP BY determines")
+
+
+def _is_told_apart(scan: Scan, names: Collection[str]) -> bool:
+    return any(key <= set(names) for key in scan.unique_keys)
 
 
 def _are_confused(node: Node, keys: Iterable[exp.Expr], equal_ones_kept_apart: bool) -> bool:
@@ -234,16 +258,33 @@ def _bits(call: exp.Expr, keys: dict[exp.Expr, str], names: list[str], scope: Sc
 
 
 def _hoisted(builder: Builder, call: exp.Expr, computed: list[tuple[str, exp.Expr]]) -> exp.Expr:
-    """Return the call with the subqueries in its arguments replaced by computed columns."""
+    """Return the call with the subqueries in its arguments replaced by computed columns.
 
-    def change(node: exp.Expr) -> exp.Expr | None:
-        if not holds_query(node):
-            return None
-        name = builder.name("sub")
-        computed.append((name, node.copy()))
-        return column(name)
+    A subquery may have no value for a row that FILTER, CASE or COALESCE keep from it, so they go with it:
 
-    return rewrite(call, change) if has_subquery(call) else call
+    max((SELECT …)) FILTER (WHERE p)  →  max(c) FILTER (WHERE p), c = CASE WHEN p THEN (SELECT …) END
+    """
+    if not has_subquery(call):
+        return call
+
+    def out_of(expression: exp.Expr, condition: exp.Expr | None = None) -> exp.Expr:
+        def change(node: exp.Expr) -> exp.Expr | None:
+            guards = isinstance(node, (exp.Case, exp.Coalesce)) and has_subquery(node)
+            if not (guards or holds_query(node)):
+                return None
+            name, value = builder.name("sub"), node.copy()
+            if condition is not None:
+                value = exp.Case(ifs=[exp.If(this=condition.copy(), true=value)])
+            computed.append((name, value))
+            return column(name)
+
+        return rewrite(expression, change)
+
+    made = call.copy()
+    filtered = unparen(made.this) if isinstance(made, exp.Window) else made
+    if isinstance(filtered, exp.Filter):
+        filtered.set("this", out_of(filtered.this, filtered.expression.this))
+    return out_of(made)
 
 
 def _over_groups(expression: exp.Expr, keys: dict[exp.Expr, str], calls: dict[exp.Expr, str]) -> exp.Expr:
@@ -279,7 +320,7 @@ def _windowed(builder: Builder, node: Node, scope: Scope, items: list[exp.Expr])
             name = plain_column(key)
             if name is None:
                 name = builder.name("part")
-                computed.append((name, unparen(key)))
+                computed.append((name, unparen(key).copy()))  # as for GROUP BY
             partition.append(name)
         copy.set("partition_by", [column(p) for p in partition])
         # Frame bounds don't depend on a row, so their subqueries stay where they are.

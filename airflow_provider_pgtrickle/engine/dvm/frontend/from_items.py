@@ -18,6 +18,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     conjunction,
     conjuncts,
     has_subquery,
+    holds_query,
     plain_column,
     render,
     tables_of,
@@ -235,7 +236,8 @@ def _bare(item: exp.Expr) -> tuple[exp.Expr, list[str], bool]:
     bare.set("alias", None)
     bare.set("joins", None)
     if isinstance(bare, (exp.Lateral, exp.Table)):
-        bare = bare.this
+        place = bare.args.get("db")
+        bare = exp.Dot(this=place, expression=bare.this) if place else bare.this
     if isinstance(bare, exp.Values):
         width = len(bare.expressions[0].expressions)
         bare.set("alias", None)
@@ -261,6 +263,10 @@ def _join(builder: Builder, left: Operand, join: exp.Join, scope: Scope) -> Oper
         if side not in ("", "LEFT"):
             raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{side} JOIN LATERAL", "Use LEFT or inner.")
         return _lateral(builder, left, join, side == "LEFT", scope)
+    if not side and not join.args.get("using") and (beside := _beside(join.this, scope)) is not None:
+        return _flattened(builder, left, join, beside, scope)
+    if side == "LEFT" and (lateral := _as_lateral(builder, join, scope)) is not None:
+        return _lateral(builder, left, lateral, True, scope)
     right = _item(builder, join.this, scope, left)
     terms, columns = _on(join, left, right, side, scope)
     if not side and kind in ("", "INNER", "CROSS"):
@@ -271,6 +277,34 @@ def _join(builder: Builder, left: Operand, join: exp.Join, scope: Scope) -> Oper
         side, first, second = "LEFT", second, first
     first, second, terms = join_subqueries(builder, scope, side, first, second, terms)
     return Operand((OuterJoin(side, first, second, conjunction(terms)),), (), columns)
+
+
+def _beside(item: exp.Expr, scope: Scope) -> tuple[exp.Expr, list[exp.Join]] | None:
+    """Return what joins in parentheses begin with, and these joins, if one of them is lateral to what is outside."""
+    joins: list[exp.Join] = []
+    while True:
+        joins = [*(item.args.get("joins") or []), *joins]
+        if not isinstance(item, exp.Subquery) or item.alias or _is_query(item.this):
+            break
+        item = item.this
+    if not any(_reads_neighbours(j.this, scope) for j in joins):
+        return None
+    if any((j.side or "").upper() not in ("", "LEFT") or j.args.get("using") for j in joins):
+        return None
+    return item, joins
+
+
+def _flattened(
+    builder: Builder, left: Operand, join: exp.Join, beside: tuple[exp.Expr, list[exp.Join]], scope: Scope
+) -> Operand:
+    """a JOIN (b LEFT JOIN LATERAL f(a) ON p) ON q  →  σ_q((a × b) LEFT JOIN LATERAL f(a) ON p)"""
+    item, joins = beside
+    right = _relation(builder, item, scope, left)
+    operand = Operand((*left.relations, *right.relations), (*left.terms, *right.terms), (*left.columns, *right.columns))
+    for inner in joins:
+        operand = _join(builder, operand, inner, scope)
+    terms = [bind(t, scope) for t in conjuncts(join.args.get("on"))]
+    return replace(operand, terms=(*operand.terms, *terms))
 
 
 def _joined(builder: Builder, operand: Operand, scope: Scope) -> Node:
@@ -321,6 +355,36 @@ def _merged(side: str, left: exp.Expr, right: exp.Expr, relations: tuple[Node, .
     return exp.Paren(this=exp.Case(ifs=[exp.If(this=exp.true(), true=kept.copy())], default=other.copy()))
 
 
+def _as_lateral(builder: Builder, join: exp.Join, scope: Scope) -> exp.Join | None:
+    """L ⟕ R ON c(S(l, r))  →  L ⟕ LATERAL (SELECT r.* FROM R AS r WHERE c(S(l, r))) AS r ON true
+
+    None unless S, a subquery, is about both sides, and R is a table or a derived table.
+    """
+    item, alias = join.this, join.this.alias_or_name
+
+    terms = [t for t in conjuncts(join.args.get("on")) if has_subquery(t)]
+    held = [{c.table for c in n.find_all(exp.Column)} for t in terms for n in t.walk() if holds_query(n)]
+    is_about_both = any(alias in read and any(scope.knows(table) for table in read) for read in held)
+    if item.args.get("joins") or not is_about_both:
+        return None
+    if isinstance(item, exp.Table) and SOURCE_META in item.meta:
+        source = builder.sources[item.meta[SOURCE_META]]
+        hidden = set(source.layout) - {c.name for c in source.columns}
+        names = [named for name, named in source.aliases(_given(item)).items() if name not in hidden]
+    elif isinstance(item, exp.Subquery) and _is_query(item.this) and not is_bounded(item):
+        names = [*_given(item), *output_names(item)[len(_given(item)) :]]
+    else:
+        return None
+    inner = exp.Select(
+        expressions=[exp.alias_(exp.column(n, table=alias, quoted=True), n, quoted=True) for n in names],
+        from_=exp.From(this=item.copy()),
+        where=exp.Where(this=join.args["on"].copy()),
+    )
+    columns = [exp.to_identifier(n, quoted=True) for n in names]
+    named = exp.TableAlias(this=exp.to_identifier(alias, quoted=True), columns=columns)
+    return exp.Join(this=exp.Lateral(this=exp.Subquery(this=inner), alias=named), side="LEFT", on=exp.true())
+
+
 def _reads_neighbours(item: exp.Expr, scope: Scope) -> bool:
     """Whether a FROM item refers to its left neighbours."""
     if isinstance(item, exp.Lateral):
@@ -344,6 +408,8 @@ def _lateral(builder: Builder, operand: Operand, join: exp.Join, outer: bool, sc
         bound: exp.Expr = exp.Subquery(this=query)
     else:
         bound = bind(bare, scope)
+    if not columns_of(bound) <= set(left.names):
+        raise Refused(Reason.UNSUPPORTED_SYNTAX, "LATERAL that refers past the joins around it", "Join it last.")
     subqueries = builder.subqueries_of(bound, scope, left)
     names = [builder.name(o) for o in outputs]
     columns = tuple((output, column(name)) for output, name in zip(outputs, names, strict=True))

@@ -3,7 +3,8 @@
 L ⟕ R ON c AND t(r)     = L ⟕ σt(R) ON c: a row for which t isn't true finds no partner, and none misses it
 L ⟕ R ON c(S(l), …)     = π(L, S(l) AS s) ⟕ R ON c(s, …), the same for R, and for a full join on either side
 
-A subquery that reads both sides is refused.
+A subquery that reads both sides is refused here. Where the right side of a left join is a table or a derived table,
+`from_items` has made it a lateral item before.
 """
 
 from __future__ import annotations

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META, render
+from airflow_provider_pgtrickle.engine.dvm.calls import call_name
+from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META, render, returns_set, unparen
+from airflow_provider_pgtrickle.engine.dvm.frames import called
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import shows_constants
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.engine.dvm.schema import READS_TABLES, Schema
@@ -29,6 +31,8 @@ def refuse(query: exp.Query, schema: Schema) -> exp.Query:
             raise Impossible(Reason.ROW_LOCKING, render(node), "Remove the locking clause.")
     _limits(query)
     _functions(schema)
+    _windows(query, schema)
+    _endless(query, schema)
     for table in query.find_all(exp.Table):
         key = table.meta.get(SOURCE_META)
         source = next((s for s in schema.sources.values() if s.key == key), None)
@@ -54,6 +58,51 @@ def _limits(query: exp.Query) -> None:
             raise Impossible(Reason.LIMIT_WITHOUT_ORDER, what, remedy)
         if not shows_constants(node):
             raise Refused(Reason.LIMIT_WITHOUT_ORDER, what, "Add ORDER BY beside the LIMIT; until then it runs FULL.")
+
+
+def _windows(query: exp.Query, schema: Schema) -> None:
+    """Refuse window functions of the user's: nobody knows what rows that tie mean to them."""
+    for window in query.find_all(exp.Window):
+        function = called(window)
+        if isinstance(function, exp.Dot) and function.expression.name.lower() not in schema.aggregates:
+            what = f"{render(function)} is no window function of PostgreSQL's own"
+            raise Refused(Reason.AMBIGUOUS_ORDER, what, "It runs FULL.")
+
+
+def _endless(query: exp.Query, schema: Schema) -> None:
+    """Refuse a recursion each of whose rows has a next one, as in SELECT 1 UNION ALL SELECT n + 1 FROM r.
+
+    PostgreSQL answers such a query if EXISTS, a LIMIT or the like asks for few of the rows; a difference asks for all.
+    """
+    for cte in query.find_all(exp.CTE):
+        union, name = cte.this, cte.alias
+        if not isinstance(union, exp.Union) or any(union.args.get(c) for c in ("limit", "offset")):
+            continue
+        step = union.expression
+        read = [t for t in step.find_all(exp.Table) if t.name == name and not t.db]
+        if isinstance(step, exp.Select) and read and not _may_end(union, step, read[0].alias_or_name, schema):
+            detail = f"each row of {name} has a next one"
+            raise Refused(Reason.ENDLESS, detail, "Bound it: WHERE depth < 100, or by what a table holds.")
+
+
+def _may_end(union: exp.Union, step: exp.Select, alias: str, schema: Schema) -> bool:
+    """Whether a row may have no next one: anything but the list of columns asks for its values, or makes sets of them.
+
+    Under UNION it also ends if the list computes nothing, because then the values are all among those in the tables.
+    """
+    if any(step.args.get(c) for c in ("limit", "offset")) or any(j.args.get("using") for j in step.find_all(exp.Join)):
+        return True
+    items = [unparen(i.this if isinstance(i, exp.Alias) else i) for i in step.expressions]
+    if union.args.get("distinct") is not False and not any(_computes(i) for i in items):
+        return True
+    if any(returns_set(i) or call_name(c) in schema.set_returning for i in items for c in (i, *i.find_all(exp.Func))):
+        return True
+    shown = {id(c) for i in items for c in i.find_all(exp.Column)}
+    return any(c.table in (alias, "") for c in step.find_all(exp.Column) if id(c) not in shown)
+
+
+def _computes(item: exp.Expr) -> bool:
+    return not isinstance(item, exp.Column) and item.find(exp.Column) is not None
 
 
 def _functions(schema: Schema) -> None:

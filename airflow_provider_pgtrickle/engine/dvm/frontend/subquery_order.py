@@ -18,9 +18,12 @@ from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 
 
 def make_total(builder: Builder, query: exp.Expr) -> None:
-    """Order limited rows, elements of ARRAY(SELECT …) and aggregates' input; refuse where that can't be done."""
+    """Order limited rows, elements of ARRAY(SELECT …) and aggregates' input; refuse where that can't be done.
+
+    The innermost first: an outer order takes copies of keys, which must be the same texts as the keys are in the end.
+    """
     spell_keys(query, builder.own_aggregates)
-    for found in list(query.find_all(exp.Select, exp.SetOperation, exp.Subquery)):
+    for found in reversed(list(query.find_all(exp.Select, exp.SetOperation, exp.Subquery))):
         if isinstance(found, exp.Select):
             _order_aggregates(found)
             _order_windows(builder, found)

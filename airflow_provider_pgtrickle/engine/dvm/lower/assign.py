@@ -9,27 +9,28 @@ from sqlglot import exp
 from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter
 from airflow_provider_pgtrickle.engine.dvm.emit import quote as pg_quote
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
-from airflow_provider_pgtrickle.engine.dvm.lower.carriers import BIGINT, OPAQUE, Carrier, Kind, carrier_of, unify
+from airflow_provider_pgtrickle.engine.dvm.lower.carriers import OPAQUE, Carrier, Kind, carrier_of, unify
 from airflow_provider_pgtrickle.engine.dvm.lower.closed import NotClosed, close, close_predicate
 from airflow_provider_pgtrickle.engine.dvm.lower.hoist import hoist
-from airflow_provider_pgtrickle.engine.dvm.lower.plan import Describe, LeafPlan, Slices, SparkPlan, is_single
+from airflow_provider_pgtrickle.engine.dvm.lower.plan import (
+    Describe,
+    LeafPlan,
+    Slices,
+    SparkPlan,
+    is_single,
+    row_wise_scan,
+)
 from airflow_provider_pgtrickle.engine.dvm.lower.spark_emit import SparkEmitter, quote
 from airflow_provider_pgtrickle.engine.dvm.node import Node
 from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
-from airflow_provider_pgtrickle.engine.dvm.operators.clocked import Clocked
-from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Touched
 from airflow_provider_pgtrickle.engine.dvm.operators.distinct import Distinct
 from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
 from airflow_provider_pgtrickle.engine.dvm.operators.inner_join import InnerJoin
-from airflow_provider_pgtrickle.engine.dvm.operators.keys import DistinctKeys
 from airflow_provider_pgtrickle.engine.dvm.operators.once import Once
 from airflow_provider_pgtrickle.engine.dvm.operators.outer_join import OuterJoin
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
-from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
-from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.engine.dvm.operators.set_operation import SetOperation
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
-from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Expose, Weigh
 from airflow_provider_pgtrickle.engine.dvm.types import as_text, base_type
 
 
@@ -43,7 +44,7 @@ def lower(
     prefix: str,
     late: Sequence[tuple[str, str]] = (),
 ) -> SparkPlan | None:
-    """Return the plan of a weighted or plain root whose columns are the storage's; None if Spark can't write its key.
+    """Return the plan of a content whose columns are the storage's; None if Spark can't write its key.
 
     `key`: names and types of the columns that identify a stored row.
     """
@@ -54,10 +55,9 @@ def lower(
     carriers = assigned.assign(root)
     spark = SparkEmitter(assigned.names, assigned.closed, prefix)
     views, body = spark.views(root)
-    weight = f"r.{quote(WEIGHT)}" if root.weighted else "1"
     written = _canonical([(n, carriers[n], t) for n, t in key])
     values = ", ".join(f"CAST(r.{quote(n)} AS STRING) AS {quote(n)}" for n in storage)
-    columns = f"{weight} AS {quote(WEIGHT)}, {written} AS `__pgt_key`{', ' if values else ''}{values}"
+    columns = f"1 AS {quote(WEIGHT)}, {written} AS `__pgt_key`{', ' if values else ''}{values}"
     text = f"SELECT {columns} FROM ({body}) AS r"
     reads_twice = bool(views) or any(times > 1 for times in spark.reads.values())
     return SparkPlan(tuple(assigned.leaves), views, text, tuple(late), reads_twice)
@@ -118,14 +118,12 @@ class _Assignment:
         name = f"{self._prefix}_leaf_{len(self.leaves) + 1}"
         statement = self._emitter().statement(node)
         types = dict(self._describe(statement))
-        carriers = {n: carrier_of(t) for n, t in types.items() if n != WEIGHT}
+        carriers = {n: carrier_of(t) for n, t in types.items()}
         for column in node.columns:
             # The type of PostgreSQL's arithmetic lacks the digits that its operands' types promise; the node has them.
             if carriers[column.name] == OPAQUE and column.type is not None:
                 carriers[column.name] = carrier_of(column.type)
         columns = [(n, carriers[n].spark) for n in node.names]
-        if node.weighted:
-            columns.insert(0, (WEIGHT, "int"))
         items = ", ".join(f"{as_text(f'l.{pg_quote(n)}', types[n])} AS {pg_quote(n)}" for n, _ in columns)
         statements = tuple(f"SELECT {items} FROM ({s}) AS l" for s in self._statements(node, statement))
         self.leaves.append(LeafPlan(name, statements, tuple(columns)))
@@ -186,9 +184,6 @@ class _Assignment:
     def passing(self, node: Node) -> dict[str, Carrier]:
         return self._inputs(node)
 
-    def expose(self, node: Expose) -> dict[str, Carrier]:
-        return {node.as_name: BIGINT, **self._inputs(node)}
-
     def union_all(self, node: UnionAll) -> dict[str, Carrier]:
         branches = [self.assign(b) for b in node.branches]
         found = {}
@@ -213,28 +208,6 @@ class _Assignment:
         _require_keys(env, node.child.names)
         return {n: env[n] for n in node.names}
 
-    def distinct_keys(self, node: DistinctKeys) -> dict[str, Carrier]:
-        env = self._inputs(node)
-        found = {n: self._close(x, env) for n, x in node.items}
-        _require_keys(found, list(found))
-        return found
-
-    def touched(self, node: Touched) -> dict[str, Carrier]:
-        env = self.assign(node.child)
-        for relation, pairs in node.changes:
-            keys = self.assign(relation) if relation is not None else {}
-            for outer, key in pairs:
-                if unify([self._close(outer, env), keys[key]]) is None or not keys[key].is_key:
-                    raise NotClosed(f"key {key}")
-        return env
-
-    def restrict(self, node: Restrict) -> dict[str, Carrier]:
-        child, keys = self.assign(node.child), self.assign(node.keys.relation)
-        for target, key in node.keys.pairs:
-            if not child[target].is_key or unify([child[target], keys[key]]) is None:
-                raise NotClosed(f"key {target}")
-        return child
-
     def aggregate(self, node: Aggregate) -> dict[str, Carrier]:
         env = self._inputs(node)
         _require_keys(env, node.group)
@@ -247,13 +220,6 @@ def _require_keys(env: dict[str, Carrier], names: Sequence[str]) -> None:
             raise NotClosed(f"grouping by {name}")
 
 
-def row_wise_scan(node: Node) -> Scan | None:
-    """Return the plain scan below a chain of row-wise nodes; None where something else stands there."""
-    while node.row_wise or isinstance(node, Clocked):
-        (node,) = node.inputs
-    return node if isinstance(node, Scan) and not node.is_old and node.source.kind == "TABLE" else None
-
-
 #: The rules that say what Spark can compute of an operator. They aren't in the nodes, which know nothing of Spark.
 #: An operator without a rule is left to PostgreSQL, which is always right, so a new operator needs no line here.
 _RULES: dict[type[Node], Callable[..., dict[str, Carrier]]] = {
@@ -261,14 +227,9 @@ _RULES: dict[type[Node], Callable[..., dict[str, Carrier]]] = {
     OuterJoin: _Assignment.outer_join,
     Filter: _Assignment.filter,
     Project: _Assignment.project,
-    Touched: _Assignment.touched,
-    Weigh: _Assignment.passing,
     Once: _Assignment.passing,
-    Expose: _Assignment.expose,
     UnionAll: _Assignment.union_all,
     SetOperation: _Assignment.set_operation,
     Distinct: _Assignment.distinct,
-    DistinctKeys: _Assignment.distinct_keys,
-    Restrict: _Assignment.restrict,
     Aggregate: _Assignment.aggregate,
 }

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from airflow_provider_pgtrickle.engine.dvm.node import Node
 from airflow_provider_pgtrickle.engine.dvm.operators.clocked import Clocked
-from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
-from airflow_provider_pgtrickle.engine.dvm.operators.scan import DeltaScan, Scan
-from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
+from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 
 Describe = Callable[[str], Sequence[tuple[str, str]]]
@@ -58,7 +56,11 @@ def is_single(node: Node) -> bool:
     """Whether a subtree reads one relation row by row, so that all of it belongs in that relation's statement."""
     while node.row_wise or isinstance(node, Clocked):
         (node,) = node.inputs
-    if isinstance(node, Restrict) and not node.exact:
-        node = node.child
-        return isinstance(node, Scan)
-    return isinstance(node, (Scan, DeltaScan, Stored))
+    return isinstance(node, Scan)
+
+
+def row_wise_scan(node: Node) -> Scan | None:
+    """Return the plain scan below a chain of row-wise nodes; None where something else stands there."""
+    while node.row_wise or isinstance(node, Clocked):
+        (node,) = node.inputs
+    return node if isinstance(node, Scan) and node.source.kind == "TABLE" else None

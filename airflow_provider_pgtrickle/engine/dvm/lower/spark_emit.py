@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.expressions import ROW, WEIGHT, rewrite
-from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Pairs, Place, Relation, placed
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Place, Relation, placed
 
 
 def quote(name: str) -> str:
@@ -59,13 +59,6 @@ class SparkEmitter(Emitter):
             return None
 
         return rewrite(self._closed[id(expression)], change).sql("spark")
-
-    def semi_join(self, child: Relation, keys: Relation, pairs: Pairs, null_matches: bool) -> str:
-        source, alias = self.from_item(child)
-        relation, key = self.from_item(keys)
-        same = "<=>" if null_matches else "="
-        terms = " AND ".join(f"{alias}.{quote(t)} {same} {key}.{quote(k)}" for t, k in pairs)
-        return f"SELECT {self.columns(child, alias)} FROM {source} LEFT SEMI JOIN {relation} ON {terms}"
 
     def views(self, root: Relation) -> tuple[tuple[tuple[str, str], ...], str]:
         """Return the shared subqueries in order, and the root's SELECT."""

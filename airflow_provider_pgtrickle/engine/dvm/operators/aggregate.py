@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.calls import call_name, is_order_sensitive, ordered_calls
+from airflow_provider_pgtrickle.engine.dvm.calls import call_name, is_order_sensitive, leaves_ties, ordered_calls
 from airflow_provider_pgtrickle.engine.dvm.exact_types import exact_type
 from airflow_provider_pgtrickle.engine.dvm.expressions import columns_of, plain_column, render, unparen
 from airflow_provider_pgtrickle.engine.dvm.node import (
@@ -84,12 +84,16 @@ class Aggregate(Unary, Grouping):
 
     def left_open(self, of: Callable[[Node], Open]) -> Open:
         below, columns = of(self.child), {c.name: c for c in self.child.columns}
-        order = frozenset(n for n, x in self.aggregates if is_order_sensitive(_bare(x)))
+        keys = self.child.unique_keys
+        calls = [(n, _bare(x)) for n, x in self.aggregates]
+        order = frozenset(n for n, x in calls if is_order_sensitive(x) or leaves_ties(x, keys))
         rounded = frozenset(n for n, x in self.aggregates if _is_rounded(_bare(x), columns))
         return below.through(self.aggregates).also(below.of(self.group)).also(Open(order, rounded))
 
     def ordered(self) -> Node:
-        return replace(self, aggregates=tuple((n, ordered_calls(x)) for n, x in self.aggregates))
+        return replace(
+            self, aggregates=tuple((n, ordered_calls(x, self.child.unique_keys)) for n, x in self.aggregates)
+        )
 
     @property
     def always_alike(self) -> frozenset[str]:

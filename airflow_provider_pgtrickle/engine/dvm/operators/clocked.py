@@ -16,7 +16,7 @@ from sqlglot import exp
 from airflow_provider_pgtrickle.engine.dvm.clock import CLOCK
 from airflow_provider_pgtrickle.engine.dvm.dialect import Reading
 from airflow_provider_pgtrickle.engine.dvm.expressions import columns_of, plain_column, render, unparen
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Item, Key, Keys, Node, Open, Unary
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Item, Key, Keys, Node, Open, Slicer, Unary
 from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
@@ -51,19 +51,28 @@ class Clocked(Unary):
     def in_place(self) -> bool:
         return self.child.in_place
 
+    @property
+    def moved(self) -> Moved:
+        """The rows for which one of the comparisons comes out otherwise now."""
+        return Moved(self.child, tuple(x for _, x in self.items))
+
     def delta(self, d: Differ) -> Node | None:
         terms: list[Node] = []
         change = d.delta(self.child)
         if change is not None:
             terms.append(replace(self, child=change, is_old=True))
         if CLOCK in d.changed:
-            moved = Moved(self.child, tuple(x for _, x in self.items))
+            moved = self.moved
             terms.append(Weigh(replace(self, child=moved), 1))
             terms.append(Weigh(replace(self, child=moved, is_old=True), -1))
         return UnionAll.of(terms) if terms else None
 
     def old(self, d: Differ) -> Node:
         return replace(self, child=d.old(self.child), is_old=True)
+
+    def sliced(self, s: Slicer) -> Node | None:
+        part = s.slice(self.child)
+        return None if part is None else replace(self, child=part)
 
     def restrict(self, keys: Keys) -> Node:
         mapped = keys.only(self.child.names)

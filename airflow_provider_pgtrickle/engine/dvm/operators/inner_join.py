@@ -17,7 +17,7 @@ from functools import reduce
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.expressions import column, columns_of, equality, plain_column, render
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Item, Key, Keys, Node, computed_over
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Item, Key, Keys, Node, Slicer, computed_over
 from airflow_provider_pgtrickle.engine.dvm.operators.keys import expression_keys
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
@@ -202,6 +202,16 @@ class InnerJoin(Node):
         names = {n for i in reached for n in relations[i].names}
         terms = tuple(t for t in self.terms if columns_of(t) <= names)
         return InnerJoin(tuple(relations[i] for i in reached), terms)
+
+    def sliced(self, s: Slicer) -> Node | None:
+        """One of its weighted inputs is cut, and the others are whole: it is linear in each, and in no two together."""
+        cut = next((i for i, relation in enumerate(self.relations) if relation.weighted), None)
+        if cut is None:
+            return super().sliced(s)
+        part = s.slice(self.relations[cut])
+        if part is None:
+            return None
+        return replace(self, relations=(*self.relations[:cut], part, *self.relations[cut + 1 :]))
 
     def restrict(self, keys: Keys) -> Node:
         targets = {t: t for t, _ in keys.pairs}

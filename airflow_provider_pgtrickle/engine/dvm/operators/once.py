@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Key, Node, Unary
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Key, Node, Slicer, Unary
 from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
 
 
@@ -15,6 +15,10 @@ class Once(Unary):
 
     def delta(self, d: Differ) -> Node | None:
         return d.delta(self.child)
+
+    def sliced(self, s: Slicer) -> Node | None:
+        part = s.slice(self.child)
+        return None if part is None else Once(part)
 
     @property
     def unique_keys(self) -> frozenset[Key]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.exact_types import exact_type
+from airflow_provider_pgtrickle.engine.dvm.exact_types import exact_type, null_type
 from airflow_provider_pgtrickle.engine.dvm.expressions import columns_of, plain_column, render, returns_set, substitute
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Item, Key, Keys, Node, Open
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Dependent, Subquery, unique_keys_through
@@ -34,7 +34,8 @@ class Project(Dependent):
             else:
                 kind = exact_type(expression, by_name)
                 constant = isinstance(expression, (exp.Literal, exp.Boolean))
-                result.append(Column(name, kind.type_name if kind else None, constant))
+                null_of = null_type(expression) or None
+                result.append(Column(name, kind.type_name if kind else None, constant, null_of=null_of))
         return tuple(result)
 
     @property

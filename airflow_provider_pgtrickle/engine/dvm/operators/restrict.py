@@ -20,6 +20,8 @@ class Restrict(Node):
     child: Node
     keys: Keys
     exact: bool = True
+    is_stored: bool = False
+    """The child are the stream table's own rows, which may be partitioned."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -94,12 +96,22 @@ class Restrict(Node):
         safe = [p for p in self.keys.pairs if self._is_safe(*p)]
         unsafe = [p for p in self.keys.pairs if not self._is_safe(*p)]
         if safe:
-            return [lambda of: _is_in(e, of, relation, safe)]
+            return [lambda of: _is_in(e, of, relation, safe) + self._cut(e, of, safe)]
         target, key = unsafe[0]
         return [
-            lambda of: _is_in(e, of, relation, unsafe[:1]),
+            lambda of: _is_in(e, of, relation, unsafe[:1]) + self._cut(e, of, unsafe[:1]),
             lambda of: f"{of(target)} IS NOT DISTINCT FROM NULL AND {_holds_null(e, relation, key)}",
         ]
+
+    def _cut(self, e: Emitter, of: Callable[[str], str], pairs: list[tuple[str, str]]) -> str:
+        """SQL of the range of the keys, by which PostgreSQL leaves partitions out whatever its join is."""
+        key = dict(pairs).get(e.cut_by() or "") if self.is_stored else None
+        if key is None:
+            return ""
+        source, alias = e.from_item(self.keys.relation)
+        least, most = (f"(SELECT {call}({alias}.{e.name(key)}) FROM {source})" for call in ("min", "max"))
+        held = of(e.cut_by() or "")
+        return f" AND {held} >= {least} AND {held} <= {most}"
 
 
 def _is_in(e: Emitter, of: Callable[[str], str], relation: Node, pairs: list[tuple[str, str]]) -> str:

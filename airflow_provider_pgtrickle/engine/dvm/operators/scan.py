@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Condition, Differ, Key, Keys, Leaf, Node
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Condition, Differ, Key, Keys, Leaf, Node, Slicer
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows, Weight
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
@@ -99,9 +99,11 @@ class Scan(Leaf):
 
 @dataclass(frozen=True, eq=False)
 class DeltaScan(Leaf):
-    """The window of a source's change buffer as a weighted relation."""
+    """The window of a source's change buffer as a weighted relation, or a slice of it."""
 
     scan: Scan
+    part: str | None = None
+    """The condition by which a row of the buffer is in the slice."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -122,7 +124,13 @@ class DeltaScan(Leaf):
     def rows(self, e: Emitter) -> Rows:
         alias = e.alias()
         places = {c.name: (alias, o) for o, c in self.scan.mapping}
-        return Rows(f"{e.changes(self.scan.source)} AS {alias}", places, Weight.of(alias))
+        return Rows(f"{e.changes(self.scan.source, self.part)} AS {alias}", places, Weight.of(alias))
+
+    def sliced(self, s: Slicer) -> Node | None:
+        conditions = s.cut.get(self.scan.source.key)
+        if conditions is None:
+            return super().sliced(s)
+        return replace(self, part=conditions[s.number]) if s.number < len(conditions) else None
 
     def label(self) -> str:
         return f"Δ{self.scan.source.schema}.{self.scan.source.name}"

@@ -24,7 +24,7 @@ class Stored(Leaf):
         return frozenset()
 
     def restrict(self, keys: Keys) -> Node:
-        return Restrict(self, keys, exact=False)
+        return Restrict(self, keys, exact=False, is_stored=True)
 
     def rows(self, e: Emitter) -> Rows:
         alias = e.alias()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Keys, Node, Open
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Keys, Node, Open, Slicer
 from airflow_provider_pgtrickle.engine.dvm.rendering import ONE, Emitter
+from airflow_provider_pgtrickle.engine.dvm.types import base_type
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +37,7 @@ class UnionAll(Node):
         return tuple(
             Column(
                 name,
-                same[0].type if len({c.type for c in same}) == 1 else None,
+                _common_type(same),
                 all(c.not_null for c in same),
                 all(c.has_equality for c in same),
             )
@@ -52,6 +53,10 @@ class UnionAll(Node):
         if not changes:
             return None
         return UnionAll(tuple(changes), self.out)
+
+    def sliced(self, s: Slicer) -> Node | None:
+        parts = [part for part in map(s.slice, self.branches) if part is not None]
+        return UnionAll(tuple(parts), self.out) if parts else None
 
     def restrict(self, keys: Keys) -> Node:
         restricted = []
@@ -77,6 +82,17 @@ class UnionAll(Node):
 
     def label(self) -> str:
         return "UnionAll"
+
+
+def _common_type(columns: Iterable[Column]) -> str | None:
+    """The type of a column in all branches; where it is written as NULL, its modifier may be missing."""
+    found = list(columns)
+    types = {c.type for c in found if c.null_of is None}
+    if len(types) != 1:
+        return None
+    (only,) = types
+    nulls = {base_type(c.null_of) for c in found if c.null_of is not None}
+    return only if only is not None and nulls <= {base_type(only)} else None
 
 
 def left_open_by_branches(node: Node, of: Callable[[Node], Open]) -> Open:

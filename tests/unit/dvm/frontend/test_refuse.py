@@ -15,7 +15,8 @@ from tests.unit.dvm.shop import rewritten, schema, table, view
     ("query", "reason"),
     [
         ("SELECT x.id FROM (SELECT a.id FROM public.a LIMIT 3) x", Reason.LIMIT_WITHOUT_ORDER),
-        ("SELECT f(x.*) AS y FROM (SELECT a.id FROM public.a) x", Reason.WHOLE_ROW),
+        ("SELECT f(x.*) AS y FROM (SELECT a.id, a.id FROM public.a) x", Reason.WHOLE_ROW),
+        ("SELECT public.nth(a.id, 2) OVER (PARTITION BY a.v) AS n FROM public.a", Reason.AMBIGUOUS_ORDER),
     ],
 )
 def test_what_has_no_difference_is_refused_by_name(query: str, reason: Reason) -> None:

@@ -46,11 +46,30 @@ def test_a_view_has_a_row_type_too() -> None:
     ).sql("postgres")
 
 
+def test_a_derived_tables_row_is_a_record_with_the_names_of_its_columns() -> None:
+    text = _rewritten("SELECT f(x.*) AS j FROM (SELECT a.id, a.v FROM public.a) x(one)")
+    assert 'f((SELECT "__pgt_i" FROM (SELECT "x"."one" AS "one", "x"."v" AS "v") AS "__pgt_i"))' in text
+
+
+def test_so_is_the_row_of_a_with_item() -> None:
+    text = _rewritten("WITH c(n) AS (SELECT a.id FROM public.a) SELECT f(d.*) AS j FROM c AS d")
+    assert '(SELECT "d"."n" AS "n")' in text
+
+
+def test_what_has_no_column_that_is_never_null_gets_one() -> None:
+    text = _rewritten("SELECT f(b.*) AS j, g(b.*) AS k FROM public.a LEFT JOIN public.b ON b.g = a.id")
+    assert text.count("TRUE AS") == 1
+    assert text.count('CASE WHEN ("b"."__pgt_found") IS DISTINCT FROM NULL THEN CAST(ROW("b"."g", "b"."v")') == 2
+
+
 @pytest.mark.parametrize(
     ("query", "why"),
     [
-        ("SELECT f(b.*) AS j FROM public.a LEFT JOIN public.b ON b.g = a.id", "no column of it is NOT NULL"),
-        ("SELECT f(x.*) AS j FROM (SELECT a.id FROM public.a) x", "no row type with a name"),
+        ("SELECT f(x.*) AS j FROM (SELECT a.id, a.v AS id FROM public.a) x", "no row type with a name"),
+        (
+            "SELECT (SELECT f(b.*) FROM (public.a LEFT JOIN public.b ON b.g = a.id) AS j(w)) AS n FROM public.a",
+            "names no relation in sight",
+        ),
     ],
 )
 def test_a_row_whose_value_is_not_known_is_refused(query: str, why: str) -> None:
