@@ -22,8 +22,8 @@ TRANSITIONS = "pg_trickle_cdc_transition"
 #: table is as old as its schedule just before its refresh. A warm table takes twice its time; one that is held back or
 #: refreshed on demand may be old.
 STALE = sql.SQL(
-    "i.status = 'ACTIVE' AND NOT i.is_gated AND i.tier IN ('hot', 'warm')"
-    " AND coalesce(i.staleness > CASE i.tier WHEN 'warm' THEN 4 ELSE 2 END * i.effective_schedule, false)"
+    "i.status = 'ACTIVE' AND NOT i.is_gated AND i.effective_tier IN ('hot', 'warm')"
+    " AND coalesce(i.staleness > CASE i.effective_tier WHEN 'warm' THEN 4 ELSE 2 END * i.effective_schedule, false)"
 )
 
 # A payload holds 8,000 bytes. Texts are cut well below that, because a character may take four bytes.
@@ -41,6 +41,7 @@ class Event(StrEnum):
     DIAMOND_PARTIAL_FAILURE = "diamond_partial_failure"
     CONTENT_DIFFERS = "content_differs"
     REQUESTED = "requested"
+    APPEND_ONLY_ENDED = "append_only_ended"
 
 
 def tell_of_stale(conn: Connection, names: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -63,15 +64,22 @@ REPLANNED = "SET LOCAL plan_cache_mode TO DEFAULT"
 
 _CONNECT_SECONDS = "10"
 
+#: The setting `spark_credentials` where only the password stands in a file.
+PASSWORD_FILE = "pgpass"  # nosec B105: a setting's value
+_SERVICE = re.compile(r"service=[A-Za-z0-9_.-]+")
+_DRIVER = {"driver": "org.postgresql.Driver"}
+
 
 @dataclass(frozen=True)
 class JdbcTarget:
-    """The same database for the JDBC driver. `url` may be logged; `properties` hold the credentials."""
+    """The same database for Spark. `url` may be logged; `properties` hold the credentials, if they are sent."""
 
     url: str
     properties: dict[str, str] = field(repr=False)
     session: Mapping[str, str] = field(default_factory=lambda: PINNED)
     """Settings that each reader's session gets."""
+    stands: bool = False
+    """The credentials stand where Spark runs, in a file that both JDBC and libpq find there; none are sent."""
 
 
 class Database:
@@ -140,8 +148,12 @@ class Database:
         """A session in autocommit for a refresh. The session of the last refresh is reused if it is still open."""
         return self._warm.lent(self._refreshing)
 
+    def keep_sessions(self, most: int) -> None:
+        """Keep up to so many sessions between refreshes, for as many that run side by side."""
+        self._warm.most = most
+
     def close(self) -> None:
-        """End the session that is kept; the next refresh opens another."""
+        """End what is kept; the next refresh opens another session."""
         self._warm.close()
 
     @contextmanager
@@ -168,6 +180,9 @@ class Database:
     @cached_property
     def jdbc(self) -> JdbcTarget:
         """It is read from a live session, which knows what defaults, environment and password file resolved to."""
+        there = self.settings.spark_credentials
+        if there and there != PASSWORD_FILE:
+            return JdbcTarget(f"jdbc:postgresql://?{_service(there)}", _DRIVER, self._session, stands=True)
         with self.connect() as conn:
             info = conn.info
             host, port, dbname, user, password = info.host, info.port, info.dbname, info.user, info.password
@@ -177,13 +192,23 @@ class Database:
                 "Spark's JDBC driver can't use a Unix socket", remedy="Name a TCP host in the connection string."
             )
         authority = f"[{host}]" if ":" in host else host or "localhost"
-        properties = {"user": user, "driver": "org.postgresql.Driver"}
-        if password:
+        properties = {"user": user, **_DRIVER}
+        if password and not there:
             properties["password"] = password
         for name in ("sslmode", "sslrootcert", "sslcert", "sslkey"):
             if parameters.get(name):
                 properties[name] = parameters[name]
-        return JdbcTarget(f"jdbc:postgresql://{authority}:{port}/{quote(dbname, safe='')}", properties, self._session)
+        url = f"jdbc:postgresql://{authority}:{port}/{quote(dbname, safe='')}"
+        return JdbcTarget(url, properties, self._session, stands=bool(there))
+
+
+def _service(there: str) -> str:
+    if not _SERVICE.fullmatch(there):
+        raise UsageError(
+            f"Setting spark_credentials can't be {there!r}",
+            remedy=f"Leave it empty, or set it to {PASSWORD_FILE} or service=NAME (letters, digits, _, . and -).",
+        )
+    return there
 
 
 def pinning(settings: Mapping[str, str], *, local: bool) -> sql.Composed:

@@ -15,6 +15,7 @@ from airflow_provider_pgtrickle.engine.errors import (
     PgTrickleError,
     QueryError,
     RefreshError,
+    RoomFault,
     TransientFault,
     UsageError,
     spoken,
@@ -33,6 +34,9 @@ _CATALOG = re.compile(r'"pgtrickle(\.pgt_\w+)?"')
 #: SQLSTATEs after which the same thing may succeed; whole classes by their first two characters.
 _TRANSIENT = {"40001", "40P01", "55P03", "55006", "57P01", "57P02", "57P03", "57P05", "25P03"}
 _TRANSIENT_CLASSES = {"08", "53"}
+
+#: SQLSTATEs of a statement for which memory or room for temporary files was short.
+OF_MEMORY = {"53000", "53100", "53200", "53400"}
 
 #: SQLSTATEs of unknown tables, functions, columns, types and schemas. A function whose body relies on a search_path
 #: raises them in our sessions.
@@ -63,9 +67,16 @@ def translated(
     primary = error.diag.message_primary or str(error).strip().partition("\n")[0] or type(error).__name__
     message = _sentence(primary)
     if state == "53100":
-        return TransientFault(
+        return RoomFault(
             f"The database server's disk is full: {message}",
             remedy="Free or add space, then run it again; nothing of this run was committed.",
+            stream_table=stream_table,
+        )
+    if state in OF_MEMORY:
+        return RoomFault(
+            message,
+            remedy="Raise temp_file_limit for the refreshing role, or give the server more memory; nothing of this run"
+            " was committed.",
             stream_table=stream_table,
         )
     if state == "55P03":
@@ -87,6 +98,14 @@ def translated(
         return otherwise(
             message,
             remedy=f"Raise it for this role: ALTER ROLE … SET {setting} = 0, or to what its refreshes take.",
+            stream_table=stream_table,
+        )
+    if state == "57014":
+        # PostgreSQL tells a statement_timeout that ends between two statements as a user's request.
+        return otherwise(
+            message,
+            remedy="Run it again. If nobody cancelled it, a timeout did: ALTER ROLE … SET statement_timeout = 0, or to"
+            " what its refreshes take.",
             stream_table=stream_table,
         )
     if state in _UNKNOWN_NAMES and (called := _FUNCTION.search(error.diag.context or "")):

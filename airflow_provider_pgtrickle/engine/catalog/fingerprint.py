@@ -48,7 +48,9 @@ _TABLES = """
          FROM pg_catalog.pg_policy p WHERE p.polrelid = c.oid),
         (WITH RECURSIVE tree(oid, parent) AS (
             SELECT c.oid, 0::oid
-            UNION SELECT i.inhrelid, i.inhparent FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid)
+            UNION SELECT i.inhrelid, i.inhparent FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid
+            -- Those of a stream table come and go with its content, and it looks after them itself.
+            WHERE NOT EXISTS (SELECT FROM pgtrickle.pgt_stream_tables s WHERE s.pgt_relid = c.oid))
          -- Whether a crash empties a part decides whether the table can be captured.
          SELECT jsonb_agg(jsonb_build_array(t.oid, t.parent, p.relpersistence) ORDER BY t.oid, t.parent)
          FROM tree t JOIN pg_catalog.pg_class p ON p.oid = t.oid),

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any
+from functools import cache
+from typing import Any, LiteralString
 
 from psycopg import Connection, errors, sql
 from psycopg.rows import dict_row
@@ -15,8 +16,17 @@ from psycopg.types.json import Jsonb
 from airflow_provider_pgtrickle.engine.errors import StreamTableExists, UnknownStreamTable, spoken
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
+#: A condition on stream tables; its values are those of `spelled`.
+SPELLED = sql.SQL("(pgt_schema, pgt_name) IN (SELECT * FROM unnest(%s::text[], %s::text[]))")
+
 #: A stream table in one of these statuses is refreshed by no schedule until somebody acts.
 HALTED_STATUSES = ("SUSPENDED", "ERROR")
+
+IMMEDIATE = "IMMEDIATE"
+_NOT_YET_LIVE = sql.SQL(
+    "SELECT pgt_id FROM pgtrickle.pgt_stream_tables WHERE {} AND refresh_mode = %s AND NOT is_live"
+    " AND status = 'ACTIVE' AND NOT is_gated AND NOT needs_reinit AND is_populated AND frontier IS NOT NULL"
+).format(SPELLED)
 
 
 @dataclass(frozen=True)
@@ -53,15 +63,25 @@ class StreamTable:
     last_error: str | None
     requested_cdc_mode: str | None
     append_only: bool
+    append_only_breach: str
+    """What an UPDATE, DELETE or TRUNCATE of a source does: `end` the declaration, or be `refuse`d."""
+    append_only_ended: str | None
+    """What ended the declaration `append_only`, in words; None while it holds."""
     diamond_consistency: str
     diamond_schedule_policy: str
     partition_by: str | None
+    partition_every: str | None
+    keep: str | None
     tier: str
     differential_max_change_ratio: float | None
     verify_every: str | None
     placement: str | None
     unlogged_buffers: bool
     """The change buffers that it reads may be UNLOGGED."""
+    unit: str | None
+    """The unit by declaration: tables that name the same one are refreshed together."""
+    together: tuple[int, ...]
+    """The ids of all that is refreshed with it by declaration, its own included; empty if it stands alone."""
     is_gated: bool
     gated_reason: str | None
     is_hidden: bool
@@ -87,6 +107,10 @@ class StreamTable:
     """The server computes its row ids."""
     steady: bool
     """Its content depends on its sources alone, and not on the clock, the session or chance."""
+    kept_query: str | None
+    """While an altered query waits for its first refresh: the canonical text of the query whose content is stored."""
+    has_lacked: bool = False
+    """Memory was once too short for a way to refresh it. It is told here, so that nobody asks where it wasn't."""
 
     @property
     def qualified(self) -> QualifiedName:
@@ -101,6 +125,11 @@ class StreamTable:
     def maintained_query(self) -> str:
         """The query that a refresh computes: the defining one, or the one over its parts that means the same."""
         return self.split_query or self.defining_query
+
+    @property
+    def refuses_breaches(self) -> bool:
+        """Whether rows of its sources may be inserted only."""
+        return self.append_only and self.append_only_breach == "refuse"
 
     @property
     def is_halted(self) -> bool:
@@ -171,6 +200,9 @@ class RefreshRecord:
     actual_ms: float | None
     source_rows: float | None
     given_up_ms: float | None
+    given_up_way: str | None
+    doubt: float | None
+    lacked: dict[str, float] | None
     error_message: str | None
 
 
@@ -186,6 +218,7 @@ STATE = (
     "frontier",
     "consecutive_errors",
     "last_error",
+    "append_only_ended",
     "lease_token",
     "lease_expires",
     "lease_pid",
@@ -197,16 +230,42 @@ _PREFIXED = {"id": "pgt_id", "relid": "pgt_relid", "schema": "pgt_schema", "name
 
 _TABLE = sql.Identifier("pgtrickle", "pgt_stream_tables")
 _HISTORY = sql.Identifier("pgtrickle", "pgt_refresh_history")
+_HAS_LACKED = sql.SQL(
+    "EXISTS (SELECT FROM pgtrickle.pgt_refresh_history h WHERE h.pgt_id = pgt_stream_tables.pgt_id"
+    " AND h.lacked IS NOT NULL)"
+)
 _TABLE_COLUMNS = sql.SQL(", ").join(
-    sql.SQL("{} AS {}").format(sql.Identifier(_PREFIXED.get(f.name, f.name)), sql.Identifier(f.name))
+    sql.SQL("{} AS {}").format(
+        _HAS_LACKED if f.name == "has_lacked" else sql.Identifier(_PREFIXED.get(f.name, f.name)),
+        sql.Identifier(f.name),
+    )
     for f in fields(StreamTable)
 )
 _HISTORY_COLUMNS = sql.SQL(", ").join(sql.Identifier(f.name) for f in fields(RefreshRecord))
 _DEPENDENCY_COLUMNS = sql.SQL(", ").join(sql.Identifier(f.name) for f in fields(Dependency))
 
+_CONNECTED = """
+    WHERE pgt_id = ANY(ARRAY(
+        WITH RECURSIVE component (pgt_id) AS (
+            SELECT unnest(%s::bigint[])
+            UNION
+            SELECT beside.pgt_id FROM component c CROSS JOIN LATERAL (
+                SELECT d.source_pgt_id AS pgt_id FROM pgtrickle.pgt_dependencies d WHERE d.pgt_id = c.pgt_id
+                UNION ALL
+                SELECT d.pgt_id FROM pgtrickle.pgt_dependencies d WHERE d.source_pgt_id = c.pgt_id
+                UNION ALL
+                SELECT o.pgt_id FROM pgtrickle.pgt_stream_tables t JOIN pgtrickle.pgt_stream_tables o USING (unit)
+                WHERE t.pgt_id = c.pgt_id
+            ) AS beside
+        )
+        SELECT pgt_id FROM component
+    ))
+    ORDER BY pgt_schema, pgt_name
+"""
+
 
 def get(conn: Connection, name: QualifiedName) -> StreamTable:
-    found = _select(conn, sql.SQL("WHERE (pgt_schema, pgt_name) = (%s, %s)"), [name.schema, name.name])
+    found = _select(conn, "WHERE (pgt_schema, pgt_name) = (%s, %s)", [name.schema, name.name])
     if not found:
         raise UnknownStreamTable(f"There is no stream table {name}", remedy=_meant(conn, name))
     return found[0]
@@ -214,10 +273,31 @@ def get(conn: Connection, name: QualifiedName) -> StreamTable:
 
 def named(conn: Connection, names: Sequence[QualifiedName]) -> list[StreamTable]:
     """Like `get`, for several names at once and in their order."""
-    condition = sql.SQL("WHERE (pgt_schema, pgt_name) IN (SELECT * FROM unnest(%s::text[], %s::text[]))")
+    condition = "WHERE (pgt_schema, pgt_name) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
     tables = _select(conn, condition, [[name.schema for name in names], [name.name for name in names]])
     found = {table.qualified: table for table in tables}
     return [found.get(name) or get(conn, name) for name in names]
+
+
+def ids(conn: Connection, names: Iterable[str]) -> list[int]:
+    """The ids of those of the stream tables `schema.name` that there are. A dot may also be part of either word."""
+    statement = sql.SQL("SELECT pgt_id FROM {} WHERE {}").format(_TABLE, SPELLED)
+    return [pgt_id for (pgt_id,) in conn.execute(statement, spelled(names)).fetchall()]
+
+
+def not_yet_live(conn: Connection, names: Iterable[str]) -> list[int]:
+    """Those of these tables whose writers should maintain them and don't, though they have content."""
+    return sorted(pgt_id for (pgt_id,) in conn.execute(_NOT_YET_LIVE, (*spelled(names), IMMEDIATE)))
+
+
+def spelled(names: Iterable[str]) -> list[list[str]]:
+    """Schemas and names for `schema.name`, so that an index finds them. A dot may also be part of either word.
+
+    >>> spelled(["a.b", "c.d.e"])
+    [['a', 'c', 'c.d'], ['b', 'd.e', 'e']]
+    """
+    parted = [(name[:at], name[at + 1 :]) for name in names for at, letter in enumerate(name) if letter == "."]
+    return [[schema for schema, _ in parted], [name for _, name in parted]]
 
 
 def _meant(conn: Connection, name: QualifiedName) -> str:
@@ -230,16 +310,21 @@ def _meant(conn: Connection, name: QualifiedName) -> str:
 
 def find(conn: Connection, name: QualifiedName) -> StreamTable | None:
     """Like `get`, None where there is none."""
-    found = _select(conn, sql.SQL("WHERE (pgt_schema, pgt_name) = (%s, %s)"), [name.schema, name.name])
+    found = _select(conn, "WHERE (pgt_schema, pgt_name) = (%s, %s)", [name.schema, name.name])
     return found[0] if found else None
 
 
 def get_all(conn: Connection) -> list[StreamTable]:
-    return _select(conn, sql.SQL("ORDER BY pgt_schema, pgt_name"), [])
+    return _select(conn, "ORDER BY pgt_schema, pgt_name", [])
 
 
 def by_ids(conn: Connection, ids: Iterable[int]) -> dict[int, StreamTable]:
-    return {table.id: table for table in _select(conn, sql.SQL("WHERE pgt_id = ANY(%s)"), [list(ids)])}
+    return {table.id: table for table in _select(conn, "WHERE pgt_id = ANY(%s)", [list(ids)])}
+
+
+def connected(conn: Connection, ids: Iterable[int]) -> list[StreamTable]:
+    """These, and all stream tables and parts that are connected with them: by reading, either way, or by a unit."""
+    return _select(conn, _CONNECTED, [list(ids)])
 
 
 def with_parts(conn: Connection, ids: Iterable[int]) -> list[int]:
@@ -256,7 +341,7 @@ def with_parts(conn: Connection, ids: Iterable[int]) -> list[int]:
 
 def parts(conn: Connection, pgt_id: int) -> list[StreamTable]:
     """The parts of a stream table, each after the parts that it reads."""
-    return _select(conn, sql.SQL("WHERE part_of = %s ORDER BY pgt_id"), [pgt_id])
+    return _select(conn, "WHERE part_of = %s ORDER BY pgt_id", [pgt_id])
 
 
 def insert(conn: Connection, **columns: Any) -> StreamTable:
@@ -342,14 +427,19 @@ def update_history(conn: Connection, refresh_id: int, **columns: Any) -> None:
     conn.execute(statement, [*(_plain(value) for value in columns.values()), refresh_id])
 
 
-def _select(conn: Connection, condition: sql.SQL, values: list[Any]) -> list[StreamTable]:
-    statement = sql.SQL("SELECT {} FROM {} {}").format(_TABLE_COLUMNS, _TABLE, condition)
+def _select(conn: Connection, condition: LiteralString, values: list[Any]) -> list[StreamTable]:
     with conn.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(statement, values).fetchall()
+        rows = cursor.execute(_selection(condition), values).fetchall()
     return [
         StreamTable(**_tuples(row) | {"storage": tuple(StorageColumn(**column) for column in row["storage"])})
         for row in rows
     ]
+
+
+@cache
+def _selection(condition: LiteralString) -> bytes:
+    """The statement that reads stream tables. To write it anew for each of three readings took long in a refresh."""
+    return sql.SQL("SELECT {} FROM {} {}").format(_TABLE_COLUMNS, _TABLE, sql.SQL(condition)).as_bytes(None)
 
 
 def _records(conn: Connection, statement: sql.Composed, values: list[Any]) -> list[RefreshRecord]:

@@ -43,6 +43,12 @@ _FUNCTION = re.compile(r":(?:funcid|aggfnoid|winfnoid|opfuncid) (\d+)")
 _TYPE = re.compile(r"type(?:id)? (\d+)")
 _COLLATION = re.compile(r"coll(?:id|Oid|ation) (\d+)")
 _UNNAMED_ROW = re.compile(r':row_typeid 2249 :row_format 2 :colnames \("(?!f1")')
+#: A row of no named type as one value, and the columns of a join in parentheses that has an alias.
+_RECORD = ":varattno 0 :vartype 2249 "
+_ALIASED_JOIN = re.compile(
+    r":alias \{ALIAS [^{}]*\} :eref \{ALIAS :aliasname \S+ :colnames \(((?:\"(?:[^\"\\]|\\.)*\" ?)*)\)\} :rtekind 2 "
+)
+_NAME = re.compile(r"\"((?:[^\"\\]|\\.)*)\"")
 _ALONE = "SELECT min(oid)::bigint FROM pg_catalog.pg_class WHERE oid = ANY(%s) AND relkind <> 'v'"
 
 #: Which columns of its SELECT lists a view groups and sorts by, as numbers.
@@ -206,7 +212,7 @@ def _parse_trees(
         collations.update(map(int, _COLLATION.findall(tree)))
         if "{ROWMARKCLAUSE " in tree:
             raise QueryError("The query locks rows (FOR UPDATE or FOR SHARE)", remedy="Remove the locking clause.")
-        if _UNNAMED_ROW.search(tree):
+        if _UNNAMED_ROW.search(tree) or (_RECORD in tree and _has_namesakes(tree)):
             raise QueryError(
                 "The query takes the whole row of a join's alias as one value, and PostgreSQL's own text of it forgets"
                 " the names of its fields",
@@ -228,6 +234,15 @@ def _parse_trees(
                 ).fetchone()
                 _refuse_builtin(relid, *(row or ("pg_catalog", str(relid))))
     return whole_rows, asks_session
+
+
+def _has_namesakes(tree: str) -> bool:
+    """Whether a join's alias has two columns of one name, which PostgreSQL prints as id and id_1.
+
+    Which alias a row is taken of isn't looked at: it is one of these, or stands beside one.
+    """
+    named = (_NAME.findall(listed) for listed in _ALIASED_JOIN.findall(tree))
+    return any(len(set(names)) < len(names) for names in named)
 
 
 def _refuse_lost_keys(conn: Connection, view: int) -> None:

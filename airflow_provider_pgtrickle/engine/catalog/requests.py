@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from airflow_provider_pgtrickle.engine.errors import redact
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
-DECLARE, REFRESH, DROP = "DECLARE", "REFRESH", "DROP"
+DECLARE, REFRESH, DROP, ALTER = "DECLARE", "REFRESH", "DROP", "ALTER"
 
 #: First half of the key of a request's lock, "pgrq" in ASCII. It is held by the session that carries the request out.
 _LOCK_SPACE = int.from_bytes(b"pgrq")
@@ -24,7 +24,10 @@ MOST_BEGUN = 3
 _NEXT = """
 SELECT request_id, kind, pgt_schema, pgt_name, query, options, search_path, force_full, initialize, begun
 FROM pgtrickle.pgt_requests
-WHERE answered_at IS NULL AND request_id > %s ORDER BY request_id LIMIT 1
+WHERE answered_at IS NULL AND request_id > %(after)s
+  AND (%(kinds)s::text[] IS NULL OR kind = ANY(%(kinds)s))
+  AND (%(names)s::text[] IS NULL OR pgt_schema || '.' || pgt_name = ANY(%(names)s))
+ORDER BY request_id LIMIT 1
 """
 _KEY = sql.SQL("{}, (%s::bigint %% 2147483647)::int").format(sql.Literal(_LOCK_SPACE))
 # Anybody who may connect can take an advisory lock; only who may answer is believed to be at work.
@@ -93,13 +96,24 @@ class Request:
         return f"request {self.request_id}: {what} {self.table}"
 
 
-def take(conn: Connection, beside: Collection[int] = ()) -> Request | None:
-    """Begin the oldest request that nobody works on, None if there is none `beside` these numbers.
+@dataclass(frozen=True)
+class Wanted:
+    """Which requests somebody carries out: of these kinds, for these tables by `schema.name`; None means all."""
+
+    kinds: tuple[str, ...] | None = None
+    names: tuple[str, ...] | None = None
+
+
+ALL = Wanted()
+
+
+def take(conn: Connection, beside: Collection[int] = (), wanted: Wanted = ALL) -> Request | None:
+    """Begin the oldest wanted request that nobody works on, None if there is none `beside` these numbers.
 
     The session works on it until `leave`.
     """
     after = 0
-    while (request := _next(conn, after)) is not None:
+    while (request := _next(conn, after, wanted)) is not None:
         after = request.request_id
         if after in beside or not _is_mine(conn, after):
             continue
@@ -184,9 +198,15 @@ def prune(conn: Connection, days: int) -> None:
     )
 
 
-def _next(conn: Connection, after: int) -> Request | None:
+def _next(conn: Connection, after: int, wanted: Wanted) -> Request | None:
+    kinds, names = (None if given is None else list(given) for given in (wanted.kinds, wanted.names))
     with conn.cursor(row_factory=class_row(Request)) as cursor:
-        return cursor.execute(_NEXT, [after]).fetchone()
+        return cursor.execute(_NEXT, {"after": after, "kinds": kinds, "names": names}).fetchone()
+
+
+def waits(conn: Connection, wanted: Wanted) -> bool:
+    """Whether a wanted request has no answer yet."""
+    return _next(conn, 0, wanted) is not None
 
 
 def _is_mine(conn: Connection, request_id: int) -> bool:

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from psycopg import Connection
 
 # A domain, array or composite can be compared when everything inside it can. Any other type can when it, or a type it
-# is binary-coercible to (varchar → text), has a default operator class. An equality operator outside pg_catalog doesn't
-# count: the algebra writes `=`, which our sessions look up in pg_catalog alone, and for citext they would find that of
-# text.
+# is binary-coercible to (varchar → text), has a default operator class of btree. One of hash alone (xid) isn't enough:
+# some types have only the other (bit), and PostgreSQL can't group by columns of both kinds at once. An equality
+# operator outside pg_catalog doesn't count: the algebra writes `=`, which our sessions look up in pg_catalog alone, and
+# for citext they would find that of text.
 _COMPARABLE = """
     WITH RECURSIVE part(root, typid) AS (
         SELECT t, t FROM unnest(%s::oid[]) AS t
@@ -35,7 +36,7 @@ _COMPARABLE = """
         OR t.typsubscript = 'pg_catalog.array_subscript_handler'::regproc
         OR EXISTS (
             SELECT FROM pg_catalog.pg_opclass o
-            JOIN pg_catalog.pg_am am ON am.oid = o.opcmethod AND am.amname IN ('btree', 'hash')
+            JOIN pg_catalog.pg_am am ON am.oid = o.opcmethod AND am.amname = 'btree'
             WHERE o.opcdefault AND (
                 o.opcintype = t.oid
                 OR EXISTS (

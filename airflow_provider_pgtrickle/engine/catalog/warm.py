@@ -1,4 +1,4 @@
-"""One session kept open between refreshes.
+"""Sessions kept open between refreshes: one, or as many as refresh side by side.
 
 Connecting costs more than a refresh that finds nothing to do: the server starts a process, checks a password and reads
 its catalogs. So the last session is cleaned and kept for the next refresh of the same process.
@@ -25,9 +25,10 @@ _IDLE_SECONDS = 60.0
 
 
 class WarmSession:
-    """Lends sessions in autocommit. Several may be lent at a time; one of them is kept."""
+    """Lends sessions in autocommit. Several may be lent at a time; `most` of them are kept."""
 
     def __init__(self) -> None:
+        self.most = 1
         self._lock = threading.Lock()
         self._kept: list[tuple[Connection, float, int]] = []
         weakref.finalize(self, _close_all, self._kept)
@@ -64,7 +65,7 @@ class WarmSession:
 
     def _keep(self, conn: Connection) -> bool:
         with self._lock:
-            if self._kept:
+            if len(self._kept) >= self.most:
                 return False
             self._kept.append((conn, time.monotonic(), os.getpid()))
             return True

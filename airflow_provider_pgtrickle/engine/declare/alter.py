@@ -9,7 +9,7 @@ refresh completes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import psycopg
@@ -22,20 +22,29 @@ from airflow_provider_pgtrickle.engine.catalog.locks import lock_declarations, l
 from airflow_provider_pgtrickle.engine.catalog.probe import probe
 from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
-from airflow_provider_pgtrickle.engine.declare import capturing, columns, dependencies, parts, table
+from airflow_provider_pgtrickle.engine.declare import (
+    capturing,
+    columns,
+    dependencies,
+    keeping,
+    partitions,
+    parts,
+    table,
+)
 from airflow_provider_pgtrickle.engine.declare.definition import Definition, define, explanation
 from airflow_provider_pgtrickle.engine.declare.options import (
-    APPEND_ONLY,
     Options,
     check,
     refuse_by_wal,
+    refuse_partitions,
     refuse_schedule,
+    refuse_unchecked,
+    refuse_unit,
 )
+from airflow_provider_pgtrickle.engine.declare.retention import Retention
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.settings import Settings
-
-REASON = "query_altered"
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,7 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         before = records.get(conn, name)
         parts.refuse_part(conn, before)
         read_before = tuple(records.dependencies(conn, before.id))
+        beside = [st.id for st in records.connected(conn, [before.id])]
         wanted = dict(changes)
         query, status = wanted.pop("query", None), wanted.pop("status", None)
         path: str | None = own_path(conn)
@@ -68,15 +78,27 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         if "partition_by" in wanted:
             raise UsageError("partition_by can't be altered", remedy="Drop the stream table and create it again.")
         update = check(settings, wanted)
+        partitioned = replace(before, **{n: update[n] for n in ("partition_every", "keep") if n in update})
+        retention = Retention.of(partitioned)
+        if query is None and retention != Retention.of(before):
+            # The same query means other rows.
+            query, path = before.original_query, before.search_path or path
         if "cdc_mode" in update:
             update["requested_cdc_mode"] = update.pop("cdc_mode")
         mode = update.get("refresh_mode", before.refresh_mode)
         refuse_by_wal(mode, update.get("requested_cdc_mode", before.requested_cdc_mode))
+        refuse_unit(mode, update.get("unit", before.unit))
+        refuse_partitions(mode, before.partition_by, partitioned.partition_every, partitioned.keep)
+        partitions.refuse(partitioned, columns.of_relation(conn, before.relid))
         notices: tuple[str, ...] = ()
         if query is not None:
-            definition = define(conn, query, mode, path)
+            definition = define(conn, query, mode, path, retention=retention)
+            partitions.refuse(partitioned, definition.columns)
             parts.refuse_reading(conn, definition)
-            definition = parts.in_parts(conn, settings, parts.Owner(name, mode, before.id), definition)
+            # A content that follows from what is stored stays in one piece, as it is.
+            may_follow = parts.may_have(settings, mode, definition, over_groups=True)
+            over_groups = False if may_follow and keeping.follows(conn, before, definition) else None
+            definition = parts.in_parts(conn, settings, parts.Owner(name, mode, before.id, over_groups), definition)
             notices = definition.notices
             update |= _redefine(conn, before, definition)
             if before.status == "ERROR" and status is None:
@@ -91,17 +113,23 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         if mode == "IMMEDIATE":
             refuse_schedule(mode, update.get("schedule"))
             update["schedule"] = None
-        if update.get("append_only") and not before.append_only:
-            notices += (APPEND_ONLY,)
+        refuse_unchecked(
+            mode,
+            update.get("append_only", before.append_only),
+            update.get("append_only_breach", before.append_only_breach),
+        )
+        if "append_only" in update:
+            # Whoever says it again means from now on.
+            update["append_only_ended"] = None
         if status is not None:
             update |= _status(conn, before, status)
         if update:
             records.update(conn, before.id, **update)
-        dependencies.settle_schedules(conn, settings)
+        dependencies.settle_schedules(conn, settings, beside)
         after = records.get(conn, name)
-        if (after.placement, after.unlogged_buffers) != (before.placement, before.unlogged_buffers):
+        if parts.shared_with(after) != parts.shared_with(before):
             parts.belong(conn, after)
-        if after.unlogged_buffers != before.unlogged_buffers:
+        if parts.captured_as(after) != parts.captured_as(before):
             capturing.settle(conn, records.with_parts(conn, [after.id]))
         if query is not None or {"requested_cdc_mode", "refresh_mode"} & set(update):
             notices += capture_mode.examine(conn, settings, after)
@@ -119,7 +147,9 @@ def revert(conn: psycopg.Connection, altered: Altered) -> None:
     added = {d.source_relid for d in records.dependencies(conn, now.id)}
     added -= {d.source_relid for d in altered.dependencies_before}
     released = [d for d in records.dependencies(conn, now.id) if d.source_relid in added]
-    frozen = ("id", "relid", "schema", "name", "frontier", "data_timestamp", "last_refresh_at", "is_populated")
+    # `together` is settled by what is declared, and the last one is told by the history, and no column.
+    frozen = {"id", "relid", "schema", "name", "frontier", "data_timestamp", "last_refresh_at", "is_populated"}
+    frozen |= {"together", "has_lacked"}
     names = [f.name for f in fields(StreamTable) if f.name not in frozen]
     records.update(conn, now.id, **{name: getattr(altered.before, name) for name in names})
     records.replace_dependencies(conn, now.id, altered.dependencies_before)
@@ -146,7 +176,8 @@ def _redefine(conn: psycopg.Connection, before: StreamTable, definition: Definit
         # A refresh that still computes the old query must not commit it as the new one.
         "lease_token": None,  # nosec B105: a column's name
         "needs_reinit": True,
-        "reinit_reason": REASON,
+        "reinit_reason": keeping.REASON,
+        "kept_query": keeping.query_before(conn, before),
     }
 
 
@@ -188,6 +219,12 @@ def difference(conn: psycopg.Connection, there: StreamTable, query: str, options
         changes = {name: value for name, value in asdict(options).items() if value != stored[name]}
         if "partition_by" in changes:
             raise UsageError("partition_by can't be altered", remedy="Drop the stream table and create it again.")
-        if probe(conn, query, own_path(conn)).canonical != there.defining_query:
+        if _canonical(conn, query, options) != there.defining_query:
             changes["query"] = query
         return changes
+
+
+def _canonical(conn: psycopg.Connection, query: str, options: Options) -> str:
+    """PostgreSQL's text of what the declaration says."""
+    retention, probed = Retention.of(options), probe(conn, query, own_path(conn))
+    return probed.canonical if retention is None else probe(conn, retention.applied(conn, probed)).canonical

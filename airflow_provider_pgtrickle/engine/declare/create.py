@@ -14,10 +14,11 @@ from airflow_provider_pgtrickle.engine.catalog.faults import about
 from airflow_provider_pgtrickle.engine.catalog.locks import lock_declarations
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
-from airflow_provider_pgtrickle.engine.declare import dependencies, parts, replica_identity, table
+from airflow_provider_pgtrickle.engine.declare import dependencies, partitions, parts, replica_identity, table
 from airflow_provider_pgtrickle.engine.declare.definition import define
 from airflow_provider_pgtrickle.engine.declare.existence import establish
 from airflow_provider_pgtrickle.engine.declare.options import Options
+from airflow_provider_pgtrickle.engine.declare.retention import Retention
 from airflow_provider_pgtrickle.engine.errors import StreamTableExists, UsageError, spoken
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.settings import Settings
@@ -39,13 +40,14 @@ def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, qu
     with about(name):
         lock_declarations(conn)
         _refuse_taken(conn, name)
-        whole = define(conn, query, options.refresh_mode, own_path(conn))
+        whole = define(conn, query, options.refresh_mode, own_path(conn), retention=Retention.of(options))
         parts.refuse_reading(conn, whole)
+        partitions.refuse(options, whole.columns)
         owner = parts.Owner(name, options.refresh_mode)
         definition = parts.in_parts(conn, settings, owner, whole)
         created = establish(conn, name, definition, options)
         parts.belong(conn, created)
-        dependencies.settle_schedules(conn, settings)
+        dependencies.settle_schedules(conn, settings, [created.id])
         captured = mode.examine(conn, settings, created)
         view = definition.view
         published = replica_identity.notice(

@@ -23,10 +23,11 @@ from airflow_provider_pgtrickle.engine.catalog.records import Dependency, Storag
 from airflow_provider_pgtrickle.engine.catalog.search_path import PATH, pin, read_only
 from airflow_provider_pgtrickle.engine.declare import columns, dependencies
 from airflow_provider_pgtrickle.engine.declare.columns import Column
+from airflow_provider_pgtrickle.engine.declare.retention import Retention
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window
 from airflow_provider_pgtrickle.engine.dvm.buffers import buffer_column
 from airflow_provider_pgtrickle.engine.dvm.types import base_type
-from airflow_provider_pgtrickle.engine.errors import NotDifferentiable
+from airflow_provider_pgtrickle.engine.errors import NotDifferentiable, QueryError
 
 
 @dataclass(frozen=True)
@@ -127,10 +128,26 @@ def objection_to(conn: psycopg.Connection, view: dvm.View) -> str | None:
     except psycopg.errors.QueryCanceled:
         return f"it takes more than {PLANNING_SECONDS} s to plan it"
     except psycopg.Error as error:
-        if (error.sqlstate or "")[:2] in ("08", "53", "55", "57", "40"):
-            raise
-        return error.diag.message_primary or str(error)
+        return _objection(error)
     return None
+
+
+def _objection(error: psycopg.Error) -> str:
+    """What PostgreSQL says against a statement. What is said of the server or the session is no objection to it."""
+    if (error.sqlstate or "")[:2] in ("08", "53", "55", "57", "40"):
+        raise error
+    return error.diag.message_primary or str(error)
+
+
+def checked(conn: psycopg.Connection, view: dvm.View, probed: Probe) -> dvm.View:
+    """The view, refused for differences if PostgreSQL refuses the text of the stored rows or types it otherwise."""
+    try:
+        unlike = _unlike(columns.of_view(conn, view), probed)
+    except psycopg.Error as error:
+        return dvm.refused(view, dvm.Reason.UNPLANNABLE, _objection(error))
+    if unlike:
+        return dvm.refused(view, dvm.Reason.ROUND_TRIP, f"PostgreSQL types the parsed text otherwise: {unlike}")
+    return view
 
 
 def _changed_alone(binding: Binding, key: str) -> Binding:
@@ -192,8 +209,8 @@ def analysed(
         view = dvm.refused(view, dvm.Reason.UNSUPPORTED_SYNTAX, detail)
     if view.refusal is None and not survives_parsing(conn, probed):
         view = dvm.refused(view, dvm.Reason.ROUND_TRIP, "PostgreSQL reads the parsed text otherwise")
-    if view.refusal is None and (unlike := _unlike(columns.of_view(conn, view), probed)):
-        view = dvm.refused(view, dvm.Reason.ROUND_TRIP, f"PostgreSQL types the parsed text otherwise: {unlike}")
+    if view.refusal is None:
+        view = checked(conn, view, probed)
     if view.refusal is None and planned and (objection := objection_to(conn, view)):
         view = dvm.refused(view, dvm.Reason.UNPLANNABLE, objection)
     return probed, view
@@ -207,13 +224,20 @@ def define(
     accepted: Mapping[str, str] | None = None,
     *,
     planned: bool = True,
+    retention: Retention | None = None,
 ) -> Definition:
     """Ask PostgreSQL and the algebra what a query means; a refusal has its place in the text and a remedy.
 
     Names in a user's own text are looked up along `path`; our own texts qualify every name. A declaration accepts the
-    code of others behind the query, and a refresh allows only what was `accepted`. `planned`: see `analysed`.
+    code of others behind the query, and a refresh allows only what was `accepted`. `planned`: see `analysed`. With a
+    `retention` the query means its rows within that, and the declared text stays the author's.
     """
-    probed, view = analysed(conn, query, path, accepted, planned=planned)
+    if retention is None:
+        probed, view = analysed(conn, query, path, accepted, planned=planned)
+    else:
+        text = retention.applied(conn, probe(conn, query, path, accepted))
+        probed, view = analysed(conn, text, None, accepted, planned=planned)
+        probed = replace(probed, original=query)
     refusal, notices = _judged(refresh_mode, view)
     return Definition(
         probe=probed,
@@ -222,8 +246,25 @@ def define(
         dependencies=dependencies.of(conn, probed),
         fingerprint=fingerprint(conn, probed),
         refusal=refusal,
-        notices=notices + foreign.notices(probed.foreign),
+        notices=notices + _of_stars(query) + foreign.notices(probed.foreign),
         path=path or PATH,
+    )
+
+
+def _of_stars(query: str) -> tuple[str, ...]:
+    """A notice where the query takes columns that its author doesn't know yet."""
+    from airflow_provider_pgtrickle.engine.graph.reads import starred
+
+    try:
+        names = starred(query) if "*" in query else ()
+    except QueryError:
+        # PostgreSQL has read it, which is enough.
+        return ()
+    if not names:
+        return ()
+    return (
+        f"`*` takes in each column that {' or '.join(names)} will get: the table is then reshaped and computed in full."
+        " Name the columns to keep it as it is",
     )
 
 

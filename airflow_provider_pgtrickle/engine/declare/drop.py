@@ -36,16 +36,18 @@ def drop(
         ids = [stream_table.id for stream_table in doomed]
         wait_for_refreshes(conn, ids)
         lock_rows(conn, ids)
+        beside = [stream_table.id for stream_table in records.connected(conn, ids)]
         # With `cascade` views and foreign keys of users go with the tables, and are named with them.
         along: list[str] = []
         for stream_table in doomed:
             along += erase(conn, stream_table, cascade=cascade)
             erase_unread(conn, stream_table.id)
-        dependencies.settle_schedules(conn, settings)
+        dependencies.settle_schedules(conn, settings, beside)
         return (*(str(stream_table.qualified) for stream_table in doomed), *along)
 
 
 def _with_readers(conn: psycopg.Connection, target: StreamTable) -> list[StreamTable]:
-    by_name = {str(stream_table.qualified): stream_table for stream_table in records.get_all(conn)}
-    downstream = dependencies.graph(conn).downstream(str(target.qualified))
+    beside = records.connected(conn, [target.id])
+    by_name = {str(stream_table.qualified): stream_table for stream_table in beside}
+    downstream = dependencies.graph(conn, beside).downstream(str(target.qualified))
     return [*(by_name[name] for name in reversed(downstream)), target]

@@ -19,7 +19,7 @@ def establish(
     conn: psycopg.Connection, name: QualifiedName, definition: Definition, options: Options, **columns: Any
 ) -> StreamTable:
     """Make everything but the rows. `columns` are further columns of the catalog."""
-    relid = table.create(conn, name, definition.columns, options.partition_by)
+    relid = table.create(conn, name, definition.columns, options)
     created = records.insert(
         conn,
         relid=relid,

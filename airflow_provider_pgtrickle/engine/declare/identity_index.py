@@ -39,6 +39,11 @@ def ensure(conn: psycopg.Connection, table: QualifiedName, identity: Sequence[st
     return False
 
 
+def proof(conn: psycopg.Connection, table: QualifiedName) -> str | None:
+    """The name of the index by which PostgreSQL refuses a second row of an identity, if the table has it."""
+    return next((index.bare_name for index in marked_index.marked(conn, table, MARK) if index.unique), None)
+
+
 def drop(conn: psycopg.Connection, table: QualifiedName) -> bool:
     """Drop the index; whether there was one."""
     return marked_index.drop(conn, table, marked_index.marked(conn, table, MARK))

@@ -13,10 +13,15 @@ from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.settings import PLACEMENTS, Settings
 
 MODES = ("AUTO", "DIFFERENTIAL", "FULL", "IMMEDIATE")
-APPEND_ONLY = (
-    "append_only changes nothing: a difference that only adds rows is one plain INSERT, declared or not, "
-    "and what is deleted or updated in a source is followed all the same"
-)
+#: What becomes of a declaration `append_only` when a row of a source is updated or deleted.
+BREACHES = ("end", "refuse")
+#: `partition_every` of a LIST: each value has a partition of its own.
+BY_VALUE = "value"
+#: Months in a unit, and the words by which `date_trunc` finds where so many months begin.
+MONTHS = {"month": 1, "quarter": 3, "year": 12}
+TRUNCATED = {1: "month", 3: "quarter", 12: "year", 120: "decade"}
+_LENGTH = re.compile(r"(?i)^\s*(?P<number>\d{1,6})\s*(?P<unit>hour|day|week|month|quarter|year)s?\s*$")
+_LONGEST = 100_000
 _PARTITION = re.compile(r"(?i)^\s*(?:(?P<method>range|list|hash)\s*\((?P<keys>[^()]+)\)|(?P<bare>[^()]+))\s*$")
 
 
@@ -28,13 +33,19 @@ class Options:
     """`5m`, a cron expression, or None: calculated from the stream tables that read this one."""
     refresh_mode: str = "AUTO"
     append_only: bool = False
-    """Stored, but without effect: a difference that only adds rows is one plain INSERT anyway."""
+    """Rows of its sources are only ever inserted. It is checked."""
+    append_only_breach: str = "end"
+    """What an UPDATE, DELETE or TRUNCATE of a source does: `end` the declaration, or be `refuse`d."""
     diamond_consistency: str = "atomic"
     diamond_schedule_policy: str = "fastest"
     cdc_mode: str | None = None
     """How its sources are captured: `trigger`, `wal` or `auto`; None means the setting of that name."""
     partition_by: str | None = None
     """`RANGE (day)`, `LIST (region)`, `HASH (id)`; a column alone means RANGE. Set at creation only."""
+    partition_every: str | None = None
+    """Which partitions a refresh makes as rows come: `1 month`, `1000` for a number, `value` for LIST; None: none."""
+    keep: str | None = None
+    """Rows of older partitions are not in the content, such as `2 years`; None: all are."""
     tier: str = "hot"
     differential_max_change_ratio: float | None = None
     """None means the setting of that name; 0.0 never falls back to FULL."""
@@ -44,20 +55,24 @@ class Options:
     """Where its changes are computed: `spark`, `auto` or `database`; None means the setting of that name."""
     unlogged_buffers: bool = False
     """Whether the change buffers that it reads may be UNLOGGED; given as None it is what the setting says now."""
+    unit: str | None = None
+    """The unit that it is in: tables that name the same one are refreshed on one snapshot and in one commit."""
 
     @classmethod
     def checked(cls, settings: Settings, given: Mapping[str, Any]) -> Options:
         """The options a user gave, each checked, the others at their default."""
-        return cls(**check(settings, {"unlogged_buffers": None, **given}))
+        options = cls(**check(settings, {"unlogged_buffers": None, **given}))
+        refuse_partitions(options.refresh_mode, options.partition_by, options.partition_every, options.keep)
+        return options
 
     @property
     def notices(self) -> tuple[str, ...]:
         """Notices for the author."""
-        told: tuple[str, ...] = (APPEND_ONLY,) if self.append_only else ()
-        if self.partition_by and not self.partition_by.startswith("HASH"):
+        told: tuple[str, ...] = ()
+        if self.partition_by and not self.partition_by.startswith("HASH") and not self.partition_every:
             told += (
                 f"its storage is partitioned by {self.partition_by}, and has only a DEFAULT partition until you add"
-                " others by pgtrickle.add_partition(name, partition, bounds)",
+                " others by pgtrickle.add_partition(name, partition, bounds); with partition_every refreshes make them",
             )
         return told
 
@@ -77,6 +92,10 @@ def check(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
     checked = {name: CHECKS[name](value, settings) for name, value in given.items()}
     refuse_schedule(checked.get("refresh_mode"), checked.get("schedule"))
     refuse_by_wal(checked.get("refresh_mode"), checked.get("cdc_mode"))
+    refuse_unit(checked.get("refresh_mode"), checked.get("unit"))
+    refuse_unchecked(
+        checked.get("refresh_mode"), checked.get("append_only"), checked.get("append_only_breach", BREACHES[0])
+    )
     return checked
 
 
@@ -95,6 +114,58 @@ def refuse_schedule(refresh_mode: str | None, schedule: str | None) -> None:
         raise UsageError(
             "A stream table in refresh mode IMMEDIATE takes no schedule: its sources' writers maintain it",
             remedy="Leave the schedule out, or use refresh_mode AUTO.",
+        )
+
+
+def refuse_unit(refresh_mode: str | None, unit: str | None) -> None:
+    """Raise if a table that writers maintain is to be refreshed together with others."""
+    if refresh_mode == "IMMEDIATE" and unit is not None:
+        raise UsageError(
+            f"A stream table in refresh mode IMMEDIATE can't be in unit {unit!r}: its sources' writers maintain it,"
+            " and the others are refreshed",
+            remedy="Leave it out of the unit, or use refresh_mode AUTO.",
+        )
+
+
+def refuse_unchecked(refresh_mode: str | None, append_only: bool | None, breach: str) -> None:
+    """Raise if a table is to end its declaration when a refresh finds a breach, and has no refreshes."""
+    if refresh_mode == "IMMEDIATE" and append_only and breach == "end":
+        raise UsageError(
+            "No refresh of a stream table in refresh mode IMMEDIATE would notice that a source isn't append-only",
+            remedy="Use append_only_breach='refuse', or leave append_only out.",
+        )
+
+
+def refuse_partitions(
+    refresh_mode: str | None, partition_by: str | None, partition_every: str | None, keep: str | None
+) -> None:
+    """Raise if partitions can't be made, or dropped, as the options say."""
+    if keep is not None and partition_every is None:
+        raise UsageError(
+            f"keep={keep!r} needs partition_every: rows leave by whole partitions",
+            remedy="Say how long one is, such as partition_every='1 month'.",
+        )
+    if partition_every is None:
+        return
+    method, keys = partition_key(partition_by) if partition_by else (None, ())
+    wanted = "LIST" if partition_every == BY_VALUE else "RANGE"
+    if method != wanted or len(keys) != 1:
+        raise UsageError(
+            f"partition_every={partition_every!r} needs partition_by of the form '{wanted} (column)', and it is"
+            f" {partition_by or 'not given'}",
+            remedy="Use a length with RANGE, such as '1 month' or '1000', and 'value' with LIST; HASH has its"
+            " partitions from the beginning.",
+        )
+    if keep is not None and as_length(partition_every) is None:
+        raise UsageError(
+            f"keep={keep!r} needs partitions of a length of time, and partition_every is {partition_every!r}",
+            remedy="Partition by a date or time, such as partition_every='1 month'.",
+        )
+    if refresh_mode == "IMMEDIATE":
+        raise UsageError(
+            "A stream table in refresh mode IMMEDIATE takes no partition_every and no keep: its sources' writers, who"
+            " maintain it, make and drop no tables",
+            remedy="Leave them out, or use refresh_mode AUTO.",
         )
 
 
@@ -165,11 +236,68 @@ def _placement(value: Any, settings: Settings) -> str | None:
     return None if value is None else _one_of("placement", PLACEMENTS, str.lower)(value, settings)
 
 
+def _unit(value: Any, settings: Settings) -> str | None:
+    if value is None or (isinstance(value, str) and value.strip().lower() == "none"):
+        return None
+    if not isinstance(value, str) or not value.strip():
+        raise UsageError(
+            f"A unit can't be {value!r}", remedy="Give it a name, such as 'ledger', the same in all of its tables."
+        )
+    return value.strip()
+
+
 def _partition_by(value: Any, settings: Settings) -> str | None:
     if value is None:
         return None
     method, keys = partition_key(value)
     return f"{method} ({', '.join(keys)})"
+
+
+def as_length(text: str) -> tuple[int, str] | None:
+    """Number and unit of a length of time, each unit in its plain form; None for anything else.
+
+    >>> as_length("3 Months"), as_length("value")
+    ((3, 'month'), None)
+    """
+    match = _LENGTH.match(text)
+    return (int(match["number"]), match["unit"].lower()) if match else None
+
+
+def _length(name: str, value: Any, example: str) -> tuple[int, str]:
+    found = as_length(value) if isinstance(value, str) else None
+    if found is None or not 0 < found[0] <= _LONGEST:
+        raise UsageError(f"{name} can't be {value!r}", remedy=f"Use a number and a unit: hour to year, {example}.")
+    return found
+
+
+def _partition_every(value: Any, settings: Settings) -> str | None:
+    if value is None or (isinstance(value, str) and value.strip().lower() == "none"):
+        return None
+    text = value.strip().lower() if isinstance(value, str) else value
+    if text == BY_VALUE:
+        return BY_VALUE
+    if isinstance(text, str) and re.fullmatch(r"0*[1-9]\d{0,17}", text):
+        return str(int(text))
+    number, unit = _length("partition_every", value, "such as '1 month'; for a number its length, '1000'; or 'value'")
+    if unit in MONTHS and number * MONTHS[unit] not in TRUNCATED:
+        raise UsageError(
+            f"partition_every can't be {value!r}: partitions begin where calendars do",
+            remedy="Use 1 month, 1 quarter, 1 year or 10 years, or a number of weeks, days or hours.",
+        )
+    return spoken_length(number, unit)
+
+
+def _keep(value: Any, settings: Settings) -> str | None:
+    if value is None or (isinstance(value, str) and value.strip().lower() in ("none", "all")):
+        return None
+    return spoken_length(*_length("keep", value, "such as '2 years', or 'all'"))
+
+
+def spoken_length(number: int, unit: str) -> str:
+    """A length as it is stored, and as PostgreSQL's `interval` reads it."""
+    if unit == "quarter":
+        number, unit = number * 3, "month"
+    return f"{number} {unit}{'' if number == 1 else 's'}"
 
 
 def partition_key(text: Any) -> tuple[str, tuple[str, ...]]:
@@ -197,14 +325,18 @@ CHECKS: Mapping[str, Callable[[Any, Settings], Any]] = MappingProxyType(
         "schedule": _schedule,
         "refresh_mode": _refresh_mode,
         "append_only": _boolean("append_only"),
+        "append_only_breach": _one_of("append_only_breach", BREACHES, str.lower),
         "diamond_consistency": _one_of("diamond_consistency", ("none", "atomic"), str.lower),
         "diamond_schedule_policy": _one_of("diamond_schedule_policy", ("fastest", "slowest"), str.lower),
         "cdc_mode": _cdc_mode,
         "partition_by": _partition_by,
-        "tier": _one_of("tier", ("hot", "warm", "cold", "frozen"), str.lower),
+        "partition_every": _partition_every,
+        "keep": _keep,
+        "tier": _one_of("tier", ("hot", "warm", "cold", "frozen", "auto"), str.lower),
         "differential_max_change_ratio": _ratio,
         "verify_every": _verify_every,
         "placement": _placement,
         "unlogged_buffers": _unlogged_buffers,
+        "unit": _unit,
     }
 )

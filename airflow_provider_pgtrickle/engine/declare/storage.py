@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import psycopg
+from psycopg import sql
 
 from airflow_provider_pgtrickle.engine.capture.maintained import end_readers
 from airflow_provider_pgtrickle.engine.capture.st_buffer import drop_st_buffer, ensure_st_buffer
@@ -13,6 +14,7 @@ from airflow_provider_pgtrickle.engine.catalog.records import Dependency, Stream
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
 from airflow_provider_pgtrickle.engine.declare import capturing, dependencies, identity_index, parts, table
 from airflow_provider_pgtrickle.engine.declare.definition import Definition, define
+from airflow_provider_pgtrickle.engine.declare.retention import Retention
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError, QueryError
 from airflow_provider_pgtrickle.engine.settings import Settings
 
@@ -28,11 +30,25 @@ def recapture(conn: psycopg.Connection, stream_table: StreamTable, settings: Set
         dependencies.refuse_circle(conn, stream_table, definition.dependencies)
         capturing.start(conn, stream_table.id, definition.view)
         gone = parts.without_parts(conn, _released(conn, stream_table, definition))
+        before = _reads(conn, stream_table)
         records.replace_dependencies(conn, stream_table.id, (*definition.dependencies, *gone))
         parts.belong(conn, stream_table)
         query = definition.query_columns() | _as_written(stream_table)
         records.update(conn, stream_table.id, **query)
+        _settle(conn, settings, stream_table, before)
         return records.get(conn, stream_table.qualified)
+
+
+def _settle(conn: psycopg.Connection, settings: Settings, stream_table: StreamTable, before: set[int]) -> None:
+    """If it reads other stream tables than before, as where a view leads elsewhere, schedules and units follow."""
+    now = _reads(conn, stream_table)
+    if now != before:
+        dependencies.settle_schedules(conn, settings, sorted({stream_table.id, *before, *now}))
+
+
+def _reads(conn: psycopg.Connection, stream_table: StreamTable) -> set[int]:
+    """The stream tables that it reads itself."""
+    return {d.source_pgt_id for d in records.dependencies(conn, stream_table.id) if d.source_pgt_id is not None}
 
 
 def _find_again(conn: psycopg.Connection, stream_table: StreamTable) -> None:
@@ -52,7 +68,8 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
         definition = _define(conn, stream_table, settings)
         # Their writers are waited for before the table is locked, which they may read.
         end_readers(conn, stream_table.id)
-        reshaped = table.reshape(conn, stream_table.qualified, definition.columns, stream_table.partition_by)
+        is_rewritten = _is_rewritten(conn, stream_table)
+        reshaped = table.reshape(conn, stream_table.qualified, definition.columns, stream_table)
         if stream_table.is_hidden:
             table.keep_private(conn, stream_table.qualified)
         identified = (tuple(definition.view.identity), definition.view.keyed)
@@ -62,7 +79,9 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
             identity_index.drop(conn, stream_table.qualified)
         gone = _released(conn, stream_table, definition)
         capturing.start(conn, stream_table.id, definition.view)
+        before = _reads(conn, stream_table)
         records.replace_dependencies(conn, stream_table.id, definition.dependencies)
+        _settle(conn, settings, stream_table, before)
         records.update(
             conn,
             stream_table.id,
@@ -71,23 +90,44 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
             relid=reshaped.relid,
             needs_reinit=False,
             reinit_reason=None,
+            kept_query=None,
         )
         capturing.stop(conn, stream_table.id, gone)
         parts.erase_unread(conn, stream_table.id)
         rebuilt = records.get(conn, stream_table.qualified)
         kept = reshaped.change is table.Change.SAME and identified == (stream_table.identity, stream_table.keyed)
-        if not kept and dependencies.readers(conn, rebuilt):
-            # The buffer has the old columns, or lacks the deleted rows. With a new buffer its readers run FULL.
+        if (not kept or is_rewritten) and dependencies.readers(conn, rebuilt):
+            # The buffer has the old columns, or lacks what was deleted. With a new buffer its readers run FULL.
             drop_st_buffer(conn, rebuilt.id)
             ensure_st_buffer(conn, rebuilt)
         return rebuilt
+
+
+def _is_rewritten(conn: psycopg.Connection, stream_table: StreamTable) -> bool:
+    """Whether somebody has changed the stored rows, so that a difference from them is none from what readers know.
+
+    From now on nobody attaches, detaches or drops partitions until the transaction ends.
+    """
+    if stream_table.partition_by is not None and table.exists(conn, stream_table.qualified):
+        conn.execute(sql.SQL("LOCK TABLE ONLY {} IN SHARE UPDATE EXCLUSIVE MODE").format(stream_table.qualified.sql))
+    return bool(
+        scalar(
+            conn,
+            "SELECT pgtrickle.pgt_was_rewritten("
+            " ARRAY(SELECT pg_catalog.jsonb_array_elements_text(frontier -> 'table')),"
+            " pgtrickle.pgt_table_digest(pgt_id)) FROM pgtrickle.pgt_stream_tables WHERE pgt_id = %s",
+            (stream_table.id,),
+        )
+    )
 
 
 def _define(conn: psycopg.Connection, stream_table: StreamTable, settings: Settings) -> Definition:
     whole = _declared(conn, stream_table)
     if stream_table.is_hidden:
         return whole
-    owner = parts.Owner(stream_table.qualified, stream_table.refresh_mode, stream_table.id)
+    # What PostgreSQL expects of the groups may change from one transaction to the next, and this is asked in two.
+    is_split = stream_table.split_query is not None
+    owner = parts.Owner(stream_table.qualified, stream_table.refresh_mode, stream_table.id, over_groups=is_split)
     return parts.in_parts(conn, settings, owner, whole)
 
 
@@ -103,7 +143,14 @@ def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition
     try:
         with conn.transaction():
             path = stream_table.search_path or own_path(conn)  # an older version stored no path
-            fresh = define(conn, stream_table.original_query, stream_table.refresh_mode, path, accepted)
+            fresh = define(
+                conn,
+                stream_table.original_query,
+                stream_table.refresh_mode,
+                path,
+                accepted,
+                retention=Retention.of(stream_table),
+            )
         if {(d.source_schema, d.source_name) for d in fresh.dependencies} <= stored:
             return fresh
     except PgTrickleError:

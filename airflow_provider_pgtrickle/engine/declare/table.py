@@ -15,6 +15,7 @@ from airflow_provider_pgtrickle.engine.catalog.database import scalar
 from airflow_provider_pgtrickle.engine.declare import columns, identity_index, lookup_index, row_id_index
 from airflow_provider_pgtrickle.engine.declare.columns import Column
 from airflow_provider_pgtrickle.engine.declare.options import partition_key
+from airflow_provider_pgtrickle.engine.declare.retention import Declared
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.errors import UsageError, spoken
 from airflow_provider_pgtrickle.engine.names import QualifiedName
@@ -22,16 +23,18 @@ from airflow_provider_pgtrickle.engine.names import QualifiedName
 HASH_PARTITIONS = 4
 #: With these settings PostgreSQL's notices name everything that a DROP takes along, with its schema.
 _FULL_NAMES = (("search_path", "pg_catalog"), ("client_min_messages", "notice"))
-_DEFAULT_PARTITION = (
+DEFAULT_PARTITION = (
     "Rows that no other partition takes. PostgreSQL adds a partition for rows that are here only once they have left:"
     " pgtrickle.add_partition(stream table, new partition, bounds) moves them."
 )
 
 
 #: The files `c` of a table, itself or its partitions, that a crash of the server would empty silently.
+# One lookup for each file: with OR, all of pg_class would be read.
 UNLOGGED = sql.SQL(
-    "pg_catalog.pg_class c WHERE c.relpersistence = 'u' AND c.relkind = 'r'"
-    " AND (c.oid = {relid} OR c.oid IN (SELECT p.relid FROM pg_catalog.pg_partition_tree({relid}) AS p))"
+    "(SELECT {relid}::oid UNION SELECT p.relid FROM pg_catalog.pg_partition_tree({relid}) AS p) AS m (relid)"
+    " CROSS JOIN LATERAL (SELECT * FROM pg_catalog.pg_class f WHERE f.oid = m.relid OFFSET 0) AS c"
+    " WHERE c.relpersistence = 'u' AND c.relkind = 'r'"
 )
 
 
@@ -55,10 +58,9 @@ class Reshaped:
     """Indexes and policies of the user's own that a rebuild could not carry over."""
 
 
-def create(
-    conn: psycopg.Connection, name: QualifiedName, wanted: tuple[Column, ...], partition_by: str | None = None
-) -> int:
+def create(conn: psycopg.Connection, name: QualifiedName, wanted: tuple[Column, ...], declared: Declared) -> int:
     """Create the table with the row id, its index and the guards; the table's oid."""
+    partition_by = declared.partition_by
     body = sql.SQL(", ").join(
         [sql.SQL("{} bigint NOT NULL").format(sql.Identifier(ROW_ID)), *(column.ddl for column in wanted)]
     )
@@ -66,7 +68,7 @@ def create(
     if partition_by:
         statement += _partition_clause(partition_by, wanted)
     conn.execute(statement)
-    if partition_by:
+    if partition_by and declared.partition_every is None:
         _create_partitions(conn, name, partition_by)
     row_id_index.create(conn, name)
     relid = scalar(conn, "SELECT %s::pg_catalog.regclass::oid", (name.quoted,))
@@ -162,13 +164,12 @@ def compare(current: Iterable[Column], wanted: Iterable[Column]) -> Change:
     return Change.SAME
 
 
-def reshape(
-    conn: psycopg.Connection, name: QualifiedName, wanted: tuple[Column, ...], partition_by: str | None = None
-) -> Reshaped:
+def reshape(conn: psycopg.Connection, name: QualifiedName, wanted: tuple[Column, ...], declared: Declared) -> Reshaped:
     """Give the table the wanted columns. It is kept if possible, and made if it is gone."""
+    partition_by = declared.partition_by
     relid = oid(conn, name)
     if relid is None:
-        return Reshaped(Change.REBUILD, create(conn, name, wanted, partition_by))
+        return Reshaped(Change.REBUILD, create(conn, name, wanted, declared))
     for member in _unlogged(conn, relid):
         conn.execute(sql.SQL("ALTER TABLE {} SET LOGGED").format(member.sql))
     current = columns.of_relation(conn, relid)
@@ -203,7 +204,7 @@ def reshape(
             ) from error
     if change is not Change.REBUILD:
         return Reshaped(change, relid)
-    return _rebuild(conn, name, relid, wanted, partition_by)
+    return _rebuild(conn, name, relid, wanted, declared)
 
 
 def _unlogged(conn: psycopg.Connection, relid: int) -> list[QualifiedName]:
@@ -241,13 +242,13 @@ def views_on(conn: psycopg.Connection, name: QualifiedName) -> tuple[str, ...]:
 
 
 def _rebuild(
-    conn: psycopg.Connection, name: QualifiedName, relid: int, wanted: tuple[Column, ...], partition_by: str | None
+    conn: psycopg.Connection, name: QualifiedName, relid: int, wanted: tuple[Column, ...], declared: Declared
 ) -> Reshaped:
     _refuse_if_read(conn, name)
     owner, grants = _access(conn, relid)
     lost = _own_objects(conn, relid)
     drop(conn, name)
-    new = create(conn, name, wanted, partition_by)
+    new = create(conn, name, wanted, declared)
     for grantee, privilege, grantable in grants:
         conn.execute(
             sql.SQL("GRANT {} ON {} TO {}{}").format(
@@ -310,7 +311,12 @@ def _own_objects(conn: psycopg.Connection, relid: int) -> tuple[str, ...]:
 
 def _keys(partition_by: str, available: Iterable[Column]) -> tuple[str, ...]:
     """The partition key's columns, each a visible column of the query."""
-    visible = [c.name for c in available if not c.name.startswith("__pgt_")]
+    return key_of(partition_by, (c.name for c in available))
+
+
+def key_of(partition_by: str, available: Iterable[str]) -> tuple[str, ...]:
+    """The same among the names of columns."""
+    visible = [name for name in available if not name.startswith("__pgt_")]
     keys = []
     for written in partition_key(partition_by)[1]:
         name = written.strip('"')
@@ -343,7 +349,7 @@ def _create_partitions(conn: psycopg.Connection, name: QualifiedName, partition_
         partition = QualifiedName(name.schema, fitting(f"{name.name}_{suffix}"))
         conn.execute(sql.SQL("CREATE TABLE {} PARTITION OF {} {}").format(partition.sql, name.sql, bound))
         if suffix == "default":
-            conn.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(partition.sql, sql.Literal(_DEFAULT_PARTITION)))
+            conn.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(partition.sql, sql.Literal(DEFAULT_PARTITION)))
 
 
 def fitting(name: str) -> str:

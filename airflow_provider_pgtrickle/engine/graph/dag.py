@@ -12,7 +12,7 @@ from airflow_provider_pgtrickle.engine.graph.closures import Closures
 from airflow_provider_pgtrickle.engine.graph.diamonds import Diamond, diamond_at, may_differ
 from airflow_provider_pgtrickle.engine.graph.node import Node
 from airflow_provider_pgtrickle.engine.graph.schedules import effective_schedules
-from airflow_provider_pgtrickle.engine.graph.units import units
+from airflow_provider_pgtrickle.engine.graph.units import joined_by, units
 from airflow_provider_pgtrickle.engine.schedule import Effective
 
 
@@ -51,7 +51,7 @@ class Graph:
         """This graph with one table added or replaced; only what it reaches is computed anew."""
         nodes = {**self.nodes, node.name: node}
         known = self.nodes.get(node.name)
-        if known is not None and known.sources == node.sources:
+        if known is not None and (known.sources, known.unit) == (node.sources, node.unit):
             graph = Graph(nodes, self._tables, self._closures, self._diamonds)
             for fact in ("_order", "_levels", "_components"):
                 if fact in self.__dict__:
@@ -83,15 +83,19 @@ class Graph:
         return list(self._levels)
 
     def components(self) -> list[tuple[str, ...]]:
-        """The connected components, each in refresh order. A shared base table doesn't connect tables."""
+        """The connected components, each in refresh order. A unit connects tables, a shared base table doesn't."""
         return list(self._components)
 
     def diamonds(self) -> list[Diamond]:
         return [diamond for name in self._order if (diamond := self._diamonds[name]) is not None]
 
     def units(self) -> list[tuple[str, ...]]:
-        """What is refreshed together, in refresh order: a diamond's atomic group is one unit."""
+        """What is refreshed together, in refresh order: an atomic diamond, and what is declared as a unit."""
         return list(self._units)
+
+    def declared(self, unit: Iterable[str]) -> tuple[str, ...]:
+        """The names under which tables of this unit were declared as one; mostly there are none."""
+        return tuple(sorted({name for table in unit if (name := self.nodes[table].unit) is not None}))
 
     def upstream(self, name: str) -> tuple[str, ...]:
         """Every stream table that feeds this one, in refresh order."""
@@ -115,8 +119,15 @@ class Graph:
         return effective_schedules(self._tables, self.nodes, self._order, min_seconds, least)
 
     def policy(self, unit: Iterable[str]) -> str:
-        """`slowest` if a diamond that closes in the unit says so; then the unit waits until all members are due."""
-        asked = {self.nodes[name].diamond_schedule_policy for name in unit if self._diamonds[name] is not None}
+        """`slowest` if a diamond that closes in the unit says so, or a table that is declared to be in one.
+
+        Such a unit waits until all members are due.
+        """
+        asked = {
+            self.nodes[name].diamond_schedule_policy
+            for name in unit
+            if self._diamonds[name] is not None or self.nodes[name].unit is not None
+        }
         return "slowest" if "slowest" in asked else "fastest"
 
     def tree(self, name: str) -> Iterator[tuple[int, str]]:
@@ -142,13 +153,27 @@ class Graph:
 
     @cached_property
     def _components(self) -> list[tuple[str, ...]]:
-        parts = [self._sorted(part) for part in nx.weakly_connected_components(self._tables)]
+        connected = nx.Graph(self._tables)
+        for members in self._declared.values():
+            nx.add_path(connected, members)
+        parts = [self._sorted(part) for part in nx.connected_components(connected)]
         return sorted(parts, key=lambda part: self._position[part[0]])
 
     @cached_property
     def _units(self) -> list[tuple[str, ...]]:
         atomic = (d.bits for d in self.diamonds() if self.nodes[d.convergence].diamond_consistency == "atomic")
-        return units(self._tables, self._order, [self._closures.names(bits) for bits in _joined(atomic)])
+        declared = (joined_by(members, self.nodes, self._closures) for members in self._declared.values())
+        groups = [*map(self._closures.names, _joined(atomic)), *declared]
+        return units(self._tables, self._order, groups)
+
+    @cached_property
+    def _declared(self) -> dict[str, list[str]]:
+        """The tables of each unit by declaration."""
+        found: dict[str, list[str]] = {}
+        for name in self._order:
+            if (unit := self.nodes[name].unit) is not None:
+                found.setdefault(unit, []).append(name)
+        return found
 
     def _sorted(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(names, key=self._position.__getitem__))

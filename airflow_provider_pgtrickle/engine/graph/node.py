@@ -14,3 +14,5 @@ class Node:
     schedule: str | None = None
     diamond_consistency: str = "atomic"
     diamond_schedule_policy: str = "fastest"
+    unit: str | None = None
+    """The unit by declaration: tables that name the same one are refreshed together."""

@@ -38,6 +38,29 @@ def _reads(query: str, default_schema: str) -> frozenset[tuple[str, str]]:
     return frozenset(found)
 
 
+def starred(query: str) -> tuple[str, ...]:
+    """The relations whose columns the query takes by `*`, as it writes them; a `*` of a subquery names what that has.
+
+    >>> starred("SELECT o.*, count(*) FROM orders o JOIN items USING (id)")
+    ('orders',)
+    >>> starred("WITH a AS (SELECT id FROM b) SELECT * FROM a WHERE EXISTS (SELECT * FROM c)")
+    ()
+    """
+    found = set()
+    for select in _parsed(query).find_all(exp.Select):
+        if isinstance(select.parent, exp.Exists):
+            continue
+        items = [item.this if isinstance(item, exp.Alias) else item for item in select.expressions]
+        every = any(isinstance(item, exp.Star) for item in items)
+        some = {item.table for item in items if isinstance(item, exp.Column) and isinstance(item.this, exp.Star)}
+        clauses = [select.args.get("from_"), *(select.args.get("joins") or ())]
+        for table in (clause.this for clause in clauses if clause is not None):
+            named = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier) and not _is_cte(table)
+            if named and (every or table.alias_or_name in some):
+                found.add(".".join(part.name for part in table.parts))
+    return tuple(sorted(found))
+
+
 def _parsed(query: str) -> exp.Query | exp.Values:
     try:
         with deep():

@@ -7,6 +7,35 @@ from collections.abc import Iterable, Mapping, Sequence
 import networkx as nx
 from networkx.utils import UnionFind
 
+from airflow_provider_pgtrickle.engine.graph.closures import Closures
+from airflow_provider_pgtrickle.engine.graph.node import Node
+
+
+def joined_by(members: Iterable[str], nodes: Mapping[str, Node], closures: Closures) -> set[str]:
+    """These tables, and each one through which a source reaches them that reaches them in another way, too.
+
+    U ← U ∪ { e : e is read by U, e shares a source with another that is read by U, and feeds no such other }
+
+    What is left outside brings each source in one way alone, so that all of U sees it at one instant.
+    """
+    joined = set(members)
+    while True:
+        read = {source for name in joined for source in nodes[name].sources} - joined
+        clashing = {
+            source
+            for source in read
+            if any(closures.of(source) & closures.of(other) for other in read if other != source)
+        }
+        last = {
+            source
+            for source in clashing
+            if source in nodes
+            and not any(closures.of(other) & closures.bit(source) for other in clashing if other != source)
+        }
+        if not last:
+            return joined
+        joined |= last
+
 
 def units(tables: nx.DiGraph, order: Sequence[str], groups: Iterable[Iterable[str]]) -> list[tuple[str, ...]]:
     """Unite groups that overlap or would wait for each other.

@@ -36,12 +36,11 @@ from airflow_provider_pgtrickle.engine.refresh.query import analysed
 from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
 from airflow_provider_pgtrickle.engine.settings import Settings
 
-MODE = "IMMEDIATE"
+MODE = records.IMMEDIATE
 
 
 def enliven(database: Database, settings: Settings, refreshed: Collection[str]) -> list[QualifiedName]:
     """Let writers maintain those of the tables just refreshed that they should maintain, and don't yet; their names."""
-    # In the session of the refresh, which is still open: mostly nothing is found, and a connection takes milliseconds.
     with database.session() as conn:
         found = waiting(conn, refreshed)
     for name in found:
@@ -83,7 +82,13 @@ def _go_live(database: Database, settings: Settings, name: QualifiedName) -> Non
         refuse(conn, settings, st)
         _keep_writers_out(conn, st)
         last = refresh_unit(
-            database, [name], executor=lambda: PostgresExecutor(database), settings=settings, initiated_by="live"
+            database,
+            [name],
+            executor=lambda: PostgresExecutor(database),
+            settings=settings,
+            initiated_by="live",
+            # Writers wait for it, and whoever has the turn may wait for one of them.
+            queues=False,
         )[str(name)]
         if last.action == "SKIP":
             raise TransientFault(
@@ -244,11 +249,13 @@ def _lock(conn: Connection, sources: Iterable[Source]) -> None:
 
 def _with_live_readers(conn: Connection, ids: Iterable[int]) -> list[int]:
     """Those of these tables that are live, and the live tables that read them directly or through others."""
-    read = records.dependencies(conn)
-    found = set(ids)
-    while more := {d.pgt_id for d in read if d.source_pgt_id in found} - found:
-        found |= more
-    return sorted(st.id for st in records.by_ids(conn, found).values() if st.is_live)
+    rows = conn.execute(
+        "WITH RECURSIVE reader (pgt_id) AS (SELECT unnest(%s::bigint[]) UNION SELECT d.pgt_id FROM reader r"
+        " JOIN pgtrickle.pgt_dependencies d ON d.source_pgt_id = r.pgt_id)"
+        " SELECT pgt_id FROM reader JOIN pgtrickle.pgt_stream_tables t USING (pgt_id) WHERE t.is_live ORDER BY 1",
+        (list(ids),),
+    )
+    return [pgt_id for (pgt_id,) in rows]
 
 
 def settle(conn: Connection) -> None:
@@ -288,18 +295,10 @@ def waiting(conn: Connection, names: Collection[str]) -> list[QualifiedName]:
     What was withdrawn meanwhile is left to its next refresh, which keeps no writers out, and so is what reads an
     IMMEDIATE table that isn't live.
     """
-    ids = [
-        pgt_id
-        for (pgt_id,) in conn.execute(
-            "SELECT pgt_id FROM pgtrickle.pgt_stream_tables WHERE refresh_mode = %s AND NOT is_live"
-            " AND status = 'ACTIVE' AND NOT is_gated AND NOT needs_reinit AND is_populated AND frontier IS NOT NULL"
-            " AND pgt_schema || '.' || pgt_name = ANY(%s)",
-            (MODE, list(names)),
-        )
-    ]
+    ids = records.not_yet_live(conn, names)
     if not ids:
         return []
-    due = records.by_ids(conn, sorted(ids))
+    due = records.by_ids(conn, ids)
     reads = {
         pgt_id: {d.source_pgt_id for d in records.dependencies(conn, pgt_id) if d.source_pgt_id is not None}
         for pgt_id in due

@@ -11,6 +11,7 @@ from airflow_provider_pgtrickle.engine.errors import (
     ConnectionFault,
     PermissionFault,
     RefreshError,
+    RoomFault,
     TransientFault,
     UsageError,
 )
@@ -89,7 +90,9 @@ def test_an_unreadable_dsn_is_not_repeated():
         ("55P03", TransientFault),
         ("57P01", TransientFault),
         ("08006", TransientFault),
-        ("53100", TransientFault),
+        ("53100", RoomFault),
+        ("53200", RoomFault),
+        ("53400", RoomFault),
         ("53300", TransientFault),
         ("23505", RefreshError),
     ],

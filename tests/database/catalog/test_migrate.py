@@ -11,6 +11,8 @@ from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.catalog.migrate import Migration, install, migrations, version
 from airflow_provider_pgtrickle.engine.errors import PermissionFault, RefreshError
 
+pytestmark = pytest.mark.empty
+
 
 @pytest.fixture
 def database(any_dsn: str) -> Database:

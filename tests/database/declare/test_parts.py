@@ -65,6 +65,33 @@ GATHERED = {
         "SELECT (SELECT sum(amount) FROM orders WHERE customer_id < 4) AS s, (SELECT max(amount) FROM orders) AS m",
         1,
     ),
+    "a filter over groups": (
+        "SELECT customer_id, sum(amount) AS s FROM orders GROUP BY customer_id HAVING count(*) > 5 AND max(id) < 104",
+        1,
+    ),
+    "a filter over groups of a derived table": (
+        "SELECT x.c + 1 AS c FROM (SELECT customer_id AS c, count(amount) AS n FROM orders GROUP BY customer_id) x"
+        " WHERE x.n <> 5",
+        1,
+    ),
+    "a filter over all rows": ("SELECT count(*) AS n FROM orders HAVING count(amount) > 54", 1),
+    "values": ("SELECT customer_id, count(DISTINCT placed) AS n FROM orders GROUP BY customer_id", 1),
+    "values of all rows": ("SELECT count(DISTINCT customer_id) AS n, sum(DISTINCT customer_id) AS s FROM orders", 1),
+    "values, beside sums, under a filter": (
+        "SELECT customer_id, count(DISTINCT placed) FILTER (WHERE id > 9) AS n, sum(DISTINCT amount) AS d,"
+        " sum(amount) AS s, count(*) AS c FROM orders GROUP BY customer_id HAVING count(DISTINCT placed) > 0",
+        4,
+    ),
+    "values that are gathered": (
+        "SELECT n, count(*) AS c FROM (SELECT count(DISTINCT placed) AS n FROM orders GROUP BY customer_id) x"
+        " GROUP BY n",
+        2,
+    ),
+    "values over a join": (
+        "SELECT c.region, count(DISTINCT o.placed) AS n, avg(o.amount) AS mean FROM orders o"
+        " LEFT JOIN customers c ON c.id = o.customer_id GROUP BY c.region",
+        1,
+    ),
     "a CTE that is read twice": (
         "WITH t AS (SELECT customer_id, sum(amount) AS s FROM orders GROUP BY customer_id)"
         " SELECT c.name, t.s FROM customers c JOIN t ON t.customer_id = c.id WHERE t.s = (SELECT max(s) FROM t)",
@@ -94,6 +121,20 @@ WHOLE = {
     "a total that can't be added to": (
         "SELECT id FROM orders WHERE placed = (SELECT mode() WITHIN GROUP (ORDER BY placed) FROM orders)"
     ),
+    "values of floats": "SELECT customer_id, count(DISTINCT amount::float8) AS n FROM orders GROUP BY customer_id",
+    "values that look different": "SELECT customer_id AS c, count(DISTINCT amount / 3) AS n FROM orders GROUP BY 1",
+    "values beside what reads its groups": (
+        "SELECT customer_id, count(DISTINCT placed) AS n, string_agg(note, ',' ORDER BY id) AS notes"
+        " FROM orders GROUP BY customer_id"
+    ),
+    "a filter over groups that are read": (
+        "SELECT customer_id, string_agg(note, ',' ORDER BY id) AS notes FROM orders GROUP BY customer_id"
+        " HAVING count(*) > 4"
+    ),
+    "values read by key": (
+        "SELECT c.name, o.n FROM customers c JOIN (SELECT customer_id, count(DISTINCT placed) AS n FROM orders"
+        " GROUP BY 1) o ON o.customer_id = c.id"
+    ),
     "over columns beside the keys": (
         "SELECT id, name, count(*) AS n, rank() OVER (ORDER BY name) AS place FROM customers GROUP BY id"
     ),
@@ -102,9 +143,58 @@ WHOLE = {
     ),
 }
 
+FOREST = """
+    CREATE TABLE node (id int PRIMARY KEY, parent int, label text);
+    INSERT INTO node SELECT i, CASE WHEN i > 3 THEN i / 3 END, 'n' || i % 4 FROM generate_series(1, 60) i;
+"""
+GROWTH = (
+    "INSERT INTO node SELECT i, i - 40, 'n9' FROM generate_series(61, 66) i",
+    "UPDATE node SET parent = 2 WHERE id IN (9, 30)",
+    "DELETE FROM node WHERE id IN (5, 61)",
+    "UPDATE node SET label = 'x' WHERE id BETWEEN 10 AND 14",
+    "INSERT INTO node VALUES (5, 2, 'again')",
+)
+RECURSION = (
+    "WITH RECURSIVE r(id, depth) AS (SELECT id, 0 FROM node WHERE parent IS NULL"
+    " UNION ALL SELECT n.id, r.depth + 1 FROM node n JOIN r ON n.parent = r.id)"
+)
+# What stands above a recursion, and how many parts that makes.
+ABOVE = {
+    "a filter": (" SELECT id FROM r WHERE depth > 1", 1),
+    "a join": (" SELECT n.label, r.depth FROM node n LEFT JOIN r ON r.id = n.id", 1),
+    "a join with itself": (" SELECT a.id, b.id AS other FROM r AS a JOIN r AS b ON b.id = a.id + a.depth", 1),
+    "an aggregate": (" SELECT depth, count(*) AS n FROM r GROUP BY depth", 1),
+    "an aggregate of one": (
+        " SELECT m, count(*) AS n FROM (SELECT count(*) AS m FROM r GROUP BY depth) x GROUP BY m",
+        2,
+    ),
+    "a window": (" SELECT id, rank() OVER (PARTITION BY depth ORDER BY id) AS place FROM r", 1),
+    "a LIMIT": (" SELECT id, depth FROM r ORDER BY depth DESC, id LIMIT 5", 1),
+    "a subquery": (" SELECT id, label FROM node WHERE id IN (SELECT id FROM r WHERE depth = 2)", 1),
+    "a subquery for each row": (
+        " SELECT n.id, (SELECT max(r.depth) FROM r WHERE r.id >= n.id) AS deepest FROM node n",
+        1,
+    ),
+    "another, which begins where it ends": (
+        ", up(id) AS (SELECT id FROM r WHERE depth = 2 UNION SELECT n.parent FROM node n JOIN up ON n.id = up.id)"
+        " SELECT r.id, up.id IS NULL AS is_off FROM r LEFT JOIN up ON up.id = r.id",
+        2,
+    ),
+    "a set operation": (" SELECT id FROM r EXCEPT SELECT parent FROM node", 1),
+}
+
 
 def _parts(conn):
     return [name for (name,) in conn.execute("SELECT pgt_name FROM pgtrickle.pgt_stream_tables WHERE is_hidden")]
+
+
+def _actions_of_parts(conn) -> set[str]:
+    """What refreshes did with parts, where nothing forced them."""
+    rows = conn.execute(
+        "SELECT DISTINCT action FROM pgtrickle.pgt_refresh_history JOIN pgtrickle.pgt_stream_tables USING (pgt_id)"
+        " WHERE is_hidden AND fallback_reason IS NULL"
+    )
+    return {action for (action,) in rows}
 
 
 @pytest.mark.parametrize(("query", "count"), GATHERED.values(), ids=GATHERED)
@@ -117,11 +207,7 @@ def test_what_is_gathered_is_kept_by_itself(pt, conn, query, count):
         result = pt.refresh_stream_table("kept")
         assert result.action in ("DIFFERENTIAL", "TOPK", "NO_DATA")
         assert difference(conn, "kept", query) == 0
-    actions = conn.execute(
-        "SELECT DISTINCT action FROM pgtrickle.pgt_refresh_history JOIN pgtrickle.pgt_stream_tables USING (pgt_id)"
-        " WHERE is_hidden AND fallback_reason IS NULL"
-    ).fetchall()
-    assert set(actions) <= {("DIFFERENTIAL",), ("NO_DATA",)}
+    assert _actions_of_parts(conn) <= {"DIFFERENTIAL", "NO_DATA"}
     pt.drop_stream_table("kept")
     assert traces(conn) == NO_TRACES
 
@@ -141,6 +227,45 @@ def test_what_is_read_by_key_or_can_not_be_added_to_stays_whole(pt, conn, query)
         conn.execute(change)
     assert pt.refresh_stream_table("whole").action == "DIFFERENTIAL"
     assert difference(conn, "whole", query) == 0
+
+
+@pytest.mark.parametrize(("above", "count"), ABOVE.values(), ids=ABOVE)
+def test_a_recursion_below_anything_is_kept_by_itself(pt, conn, above, count):
+    conn.execute(FOREST)
+    query = f"{RECURSION}{above}"
+    pt.create_stream_table("kept", query, refresh_mode="DIFFERENTIAL")
+    assert len(_parts(conn)) == count
+    assert difference(conn, "kept", query) == 0
+    for change in GROWTH:
+        conn.execute(change)
+        assert pt.refresh_stream_table("kept").action in ("DIFFERENTIAL", "TOPK", "NO_DATA")
+        assert difference(conn, "kept", query) == 0
+    assert _actions_of_parts(conn) <= {"DIFFERENTIAL", "NO_DATA"}
+    assert pt.verify("kept").differences == 0
+    pt.drop_stream_table("kept")
+    conn.execute("DROP TABLE node")
+    assert traces(conn) == NO_TRACES
+
+
+def test_a_recursion_at_the_top_needs_no_part(pt, conn):
+    conn.execute(FOREST)
+    pt.create_stream_table("kept", f"{RECURSION} SELECT id, depth FROM r", refresh_mode="DIFFERENTIAL")
+    assert _parts(conn) == []
+    assert pt.explain_st("kept").sink == "delete and rederive"
+
+
+def test_a_recursion_that_can_not_be_rederived_stays_whole(pt, conn):
+    conn.execute(FOREST)
+    query = (
+        "WITH RECURSIVE r AS (SELECT id, 1.0 AS part FROM node WHERE parent IS NULL UNION SELECT n.id, r.part / 2"
+        " FROM node n JOIN r ON n.parent = r.id) SELECT count(*) AS n, sum(part) AS total FROM r"
+    )
+    pt.create_stream_table("kept", query, refresh_mode="DIFFERENTIAL")
+    assert _parts(conn) == []
+    for change in GROWTH:
+        conn.execute(change)
+        assert pt.refresh_stream_table("kept").action in ("DIFFERENTIAL", "NO_DATA")
+        assert difference(conn, "kept", query) == 0
 
 
 def test_a_setting_keeps_queries_whole(dsn, database, pt, conn):
@@ -240,6 +365,110 @@ def test_a_source_that_changes_its_shape_is_followed(pt, conn, name, change):
     assert difference(conn, "kept", query) == 0
     pt.drop_stream_table("kept")
     assert traces(conn) == NO_TRACES
+
+
+def test_parts_of_parts_are_their_owners_when_a_source_changes_its_shape(pt, conn):
+    query, count = GATHERED["values, beside sums, under a filter"]
+    pt.create_stream_table("kept", query)
+    for column, kind in (("customer_id", "bigint"), ("amount", "numeric(14, 4)")):
+        conn.execute(f"ALTER TABLE orders ALTER COLUMN {column} TYPE {kind}")
+        pt.refresh_stream_table("kept")
+        assert len(_parts(conn)) == count
+        conn.execute("DELETE FROM orders WHERE id IN (SELECT min(id) FROM orders)")
+        assert pt.refresh_stream_table("kept").action == "DIFFERENTIAL"
+        assert difference(conn, "kept", query) == 0
+    assert pt.verify("kept").differences == 0
+    pt.drop_stream_table("kept")
+    assert traces(conn) == NO_TRACES
+
+
+SMALL_GROUPS = (
+    "INSERT INTO orders SELECT i, i / 3, i, date '2026-01-01' + i % 5, NULL FROM generate_series(1000, 7000) i;"
+    " ANALYZE orders"
+)
+FILTERED = "SELECT customer_id, sum(amount) AS s FROM orders GROUP BY customer_id HAVING sum(amount) > 20"
+COUNTED = "SELECT customer_id, count(DISTINCT placed) AS n FROM orders GROUP BY customer_id"
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        (FILTERED, SMALL_GROUPS),
+        (COUNTED.replace("customer_id", "id", 1).replace("BY customer_id", "BY id"), "ANALYZE orders"),
+    ],
+)
+def test_small_groups_are_read_and_not_kept(pt, conn, query, rows):
+    conn.execute(rows)
+    pt.create_stream_table("read", query)
+    assert _parts(conn) == []
+    conn.execute(CHANGES[0])
+    assert pt.refresh_stream_table("read").action == "DIFFERENTIAL"
+    assert difference(conn, "read", query) == 0
+
+
+@pytest.mark.parametrize(("query", "small_first"), [(FILTERED, True), (COUNTED, False)])
+def test_what_is_kept_stays_as_it_was_declared_whatever_its_groups_become(pt, conn, query, small_first):
+    if small_first:
+        conn.execute(SMALL_GROUPS)
+    pt.create_stream_table("kept", query)
+    before = len(_parts(conn))
+    assert before == (0 if small_first else 1)
+    conn.execute("DELETE FROM orders WHERE id > 50; ANALYZE orders" if small_first else SMALL_GROUPS)
+    for change in ("ALTER TABLE orders ALTER COLUMN amount TYPE numeric(14, 4)", "TRUNCATE orders", CHANGES[0]):
+        conn.execute(change)
+        pt.refresh_stream_table("kept")
+        assert difference(conn, "kept", query) == 0
+        assert len(_parts(conn)) == before
+
+
+COLLECTED = (
+    "SELECT customer_id, string_agg(DISTINCT note, '; ' ORDER BY note DESC) AS notes, count(DISTINCT note) AS n"
+    " FROM orders GROUP BY customer_id HAVING count(DISTINCT note) <> 3"
+)
+
+
+@pytest.mark.parametrize(("values", "parts"), [(20, 1), (2000, 0)])
+def test_collected_values_are_kept_if_they_are_few(pt, conn, values, parts):
+    filled = f"INSERT INTO orders SELECT i, i % 5, i, NULL, 'n' || i / 5 % {values} FROM generate_series(1000, 5000) i"
+    conn.execute(f"{filled}; ANALYZE orders")
+    pt.create_stream_table("kept", COLLECTED)
+    assert len(_parts(conn)) == parts
+    for change in (*CHANGES, "UPDATE orders SET note = 'n1' WHERE note = 'n2' AND customer_id < 3"):
+        conn.execute(change)
+        assert pt.refresh_stream_table("kept").action in ("DIFFERENTIAL", "NO_DATA")
+        assert difference(conn, "kept", COLLECTED) == 0
+    assert pt.verify("kept").differences == 0
+
+
+def test_a_group_of_many_rows_is_not_read_for_one(dsn, pt, conn):
+    """Neither for its sum nor for its values."""
+    conn.execute(
+        "INSERT INTO orders SELECT i, 3, i % 90, date '2026-01-01' + i % 9, NULL FROM generate_series(100, 5000) i"
+    )
+    query = (
+        "SELECT customer_id, count(DISTINCT placed) AS n, sum(amount) AS s FROM orders GROUP BY customer_id"
+        " HAVING sum(amount) > 9"
+    )
+    others = "datname = current_database() AND backend_type = 'client backend'"
+    there = [pid for (pid,) in conn.execute(f"SELECT pid FROM pg_stat_activity WHERE {others}")]
+    with PgTrickle(dsn, placement="database") as client:
+        client.create_stream_table("kept", query)
+    conn.execute("CREATE INDEX ON orders (customer_id); ANALYZE orders; DELETE FROM orders WHERE id = 700")
+
+    def read():
+        # A session tells what it has read before it is gone.
+        while conn.execute(f"SELECT FROM pg_stat_activity WHERE {others} AND pid <> ALL(%s)", [there]).fetchall():
+            pass
+        conn.execute("SELECT pg_stat_force_next_flush()")
+        return conn.execute(
+            "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'orders'"
+        ).fetchone()[0]
+
+    before = read()
+    with PgTrickle(dsn, placement="database") as client:
+        assert client.refresh_stream_table("kept").action == "DIFFERENTIAL"
+    assert read() - before < 100
+    assert difference(conn, "kept", query) == 0
 
 
 def test_a_part_whose_table_is_gone_is_made_again(pt, conn):

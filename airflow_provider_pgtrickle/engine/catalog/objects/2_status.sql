@@ -65,14 +65,25 @@ DECLARE
     fits text;
     before text := coalesce(current_setting('pgtrickle.refreshing', true), '');
     moved bigint := 0;
+    number bigint := pgtrickle.pgt_resolve(name);
+    is_known boolean := false;
 BEGIN
+    -- A refresh that commits holds this row before the table, so it is taken in that order here, too.
+    IF has_column_privilege('pgtrickle.pgt_stream_tables', 'frontier', 'UPDATE') THEN
+        PERFORM FROM pgtrickle.pgt_stream_tables WHERE pgt_id = number FOR UPDATE;
+        EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', root);
+        SELECT NOT pgtrickle.pgt_was_rewritten(
+                   ARRAY(SELECT jsonb_array_elements_text(t.frontier -> 'table')), pgtrickle.pgt_table_digest(number))
+               AND t.frontier ? 'table'
+        INTO is_known FROM pgtrickle.pgt_stream_tables t WHERE t.pgt_id = number;
+    END IF;
     target := format('%I.%I',
         CASE WHEN cardinality(parts) > 1 THEN parts[1]
              ELSE (SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = root) END,
         parts[cardinality(parts)]);
     IF rest IS NULL THEN
         EXECUTE format('CREATE TABLE %s PARTITION OF %s FOR VALUES %s', target, root, bounds);
-        RETURN 0;
+        RETURN 0;  -- it is empty, and so nothing that a refresh would doubt
     END IF;
     PERFORM set_config('pgtrickle.refreshing', 'on', true);
     EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', root);
@@ -84,6 +95,12 @@ BEGIN
     EXECUTE format('DELETE FROM %s WHERE %s', rest, fits);
     EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s DEFAULT', root, rest);
     PERFORM set_config('pgtrickle.refreshing', before, true);
+    IF is_known THEN
+        -- The next refresh finds the partitions as it knows them.
+        UPDATE pgtrickle.pgt_stream_tables
+        SET frontier = jsonb_set(frontier, '{table}', to_jsonb(pgtrickle.pgt_table_digest(number)))
+        WHERE pgt_id = number;
+    END IF;
     RETURN moved;
 END
 $$;
@@ -103,32 +120,34 @@ AS $$
     END
 $$;
 
--- What stream tables read, their parts looked through; reader_pgt_id is the one, or the part, that reads it.
-CREATE OR REPLACE VIEW pgtrickle.pgt_reads AS
-WITH RECURSIVE walk AS (
-    SELECT t.pgt_id, d.pgt_id AS reader_pgt_id, d.source_relid, d.source_pgt_id
-    FROM pgtrickle.pgt_stream_tables t JOIN pgtrickle.pgt_dependencies d USING (pgt_id)
-    WHERE NOT t.is_hidden
-    UNION
-    SELECT w.pgt_id, d.pgt_id, d.source_relid, d.source_pgt_id
-    FROM walk w
-    JOIN pgtrickle.pgt_stream_tables h ON h.pgt_id = w.source_pgt_id AND h.is_hidden
-    JOIN pgtrickle.pgt_dependencies d ON d.pgt_id = h.pgt_id
+-- What these stream tables read, or with NULL all of them, their parts looked through; reader_pgt_id is the one, or the
+-- part, that reads it. PostgreSQL takes the function into the query that calls it.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_reads_of(ids bigint[])
+RETURNS TABLE (
+    pgt_id bigint, reader_pgt_id bigint, source_relid oid, source_type text, source_schema text, source_name text,
+    source_pgt_id bigint, columns_used text[], cdc_mode text
 )
-SELECT
-    w.pgt_id,
-    w.reader_pgt_id,
-    d.source_relid,
-    d.source_type,
-    d.source_schema,
-    d.source_name,
-    d.source_pgt_id,
-    d.columns_used,
-    d.cdc_mode
-FROM walk w
-JOIN pgtrickle.pgt_dependencies d ON (d.pgt_id, d.source_relid) = (w.reader_pgt_id, w.source_relid)
-LEFT JOIN pgtrickle.pgt_stream_tables s ON s.pgt_id = d.source_pgt_id
-WHERE s.is_hidden IS NOT TRUE;
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+    WITH RECURSIVE walk AS (
+        SELECT t.pgt_id, d.pgt_id AS reader_pgt_id, d.source_relid, d.source_pgt_id
+        FROM pgtrickle.pgt_stream_tables t JOIN pgtrickle.pgt_dependencies d USING (pgt_id)
+        WHERE NOT t.is_hidden AND (ids IS NULL OR t.pgt_id = ANY (ids))
+        UNION
+        SELECT w.pgt_id, d.pgt_id, d.source_relid, d.source_pgt_id
+        FROM walk w
+        JOIN pgtrickle.pgt_stream_tables h ON h.pgt_id = w.source_pgt_id AND h.is_hidden
+        JOIN pgtrickle.pgt_dependencies d ON d.pgt_id = h.pgt_id
+    )
+    SELECT w.pgt_id, w.reader_pgt_id, d.source_relid, d.source_type, d.source_schema, d.source_name, d.source_pgt_id,
+           d.columns_used, d.cdc_mode
+    FROM walk w
+    JOIN pgtrickle.pgt_dependencies d ON (d.pgt_id, d.source_relid) = (w.reader_pgt_id, w.source_relid)
+    LEFT JOIN pgtrickle.pgt_stream_tables s ON s.pgt_id = d.source_pgt_id
+    WHERE s.is_hidden IS NOT TRUE;
+END;
+
+CREATE OR REPLACE VIEW pgtrickle.pgt_reads AS SELECT * FROM pgtrickle.pgt_reads_of(NULL);
 
 -- Sources first; level 0 reads no stream table, and parts are no level of their own. UNION ends it should there ever be a circle.
 CREATE OR REPLACE VIEW pgtrickle.pgt_levels AS
@@ -180,6 +199,82 @@ CREATE OR REPLACE VIEW pgtrickle.pgt_data_timestamps AS
 SELECT pgt_id, CASE WHEN is_live THEN pgtrickle.pgt_data_timestamp(pgt_id) ELSE data_timestamp END AS data_timestamp
 FROM pgtrickle.pgt_stream_tables;
 
+-- PostgreSQL counts the scans of each table, partition and index.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_scans(relation oid) RETURNS bigint
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH RECURSIVE member(oid) AS (
+        SELECT relation
+        UNION
+        SELECT i.inhrelid FROM pg_inherits i JOIN member m ON i.inhparent = m.oid
+    )
+    SELECT coalesce(sum(pg_stat_get_numscans(m.oid)
+           + (SELECT coalesce(sum(pg_stat_get_numscans(i.indexrelid)), 0) FROM pg_index i WHERE i.indrelid = m.oid)), 0)::bigint
+    FROM member m
+$$;
+
+COMMENT ON FUNCTION pgtrickle.pgt_scans(oid) IS 'How often a table was scanned, its partitions and indexes included.';
+
+-- More scans than at the last look are somebody's reads, unless they are a refresh's own.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_note_use(readers bigint[], is_own boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    -- A role that only refreshes may lack this, and need not have it.
+    IF NOT (has_table_privilege('pgtrickle.pgt_use', 'SELECT') AND has_table_privilege('pgtrickle.pgt_use', 'INSERT')
+            AND has_table_privilege('pgtrickle.pgt_use', 'UPDATE')) THEN
+        RETURN;
+    END IF;
+    INSERT INTO pgtrickle.pgt_use AS u (pgt_id, scans)
+    SELECT t.pgt_id, pgtrickle.pgt_scans(t.pgt_relid)
+    FROM pgtrickle.pgt_stream_tables t
+    WHERE t.tier = 'auto' AND NOT t.is_hidden
+      AND (readers IS NULL OR t.pgt_id = ANY(readers)
+           OR t.pgt_id IN (SELECT d.source_pgt_id FROM pgtrickle.pgt_dependencies d WHERE d.pgt_id = ANY(readers)))
+    ORDER BY t.pgt_id
+    ON CONFLICT (pgt_id) DO UPDATE SET
+        scans = excluded.scans,
+        read_at = CASE WHEN excluded.scans > u.scans AND NOT is_own THEN clock_timestamp() ELSE u.read_at END
+    WHERE u.scans <> excluded.scans;
+END
+$$;
+
+COMMENT ON FUNCTION pgtrickle.pgt_note_use(bigint[], boolean) IS
+    'Look at the scans of tables in tier auto: of all, or of these and what they read; whether they are a refresh''s own.';
+
+-- Tier auto: hot, warm or cold by when somebody last read the table, and no colder than what reads it. Of these tables,
+-- or of all.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_tiers_of(ids bigint[])
+RETURNS TABLE (pgt_id bigint, tier text, read_at timestamptz)
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+    WITH RECURSIVE walk(pgt_id, reader) AS (
+        SELECT t.pgt_id, t.pgt_id FROM pgtrickle.pgt_stream_tables t
+        WHERE NOT t.is_hidden AND (ids IS NULL OR t.pgt_id = ANY (ids))
+        UNION
+        SELECT w.pgt_id, coalesce(r.part_of, r.pgt_id)
+        FROM walk w
+        JOIN pgtrickle.pgt_stream_tables s ON s.pgt_id = w.reader AND s.tier = 'auto'
+        JOIN pgtrickle.pgt_dependencies d ON d.source_pgt_id = s.pgt_id
+        JOIN pgtrickle.pgt_stream_tables r ON r.pgt_id = d.pgt_id
+    )
+    SELECT w.pgt_id,
+           (ARRAY['hot', 'warm', 'cold', 'frozen'])[1 + min(
+               CASE WHEN t.tier = 'hot' THEN 0 WHEN t.tier = 'warm' THEN 1 WHEN t.tier = 'cold' THEN 2
+                    WHEN t.tier = 'frozen' THEN 3
+                    WHEN u.read_at IS NULL
+                         OR now() - u.read_at <= greatest(interval '1 hour', 2 * t.effective_schedule) THEN 0
+                    WHEN now() - u.read_at <= greatest(interval '1 day', 8 * t.effective_schedule) THEN 1
+                    ELSE 2 END)],
+           max(u.read_at) FILTER (WHERE w.reader = w.pgt_id)
+    FROM walk w
+    JOIN pgtrickle.pgt_stream_tables t ON t.pgt_id = w.reader
+    LEFT JOIN pgtrickle.pgt_use u ON u.pgt_id = w.reader
+    GROUP BY w.pgt_id;
+END;
+
+CREATE OR REPLACE VIEW pgtrickle.pgt_tiers AS SELECT * FROM pgtrickle.pgt_tiers_of(NULL);
+
 CREATE OR REPLACE VIEW pgtrickle.stream_tables_info AS
 SELECT
     t.pgt_id,
@@ -205,10 +300,7 @@ SELECT
     t.last_error,
     t.differentiable,
     t.refusal,
-    ARRAY(
-        SELECT DISTINCT format('%s.%s', r.source_schema, r.source_name) FROM pgtrickle.pgt_reads r
-        WHERE r.pgt_id = t.pgt_id ORDER BY 1
-    ) AS depends_on,
+    coalesce(r.names, '{}') AS depends_on,
     l.topo_level,
     t.append_only,
     t.diamond_consistency,
@@ -232,9 +324,21 @@ SELECT
     t.is_live,
     v.status AS verified,
     v.ended_at AS verified_at,
-    t.placement
+    t.placement,
+    t.unit,
+    t.append_only_breach,
+    t.append_only_ended,
+    x.tier AS effective_tier,
+    x.read_at,
+    t.partition_every,
+    t.keep
 FROM pgtrickle.pgt_stream_tables t
+LEFT JOIN pgtrickle.pgt_tiers x USING (pgt_id)
 JOIN pgtrickle.pgt_data_timestamps a USING (pgt_id)
+LEFT JOIN (
+    SELECT pgt_id, array_agg(DISTINCT format('%s.%s', source_schema, source_name)) AS names
+    FROM pgtrickle.pgt_reads GROUP BY pgt_id
+) AS r USING (pgt_id)
 LEFT JOIN pgtrickle.pgt_levels l USING (pgt_id)
 LEFT JOIN pgtrickle.pgt_effective_schedules e USING (pgt_id)
 LEFT JOIN LATERAL (
@@ -255,15 +359,16 @@ SELECT
     i.staleness,
     i.stale,
     i.consecutive_errors,
-    coalesce(h.total_refreshes, 0) AS total_refreshes,
-    coalesce(h.successful_refreshes, 0) AS successful_refreshes,
-    coalesce(h.failed_refreshes, 0) AS failed_refreshes,
-    coalesce(h.skipped_refreshes, 0) AS skipped_refreshes,
-    coalesce(h.rows_inserted, 0) AS total_rows_inserted,
-    coalesce(h.rows_updated, 0) AS total_rows_updated,
-    coalesce(h.rows_deleted, 0) AS total_rows_deleted,
-    h.avg_duration_ms,
-    h.max_duration_ms,
+    h.completed + h.failed + coalesce(o.completed + o.failed, 0) AS total_refreshes,
+    h.completed + coalesce(o.completed, 0) AS successful_refreshes,
+    h.failed + coalesce(o.failed, 0) AS failed_refreshes,
+    h.skipped + coalesce(o.skipped, 0) AS skipped_refreshes,
+    coalesce(h.rows_inserted, 0) + coalesce(o.rows_inserted, 0) AS total_rows_inserted,
+    coalesce(h.rows_updated, 0) + coalesce(o.rows_updated, 0) AS total_rows_updated,
+    coalesce(h.rows_deleted, 0) + coalesce(o.rows_deleted, 0) AS total_rows_deleted,
+    (coalesce(h.duration_ms, 0) + coalesce(o.duration_ms, 0)) / nullif(h.completed + coalesce(o.completed, 0), 0)
+        AS avg_duration_ms,
+    greatest(h.max_duration_ms, nullif(o.max_duration_ms, 0)) AS max_duration_ms,
     latest.action AS last_action,
     latest.status AS last_status,
     latest.duration_ms AS last_duration_ms,
@@ -274,17 +379,17 @@ SELECT
 FROM pgtrickle.stream_tables_info i
 LEFT JOIN LATERAL (
     SELECT
-        count(*) FILTER (WHERE h.status IN ('COMPLETED', 'FAILED')) AS total_refreshes,
-        count(*) FILTER (WHERE h.status = 'COMPLETED') AS successful_refreshes,
-        count(*) FILTER (WHERE h.status = 'FAILED') AS failed_refreshes,
-        count(*) FILTER (WHERE h.status = 'SKIPPED') AS skipped_refreshes,
+        count(*) FILTER (WHERE h.status = 'COMPLETED') AS completed,
+        count(*) FILTER (WHERE h.status = 'FAILED') AS failed,
+        count(*) FILTER (WHERE h.status = 'SKIPPED') AS skipped,
         sum(h.rows_inserted)::bigint AS rows_inserted,
         sum(h.rows_updated)::bigint AS rows_updated,
         sum(h.rows_deleted)::bigint AS rows_deleted,
-        avg(h.duration_ms) FILTER (WHERE h.status = 'COMPLETED') AS avg_duration_ms,
+        sum(h.duration_ms) FILTER (WHERE h.status = 'COMPLETED') AS duration_ms,
         max(h.duration_ms) FILTER (WHERE h.status = 'COMPLETED') AS max_duration_ms
     FROM pgtrickle.pgt_refresh_history h WHERE h.pgt_id = i.pgt_id
 ) AS h ON true
+LEFT JOIN pgtrickle.pgt_totals o ON o.pgt_id = i.pgt_id
 LEFT JOIN LATERAL (
     SELECT h.action, h.status, h.duration_ms FROM pgtrickle.pgt_refresh_history h
     WHERE h.pgt_id = i.pgt_id ORDER BY h.refresh_id DESC LIMIT 1

@@ -6,10 +6,9 @@ LANGUAGE sql STABLE
 BEGIN ATOMIC
     SELECT format('%s.%s', r.source_schema, r.source_name), r.source_relid, min(r.source_type), min(r.cdc_mode),
            (SELECT array_agg(DISTINCT c ORDER BY c)
-            FROM pgtrickle.pgt_reads o, unnest(o.columns_used) AS c
-            WHERE o.pgt_id = r.pgt_id AND o.source_relid = r.source_relid)
-    FROM pgtrickle.pgt_reads r
-    WHERE r.pgt_id = pgtrickle.pgt_resolve($1)
+            FROM pgtrickle.pgt_reads_of(ARRAY[r.pgt_id]) o, unnest(o.columns_used) AS c
+            WHERE o.source_relid = r.source_relid)
+    FROM pgtrickle.pgt_reads_of(ARRAY[pgtrickle.pgt_resolve($1)]) r
     GROUP BY r.pgt_id, r.source_relid, r.source_schema, r.source_name
     ORDER BY 1;
 END;
@@ -155,21 +154,24 @@ EXCEPTION WHEN object_in_use THEN
 END
 $$;
 
--- A source that several parts read is pending once: they are refreshed together.
-CREATE OR REPLACE FUNCTION pgtrickle.change_buffer_sizes()
+-- What waits for these stream tables, or with NULL for all. A source that several parts read is pending once: they are
+-- refreshed together.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_buffer_sizes(ids bigint[])
 RETURNS TABLE (
-    stream_table text, source_table text, source_oid oid, cdc_mode text, pending_rows bigint, buffer_bytes bigint
+    pgt_id bigint, stream_table text, source_table text, source_oid oid, cdc_mode text, pending_rows bigint,
+    buffer_bytes bigint
 )
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE sql STABLE
+BEGIN ATOMIC
     WITH log AS MATERIALIZED (SELECT * FROM pgtrickle.pgt_wal_pending())
-    SELECT format('%s.%s', t.pgt_schema, t.pgt_name), format('%s.%s', r.source_schema, r.source_name), r.source_relid,
+    SELECT t.pgt_id, format('%s.%s', t.pgt_schema, t.pgt_name), format('%s.%s', r.source_schema, r.source_name),
+           r.source_relid,
            min(r.cdc_mode), max(CASE WHEN reader.is_live THEN 0
                                  ELSE pgtrickle.pgt_pending_rows(b.buffer, reader.frontier, b.source_key,
                                            CASE WHEN r.source_pgt_id IS NULL THEN r.columns_used END)
                                       + coalesce(b.in_log, 0) END),
            max(pg_total_relation_size(to_regclass(format('pgtrickle_changes.%I', b.buffer))))
-    FROM pgtrickle.pgt_reads r
+    FROM pgtrickle.pgt_reads_of(ids) r
     JOIN pgtrickle.pgt_stream_tables t USING (pgt_id)
     JOIN pgtrickle.pgt_stream_tables reader ON reader.pgt_id = r.reader_pgt_id
     LEFT JOIN pgtrickle.pgt_change_tracking c ON c.source_relid = r.source_relid
@@ -183,7 +185,17 @@ AS $$
     ) AS b
     WHERE b.buffer IS NOT NULL
     GROUP BY t.pgt_id, t.pgt_schema, t.pgt_name, r.source_relid, r.source_schema, r.source_name
-    ORDER BY 1, 2
+    ORDER BY 2, 3;
+END;
+
+CREATE OR REPLACE FUNCTION pgtrickle.change_buffer_sizes()
+RETURNS TABLE (
+    stream_table text, source_table text, source_oid oid, cdc_mode text, pending_rows bigint, buffer_bytes bigint
+)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT stream_table, source_table, source_oid, cdc_mode, pending_rows, buffer_bytes
+    FROM pgtrickle.pgt_buffer_sizes(NULL) ORDER BY stream_table, source_table
 $$;
 
 -- A glance at each buffer, unless somebody took one lately. Nothing is counted: the statistics have the rows.
@@ -234,32 +246,42 @@ JOIN (
 
 -- Stream tables that may have missed changes: the capture of a source was touched, or mended since, or its buffer is
 -- not the one that they have read so far. So may those that a crash of the server empties.
-CREATE OR REPLACE VIEW pgtrickle.pgt_distrusted AS
-WITH source AS MATERIALIZED (
-    SELECT c.source_relid, c.epoch, c.digest IS DISTINCT FROM pgtrickle.pgt_capture_digest(c.source_relid)
-           OR c.mode = 'WAL' AND coalesce((SELECT w.is_lost FROM pgtrickle.pgt_wal_status w), true) AS is_torn
-    FROM pgtrickle.pgt_change_tracking c
-)
-SELECT DISTINCT r.pgt_id
-FROM pgtrickle.pgt_reads r
-JOIN pgtrickle.pgt_stream_tables reader ON reader.pgt_id = r.reader_pgt_id
-LEFT JOIN source s ON s.source_relid = r.source_relid AND r.source_pgt_id IS NULL
-CROSS JOIN LATERAL (
-    SELECT coalesce('pgt_' || r.source_pgt_id, r.source_relid::text) AS source_key
-) AS k
-LEFT JOIN pg_catalog.pg_class b
-    ON b.relname = 'changes_' || k.source_key AND b.relnamespace = pg_catalog.to_regnamespace('pgtrickle_changes')
-CROSS JOIN LATERAL (SELECT reader.frontier #> ARRAY['sources', k.source_key] AS seen) AS f
-WHERE reader.is_populated AND r.cdc_mode <> 'NONE'
-  AND (coalesce(s.is_torn, false)
-       OR b.relpersistence = 'u' AND NOT pgtrickle.pgt_buffer_survived(b.relname)
-       OR b.relfilenode::bigint IS DISTINCT FROM (f.seen ->> 'buffer')::bigint
-       OR r.source_pgt_id IS NULL AND s.epoch IS DISTINCT FROM (f.seen ->> 'epoch')::bigint
-       OR EXISTS (SELECT FROM pg_catalog.pg_class c
-                  WHERE c.oid = reader.pgt_relid AND c.relpersistence = 'u')
-       OR pgtrickle.pgt_was_rewritten(
-              ARRAY(SELECT jsonb_array_elements_text(reader.frontier -> 'table')),
-              pgtrickle.pgt_table_digest(reader.pgt_id)));
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_distrusted_of(ids bigint[]) RETURNS TABLE (pgt_id bigint)
+LANGUAGE sql STABLE
+BEGIN ATOMIC
+    WITH read AS MATERIALIZED (
+        SELECT * FROM pgtrickle.pgt_reads_of(ids)
+    ), torn AS MATERIALIZED (
+        -- As one value: mostly it is empty, and a join of two lists of unknown length would compare all with all.
+        SELECT pg_catalog.array_agg(c.source_relid) AS relids
+        FROM pgtrickle.pgt_change_tracking c
+        WHERE c.source_relid = ANY (ARRAY(SELECT source_relid FROM read WHERE source_pgt_id IS NULL))
+          AND (c.digest IS DISTINCT FROM pgtrickle.pgt_capture_digest(c.source_relid)
+               OR c.mode = 'WAL' AND coalesce((SELECT w.is_lost FROM pgtrickle.pgt_wal_status w), true))
+    )
+    SELECT DISTINCT r.pgt_id
+    FROM read r
+    JOIN pgtrickle.pgt_stream_tables reader ON reader.pgt_id = r.reader_pgt_id
+    LEFT JOIN pgtrickle.pgt_change_tracking s ON s.source_relid = r.source_relid AND r.source_pgt_id IS NULL
+    CROSS JOIN LATERAL (
+        SELECT coalesce('pgt_' || r.source_pgt_id, r.source_relid::text) AS source_key
+    ) AS k
+    LEFT JOIN pg_catalog.pg_class b
+        ON b.relname = 'changes_' || k.source_key AND b.relnamespace = pg_catalog.to_regnamespace('pgtrickle_changes')
+    CROSS JOIN LATERAL (SELECT reader.frontier #> ARRAY['sources', k.source_key] AS seen) AS f
+    WHERE reader.is_populated AND r.cdc_mode <> 'NONE'
+      AND (coalesce(s.source_relid = ANY ((SELECT relids FROM torn)::oid[]), false)
+           OR b.relpersistence = 'u' AND NOT pgtrickle.pgt_buffer_survived(b.relname)
+           OR b.relfilenode::bigint IS DISTINCT FROM (f.seen ->> 'buffer')::bigint
+           OR r.source_pgt_id IS NULL AND s.epoch IS DISTINCT FROM (f.seen ->> 'epoch')::bigint
+           OR EXISTS (SELECT FROM pg_catalog.pg_class c
+                      WHERE c.oid = reader.pgt_relid AND c.relpersistence = 'u')
+           OR pgtrickle.pgt_was_rewritten(
+                  ARRAY(SELECT jsonb_array_elements_text(reader.frontier -> 'table')),
+                  pgtrickle.pgt_table_digest(reader.pgt_id)));
+END;
+
+CREATE OR REPLACE VIEW pgtrickle.pgt_distrusted AS SELECT * FROM pgtrickle.pgt_distrusted_of(NULL);
 
 DROP FUNCTION IF EXISTS pgtrickle.check_cdc_health(bigint);
 CREATE OR REPLACE FUNCTION pgtrickle.check_cdc_health(

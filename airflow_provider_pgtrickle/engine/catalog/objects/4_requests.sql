@@ -56,6 +56,36 @@ END;
 
 COMMENT ON FUNCTION pgtrickle.ungate(text) IS 'Let a stream table be refreshed again.';
 
+-- As `alter` sets the status ACTIVE.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_resume(id bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    before pgtrickle.pgt_stream_tables;
+BEGIN
+    PERFORM pgtrickle.pgt_require_owner('resume stream tables');
+    SELECT t.* INTO before FROM pgtrickle.pgt_stream_tables t WHERE t.pgt_id = id FOR UPDATE;
+    UPDATE pgtrickle.pgt_stream_tables
+    SET status = CASE WHEN is_populated THEN 'ACTIVE' ELSE 'INITIALIZING' END, consecutive_errors = 0,
+        last_error = NULL, updated_at = now()
+    WHERE pgt_id = id;
+    IF before.status IN ('SUSPENDED', 'ERROR') THEN
+        PERFORM pg_notify('pg_trickle_alert', json_build_object(
+            'event', 'resumed', 'stream_table', before.pgt_schema || '.' || before.pgt_name,
+            'was', before.status)::text);
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgtrickle.resume(name text) RETURNS void
+LANGUAGE sql
+BEGIN ATOMIC
+    SELECT pgtrickle.pgt_resume(pgtrickle.pgt_resolve($1));
+END;
+
+COMMENT ON FUNCTION pgtrickle.resume(text) IS
+    'Let a stream table that is SUSPENDED or in ERROR be refreshed again, at once.';
+
 CREATE OR REPLACE FUNCTION pgtrickle.explain_st(name text, whole boolean DEFAULT false) RETURNS text
 LANGUAGE sql STABLE
 BEGIN ATOMIC
@@ -120,6 +150,47 @@ END;
 COMMENT ON FUNCTION pgtrickle.request_drop(text, boolean) IS
     'Ask for a stream table to be dropped, with all that reads it where that is said: the request''s number.';
 
+-- Each name in quotes, needed or not: who serves compares the text with its own.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_quoted_path(path name[]) RETURNS text
+LANGUAGE sql IMMUTABLE
+BEGIN ATOMIC
+    SELECT string_agg(format('"%s"', replace(s.name, '"', '""')), ', ' ORDER BY s.position)
+    FROM unnest(path) WITH ORDINALITY AS s(name, position);
+END;
+
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_request_alter(id bigint, path name[], changes jsonb) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    made bigint;
+BEGIN
+    PERFORM pgtrickle.pgt_require_owner('ask for alterations');
+    IF changes IS NULL OR jsonb_typeof(changes) <> 'object' OR changes = '{}' THEN
+        RAISE EXCEPTION 'the changes are no JSON object that names something'
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Write them as {"schedule": "10m"}.';
+    ELSIF changes ? 'query' AND jsonb_typeof(changes -> 'query') <> 'string' THEN
+        RAISE EXCEPTION 'the query is no text'
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Write it as {"query": "SELECT …"}.';
+    END IF;
+    -- Another table may have this name when the request is carried out.
+    INSERT INTO pgtrickle.pgt_requests (kind, pgt_schema, pgt_name, options, search_path)
+    SELECT 'ALTER', t.pgt_schema, t.pgt_name, jsonb_build_object('pgt_id', t.pgt_id, 'changes', changes),
+           pgtrickle.pgt_quoted_path(path)
+    FROM pgtrickle.pgt_stream_tables t WHERE t.pgt_id = id
+    RETURNING request_id INTO made;
+    RETURN made;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgtrickle.request_alter(name text, changes jsonb) RETURNS bigint
+LANGUAGE sql
+BEGIN ATOMIC
+    SELECT pgtrickle.pgt_request_alter(pgtrickle.pgt_resolve($1), current_schemas(false), $2);
+END;
+
+COMMENT ON FUNCTION pgtrickle.request_alter(text, jsonb) IS
+    'Ask for options, the status or the query of a stream table to be changed: the request''s number.';
+
 CREATE OR REPLACE FUNCTION pgtrickle.pgt_request_declare(
     parts text[], path name[], query text, given jsonb, fill boolean
 ) RETURNS bigint
@@ -144,10 +215,7 @@ BEGIN
     END IF;
     INSERT INTO pgtrickle.pgt_requests (kind, pgt_schema, pgt_name, query, options, initialize, search_path)
     VALUES ('DECLARE', CASE WHEN cardinality(parts) = 1 THEN path[1] ELSE parts[1] END, parts[cardinality(parts)],
-            query, given, fill,
-            -- Each name in quotes, needed or not: who serves compares the text with its own.
-            (SELECT string_agg(format('"%s"', replace(s.name, '"', '""')), ', ' ORDER BY s.position)
-             FROM unnest(path) WITH ORDINALITY AS s(name, position)))
+            query, given, fill, pgtrickle.pgt_quoted_path(path))
     RETURNING request_id INTO made;
     RETURN made;
 END
