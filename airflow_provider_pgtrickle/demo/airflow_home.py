@@ -8,21 +8,26 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from psycopg.conninfo import conninfo_to_dict
 
 from airflow_provider_pgtrickle.engine.errors import EnvironmentFault, RefreshError
 
 GRAPH = "shop"
-_DAGS = Path(__file__).parent.parent.parent / "dags"
+_PACKAGE = Path(__file__).parent.parent
+#: The examples as a clone has them, or as the wheel does.
+_FOLDERS = (_PACKAGE.parent / "dags", _PACKAGE / "example_dags")
+_DAGS = next((folder for folder in _FOLDERS if (folder / "shop.py").exists()), _FOLDERS[0])
 
 
 @dataclass(frozen=True)
 class AirflowHome:
-    """`folder` holds everything that Airflow writes; `dsn` is the shop."""
+    """`folder` holds everything that Airflow writes; `dsn` is the shop, `spark` the URL of a Spark Connect server."""
 
     folder: Path
     dsn: str
+    spark: str
 
     @property
     def log(self) -> Path:
@@ -38,7 +43,7 @@ class AirflowHome:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.folder}/airflow.db",
             "AIRFLOW_CONN_SHOP_PG": self._connection,
-            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+            "AIRFLOW_CONN_SPARK_DEFAULT": self._spark_connection,
             # Programs of the same environment (spark-submit) come first.
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
         }
@@ -54,14 +59,20 @@ class AirflowHome:
                 "schema": parts["dbname"],
                 "login": parts["user"],
                 "password": parts["password"],
+                "extra": {"spark_credentials": "pgpass"},
             }
         )
+
+    @property
+    def _spark_connection(self) -> str:
+        url = urlsplit(self.spark)
+        return json.dumps({"conn_type": "spark_connect", "host": url.hostname, "port": url.port})
 
     def prepare(self) -> None:
         """The folder and the metadata database."""
         if not (_DAGS / "shop.py").exists():
             raise EnvironmentFault(
-                "The demo's DAG file dags/shop.py isn't here", remedy="Run the demo from a clone of the repository."
+                "The demo's DAG file shop.py isn't here", remedy="Install the wheel, or use a clone of the repository."
             )
         self.folder.mkdir(parents=True, exist_ok=True)
         self.airflow("db", "migrate")

@@ -1,4 +1,4 @@
-"""The live demo: PostgreSQL, Airflow with its UI and a writer, which run until `down`."""
+"""The live demo: PostgreSQL, Spark Connect, Airflow with its UI and a writer, which run until `down`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from airflow_provider_pgtrickle.demo import shop
+from airflow_provider_pgtrickle.demo import shop, spark
 from airflow_provider_pgtrickle.demo.airflow_home import AirflowHome
 from airflow_provider_pgtrickle.demo.once import say
 from airflow_provider_pgtrickle.demo.processes import Processes
@@ -32,6 +32,7 @@ def up(folder: Path) -> None:
     state = {
         "postgres": str(postgres),
         "airflow": str(folder / "airflow-live"),
+        "spark": str(folder / "spark-live"),
         "url": free_url(),
     }
     state_file.touch(mode=0o600)
@@ -60,7 +61,9 @@ def _start(state: dict[str, str], processes: Processes) -> None:
     say("starting an embedded PostgreSQL and loading the shop")
     server = shop.server_in(Path(state["postgres"])).start()
     state["dsn"] = dsn = shop.create_shop(server)
-    home = AirflowHome(Path(state["airflow"]), dsn)
+    say("starting a warm Spark Connect server")
+    spark.start(processes, Path(state["spark"]), dsn)
+    home = AirflowHome(Path(state["airflow"]), dsn, spark.wait(processes, Path(state["spark"])))
     say("preparing Airflow")
     home.prepare()
     for dag in [*home.dag_ids(), _CONSUMER]:

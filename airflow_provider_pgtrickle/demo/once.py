@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from airflow_provider_pgtrickle.demo import report, shop
+from airflow_provider_pgtrickle.demo import report, shop, spark
 from airflow_provider_pgtrickle.demo.airflow_home import AirflowHome
 
 
@@ -21,16 +21,18 @@ def run(folder: Path) -> bool:
             say("starting an embedded PostgreSQL and loading the shop")
             server.start()
             dsn = shop.create_shop(server)
-            home = AirflowHome(home_folder, dsn)
-            say("preparing Airflow")
-            home.prepare()
-            dags = home.dag_ids()
-            first = _round(home, dags, "first run")
-            say("changing rows: orders placed, shipped and taken back, prices and places changed")
-            shop.change(dsn)
-            second = _round(home, dags, "second run, after the changes")
-            say(f"done; Airflow's log is {home.log}")
-            return first and second
+            say("starting a warm Spark Connect server")
+            with spark.running(folder / "spark", dsn) as url:
+                home = AirflowHome(home_folder, dsn, url)
+                say("preparing Airflow")
+                home.prepare()
+                dags = home.dag_ids()
+                first = _round(home, dags, "first run")
+                say("changing rows: orders placed, shipped and taken back, prices and places changed")
+                shop.change(dsn)
+                second = _round(home, dags, "second run, after the changes")
+                say(f"done; Airflow's log is {home.log}")
+                return first and second
         finally:
             server.remove()
 

@@ -9,9 +9,13 @@
     │   ├── NotDifferentiable      it can't run DIFFERENTIAL; carries a `Reason`
     │   └── CycleDetected          stream tables would depend on each other in a circle
     ├── ConnectionFault            PostgreSQL or Spark can't be reached, or refuses the credentials
+    │   └── NoWorkers              Spark has nobody who takes a task; this refresh has waited for them already
     ├── PermissionFault            the role lacks a right
     ├── RefreshError               a refresh failed; nothing of it was committed
     │   ├── TransientFault         trying again may help: locks, serialization, lost executors
+    │   ├── MemoryFault            memory or room for temporary files was short; another way to compute may do
+    │   │   └── RoomFault          and trying again may help: a full disk, a driver that has to start anew
+    │   ├── OutOfTime              a difference takes longer than it may; FULL follows
     │   ├── ValueFault             PostgreSQL or Spark can't compute a value: 7 / 0, a cast that fails
     │   ├── TableAltered           its table was dropped by hand, or got something that refuses or changes its rows
     │   ├── LeaseLost              another run took this run's lease; this one must not commit
@@ -132,6 +136,10 @@ class ConnectionFault(PgTrickleError):
     permanent = False
 
 
+class NoWorkers(ConnectionFault):
+    """Spark has nobody who takes a task."""
+
+
 class PermissionFault(PgTrickleError):
     """The role lacks a right."""
 
@@ -144,6 +152,18 @@ class TransientFault(RefreshError):
     """Trying again may help."""
 
     permanent = False
+
+
+class MemoryFault(RefreshError):
+    """Memory, or room for temporary files, was short."""
+
+
+class RoomFault(MemoryFault, TransientFault):
+    """Memory or room was short, and may not be so in a moment."""
+
+
+class OutOfTime(RefreshError):
+    """A difference takes longer than it may."""
 
 
 class ValueFault(RefreshError):

@@ -86,6 +86,15 @@ class Every:
         """Seconds that may pass between two refreshes."""
         return self.seconds
 
+    @property
+    def interval(self) -> int:
+        """Seconds from one refresh to the next."""
+        return canonical_period(self.seconds)
+
+    def rarer(self, times: int) -> Every:
+        """So many times as long."""
+        return Every(self.seconds * times)
+
     def as_airflow(self) -> str | timedelta:
         return self.cron or timedelta(seconds=self.seconds)
 
@@ -99,9 +108,10 @@ class Every:
 
 @dataclass(frozen=True)
 class Cron:
-    """At each firing of a 5-field cron expression, in UTC."""
+    """At each firing of a 5-field cron expression, in UTC, or at each n-th one."""
 
     expression: str
+    nth: int = 1
 
     @property
     def seconds(self) -> int:
@@ -118,7 +128,17 @@ class Cron:
             return True
         if _in_utc(last) > _in_utc(now):
             return True
-        return _firings(self.expression, _in_utc(last))() <= _in_utc(now)
+        following = _firings(self.expression, _in_utc(last))
+        return [following() for _ in range(self.nth)][-1] <= _in_utc(now)
+
+    @property
+    def interval(self) -> int:
+        """Seconds from one refresh to the next, where they are closest."""
+        return self.seconds * self.nth
+
+    def rarer(self, times: int) -> Cron:
+        """At each n-th of its firings."""
+        return Cron(self.expression, self.nth * times)
 
     def as_airflow(self) -> str:
         return self.expression

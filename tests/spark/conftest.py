@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -31,7 +32,8 @@ def connect_server(spark_alone: None, tmp_path_factory: pytest.TempPathFactory) 
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": folder.as_uri(),
     }
-    with ConnectServer(folder, Settings.load(), conf=conf) as server:
+    standing = tmp_path_factory.mktemp("standing")
+    with ConnectServer(folder, Settings.load(), conf=conf, environment=password_file(standing)) as server:
         yield server
 
 
@@ -41,10 +43,15 @@ def connect(connect_server: ConnectServer) -> Iterator[SparkSession]:
         yield session
 
 
-@pytest.fixture(params=["spark", "connect"], ids=["classic", "connect"])
-def any_spark(request: pytest.FixtureRequest) -> SparkSession:
-    """A classic session and a Connect client in turn: the test runs once on each."""
-    return request.getfixturevalue(request.param)
+@pytest.fixture(params=["classic", "connect", "standing"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def any_spark(request: pytest.FixtureRequest, kind: str) -> SparkSession:
+    """The test runs on a classic session, on a Connect client, and on one whose server has the password in a file."""
+    return request.getfixturevalue("spark" if kind == "classic" else "connect")
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +73,9 @@ def on_cluster(cluster: StandaloneCluster, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture
-def database(dsn: str) -> Database:
-    return Database(dsn, Settings.load())
+def database(dsn: str, request: pytest.FixtureRequest) -> Database:
+    standing = "kind" in request.fixturenames and request.getfixturevalue("kind") == "standing"
+    return Database(dsn, Settings.load(spark_credentials="pgpass") if standing else Settings.load())
 
 
 @pytest.fixture
@@ -88,6 +96,14 @@ def snapshot_now(database: Database) -> SnapshotNow:
             yield Snapshot(database.jdbc, exported)
 
     return holding
+
+
+def password_file(folder: Path) -> dict[str, str]:
+    """What a server gets so that the password stands there."""
+    file = folder / "pgpass"
+    file.touch(mode=0o600)
+    file.write_text(f"*:*:*:{servers.ORDINARY_ROLE}:{servers.ORDINARY_PASSWORD}\n")
+    return {"PGPASSFILE": str(file)}
 
 
 @contextmanager

@@ -112,3 +112,23 @@ def test_airflow_gets_a_cron_where_the_duration_divides_the_clock(text: str, air
 @pytest.mark.parametrize("text", ["1w", "1d", "1h30m", "5m", "90s"])
 def test_a_schedule_prints_as_something_that_parses_to_itself(text: str) -> None:
     assert parse(str(parse(text))) == parse(text)
+
+
+def test_a_rarer_schedule_takes_every_second_firing_or_twice_its_time() -> None:
+    hourly = parse("0 * * * *")
+    assert isinstance(hourly, Cron)
+    last = datetime(2026, 1, 1, 12, 30, tzinfo=UTC)
+    assert hourly.is_due(last, datetime(2026, 1, 1, 13, 0, tzinfo=UTC))
+    assert not hourly.rarer(2).is_due(last, datetime(2026, 1, 1, 13, 59, tzinfo=UTC))
+    assert hourly.rarer(2).is_due(last, datetime(2026, 1, 1, 14, 0, tzinfo=UTC))
+    assert hourly.rarer(2).is_due(None, last)
+    assert Every(300).rarer(2) == Every(600)
+
+
+def test_a_schedule_backs_off_until_a_refresh_fits_between_two_of_its_times() -> None:
+    for schedule in (Every(300), parse("*/5 * * * *")):
+        assert isinstance(schedule, Every | Cron)
+        for seconds in (301, 700, 5_000, 1_000_000):
+            times = next(n for n in (2**k for k in range(40)) if schedule.rarer(n).interval >= seconds)
+            assert schedule.rarer(times).interval < 4 * seconds
+    assert [Every(300).rarer(n).interval for n in (1, 2, 4, 8)] == [96, 192, 384, 768]

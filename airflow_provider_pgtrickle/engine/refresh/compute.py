@@ -14,15 +14,16 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.faults import OF_MEMORY
 from airflow_provider_pgtrickle.engine.catalog.records import StorageColumn
 from airflow_provider_pgtrickle.engine.catalog.search_path import read_only
 from airflow_provider_pgtrickle.engine.dvm.binding import HandedOn
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.types import as_text
-from airflow_provider_pgtrickle.engine.errors import RefreshError, ValueFault
+from airflow_provider_pgtrickle.engine.errors import MemoryFault, OutOfTime, RefreshError, ValueFault
 from airflow_provider_pgtrickle.engine.refresh import stage
-from airflow_provider_pgtrickle.engine.refresh.cost import Way
+from airflow_provider_pgtrickle.engine.refresh.cost import GivenUp, Way
 from airflow_provider_pgtrickle.engine.refresh.decision import Action
 from airflow_provider_pgtrickle.engine.refresh.executor import (
     Computation,
@@ -68,10 +69,10 @@ class NoValue:
 
 
 @dataclass(frozen=True)
-class GivenUp:
-    """The difference took far longer than FULL is predicted to take."""
+class Lacking:
+    """Memory, or room for temporary files, was too short for this way to compute the rows."""
 
-    ms: float
+    error: psycopg.Error | RefreshError
 
 
 def compute(
@@ -81,21 +82,31 @@ def compute(
     snapshot_id: str,
     member: Planned,
     token: str,
-) -> Computed | NoValue | GivenUp:
+) -> Computed | NoValue | GivenUp | Lacking:
     """Carry out a plan as far as its rows; nothing is written to the stream table yet."""
     begun = time.perf_counter()
     try:
+        if member.plan.in_place is not None:
+            stage.set_aside(coordinator, member.st.id, member.plan.in_place.values)
         if member.plan.way is Way.DATABASE and member.st.server_row_ids:
             return _in_session(coordinator, member)
         return Computed(**vars(member), staged=_run(coordinator, database, executor, snapshot_id, member, token))
     except (psycopg.Error, RefreshError) as error:
         spent, limit = (time.perf_counter() - begun) * 1000, _limit_ms(member)
-        if limit is not None and spent >= limit and isinstance(error, psycopg.errors.QueryCanceled):
-            return GivenUp(spent)
+        is_cancelled = limit is not None and spent >= limit and isinstance(error, psycopg.errors.QueryCanceled)
+        if is_cancelled or isinstance(error, OutOfTime):
+            return GivenUp(spent, member.plan.way)
+        if of_memory(error):
+            return Lacking(error)
         words = _no_value(error)
         if words is None or member.plan.whole:
             raise
         return NoValue(words)
+
+
+def of_memory(error: BaseException) -> bool:
+    """Whether a computation failed because memory or room for temporary files was short."""
+    return isinstance(error, MemoryFault) or (isinstance(error, psycopg.Error) and error.sqlstate in OF_MEMORY)
 
 
 def hand_on(coordinator: Connection, member: Computed, settings: Settings) -> tuple[Computed, UpstreamChange]:
@@ -135,8 +146,9 @@ def _in_session(conn: Connection, member: Planned) -> Computed:
     stage.allow_memory(conn, max(computation.expected_rows, member.plan.source_changes))
     rows = stage.computed(computation.sql, computation.columns)
     if not member.stored.is_populated or member.action is Action.REINITIALIZE:
-        table = stage.prepare(conn, member.st.id, rows)
-        number = _written(conn, computation, stage.filling(table, rows))
+        with conn.transaction():
+            table = stage.prepare(conn, member.st.id, rows)
+            number = _written(conn, computation, stage.filling(table, rows))
         staged = Staged(number, None, ("pg_temp", f"pgt_stage_{member.st.id}"), rows_read=number, reads=1)
         return Computed(**vars(member), staged=staged)
     target = member.target(conn)

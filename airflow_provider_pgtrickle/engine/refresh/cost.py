@@ -3,6 +3,10 @@
     predicted = prior(size now) · the median, over a way's last refreshes, of actual / prior(size then)
     prior(size) = what a way takes by itself + size · what a row takes
 
+A difference that was never tried is doubted where PostgreSQL expects far more of its statement than of FULL's:
+
+    predicted = max(the above, predicted of FULL · doubt / 3),  doubt = estimate of the difference / estimate of FULL
+
 The prior's constants are measured by `pgtrickle calibrate`. A prediction that is wrong makes a refresh slower, and
 never its result another one. What was measured counts until the query, the indexes of its sources or the server change.
 """
@@ -11,10 +15,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+from airflow_provider_pgtrickle.engine.settings import Settings
 
 
 class Way(StrEnum):
@@ -24,12 +29,22 @@ class Way(StrEnum):
     """The coordinator's session computes and stages them."""
     PUSHED = "pushed"
     """PostgreSQL computes them in one statement, which Spark reads."""
+    SLICED = "sliced"
+    """PostgreSQL computes slices of the change in as many sessions, and Spark's tasks carry them."""
     LOWERED = "lowered"
     """Spark joins and aggregates what it reads from the sources."""
 
 
-#: Microseconds by row. By these a FULL of a large table takes as long as a change of 15% of it.
-CONSTANTS: Mapping[str, float] = {"change_us": 20.0, "row_us": 3.0, "spark_ms": 250.0, "spark_share": 1.0}
+#: Microseconds by row. By these a FULL of a large table takes as long as a change of 15% of it. The shares are what
+#: a row takes on Spark, against the session that also writes it.
+CONSTANTS: Mapping[str, float] = {
+    "change_us": 20.0,
+    "row_us": 3.0,
+    "spark_ms": 250.0,
+    "pushed_share": 1.4,
+    "sliced_share": 1.0,
+    "lowered_share": 2.0,
+}
 
 _LEAST_MS = 5.0
 # Another candidate has to be better by both, or two that are about equal would take turns, and small tables would, too.
@@ -43,9 +58,18 @@ _REMEMBERED = 5
 _FORGIVEN, _LEAST = 0.98, 0.6
 # The first content wrote every row and made the indexes: a later FULL takes down to half of that, and is tried once.
 _FIRST = 0.5
+# A way of Spark's that was never taken is believed to take half, too, and tried once, where the usual one takes long.
+_LONG_MS = 20_000.0
 # A difference that takes so much longer than FULL is predicted to take is given up. What was spent in vain is
-# remembered, and so paid once. The least is more than a machine under load needs for a difference of few rows.
-_GIVEN_UP_BY, _GIVEN_UP_MS = 3.0, 2_000.0
+# remembered, and so paid once. The least is more than a machine under load needs for a difference of few rows, on Spark
+# with its first job.
+_GIVEN_UP_BY, _GIVEN_UP_MS, _GIVEN_UP_SPARK_MS = 3.0, 2_000.0, 10_000.0
+# PostgreSQL's estimate for a difference is doubted by so much: of TPC-DS's, it put none at more than three times its
+# estimate for FULL that was the faster one. It is asked only where FULL takes so long that planning both is little.
+# What it said holds for some refreshes, unless far less has changed now.
+_ESTIMATED_BY, _ASKED_MS, _ASKED_EVERY, _FAR_LESS = 3.0, 100.0, 20, 0.5
+#: Below this, in PostgreSQL's own units, a statement takes some tens of milliseconds, however few FULL's takes.
+LARGE_ESTIMATE = 5_000.0
 
 _SAMPLES = """
 WITH t AS MATERIALIZED (
@@ -53,6 +77,9 @@ WITH t AS MATERIALIZED (
 )
 SELECT t.pgt_id, m.way, m.whole, coalesce(s.net_changes, s.source_changes), s.source_rows, m.ms, s.age,
        s.candidates IS NOT NULL AND m.number = 1
+           -- A first content, or a FULL that something forced, had a choice of ways, and none of a difference.
+           AND (s.fallback_reason IS NULL OR s.fallback_reason ~ '^(predicted_cheaper|not_differentiable)'),
+       s.doubt
   FROM t
  CROSS JOIN LATERAL (
     SELECT h.*, row_number() OVER (ORDER BY refresh_id DESC) - 1 AS age
@@ -62,9 +89,17 @@ SELECT t.pgt_id, m.way, m.whole, coalesce(s.net_changes, s.source_changes), s.so
      WHERE h.regime = t.regime) s
  CROSS JOIN LATERAL (VALUES
     (1, s.way, s.action IN ('FULL', 'REINITIALIZE'), s.actual_ms),
-    (2, 'database', false, s.given_up_ms)) AS m (number, way, whole, ms)
+    (2, coalesce(s.given_up_way, 'database'), false, s.given_up_ms)) AS m (number, way, whole, ms)
  WHERE m.ms IS NOT NULL
  ORDER BY s.age, m.number
+"""
+
+_LACKED = """
+SELECT h.pgt_id, w.key, min(w.value::float8)
+  FROM pgtrickle.pgt_refresh_history h CROSS JOIN LATERAL jsonb_each_text(h.lacked) w
+ WHERE h.pgt_id = ANY(%s::bigint[]) AND h.lacked IS NOT NULL
+   AND h.regime = pgtrickle.pgt_regime(h.pgt_id) AND h.memory = pgtrickle.pgt_memory(%s)
+ GROUP BY h.pgt_id, w.key
 """
 
 
@@ -81,9 +116,16 @@ class Candidate:
         return f"{'FULL' if self.whole else 'difference'} {self.way}"
 
     @property
-    def kind(self) -> tuple[bool, bool]:
-        """What competes: whether Spark takes part, and FULL. Sizes decide which of Spark's ways it is."""
-        return self.way is not Way.DATABASE, self.whole
+    def kind(self) -> tuple[str, bool]:
+        return self.way, self.whole
+
+
+@dataclass(frozen=True)
+class GivenUp:
+    """A difference took far longer than FULL is predicted to take."""
+
+    ms: float
+    way: Way
 
 
 @dataclass(frozen=True)
@@ -99,10 +141,12 @@ class Sample:
     """The number of later refreshes."""
     chosen: bool = False
     """Whether it was taken among others."""
+    doubt: float | None = None
+    """PostgreSQL's estimate for the difference, as a multiple of that for FULL, if it was asked for."""
 
     @property
-    def kind(self) -> tuple[bool, bool]:
-        return self.way != Way.DATABASE, self.whole
+    def kind(self) -> tuple[str, bool]:
+        return self.way, self.whole
 
 
 @dataclass(frozen=True)
@@ -112,26 +156,55 @@ class Experience:
     samples: tuple[Sample, ...] = ()
     """The newest first."""
     constants: Mapping[str, float] = field(default_factory=lambda: CONSTANTS)
+    lacked: Mapping[str, float] = field(default_factory=dict)
+    """By the title of a way, the least size for which memory was too short."""
+
+    def suffices(self, candidate: Candidate, changes: float, rows: float) -> bool:
+        """Whether memory may suffice for a candidate: it was not too short for this size, or a smaller one.
+
+        >>> known = Experience(lacked={"difference pushed": 900})
+        >>> [known.suffices(Candidate(Way.PUSHED, False), changes, 10_000) for changes in (899, 900)]
+        [True, False]
+        """
+        least = self.lacked.get(candidate.title)
+        return least is None or (rows if candidate.whole else changes) < least
 
     def predicted(self, candidate: Candidate, changes: float, rows: float) -> Candidate:
         """The candidate with its predicted cost for this many changed rows, in sources of this many rows."""
         prior = self._prior(candidate.way, candidate.whole, changes, rows)
-        factor = self._factor(candidate.kind)
-        if factor is None:
-            # The first content was a FULL. Where it took less than the constants say, a difference will, too.
-            factor = 1.0 if candidate.whole else min(self._factor((candidate.kind[0], True)) or 1.0, 1.0)
-        return Candidate(candidate.way, candidate.whole, round(prior * factor, 3))
+        return replace(candidate, predicted_ms=round(prior * self._factor(candidate), 3))
 
-    def _factor(self, kind: tuple[bool, bool]) -> float | None:
+    def _factor(self, candidate: Candidate) -> float:
+        """How much longer than the prior says it took of late, or took what is most like it."""
+        # What PostgreSQL computes for long in one way takes it long in another.
+        alike = (self._measured(way, candidate.whole) for way in (candidate.way, *Way))
+        known = next((factor for factor in alike if factor is not None), None)
+        if known is None and not candidate.whole:
+            # The first content was a FULL. Where it took less than the constants say, a difference will, too.
+            known = min(self._factor(replace(candidate, whole=True)), 1.0)
+        return 1.0 if known is None else known
+
+    def _measured(self, way: str, whole: bool) -> float | None:
         """How much longer than the prior says it took of late; None if it was never measured."""
-        own = [s for s in self.samples if s.kind == kind][:_REMEMBERED]
+        own = [s for s in self.samples if s.kind == (way, whole)][:_REMEMBERED]
         return statistics.median(s.ms / self._prior(s.way, s.whole, s.changes, s.rows) for s in own) if own else None
 
     def _prior(self, way: str, whole: bool, changes: float, rows: float) -> float:
         row = rows * self.constants["row_us"] if whole else changes * self.constants["change_us"]
-        share = self.constants["spark_share"] if way == Way.LOWERED else 1.0
+        share = self.constants.get(f"{way}_share", 1.0)
         start = 0.0 if way == Way.DATABASE else self.constants["spark_ms"]
         return _LEAST_MS + row * share / 1000 + start
+
+    def is_in_doubt(self, candidates: Sequence[Candidate]) -> bool:
+        """Whether PostgreSQL's estimates are worth asking for: a difference that was never tried competes with FULL."""
+        fulls = [candidate.predicted_ms for candidate in candidates if candidate.whole]
+        is_tried = any(not sample.whole for sample in self.samples)
+        return 0 < len(fulls) < len(candidates) and min(fulls) >= _ASKED_MS and not is_tried
+
+    def doubt(self, changes: float) -> float | None:
+        """What PostgreSQL has said of late of a difference of about so many changes; None if it is to be asked."""
+        said = next((s for s in self.samples if s.doubt is not None and s.age < _ASKED_EVERY), None)
+        return None if said is None or changes < said.changes * _FAR_LESS else said.doubt
 
     def chosen(self, candidates: Sequence[Candidate]) -> Candidate:
         """The cheapest candidate, unless the one that was chosen last is about as cheap. The first is the default.
@@ -140,21 +213,28 @@ class Experience:
         >>> Experience().chosen([fast, slow]).whole
         False
         """
-        last = next((s.kind for s in self.samples if s.chosen), None)
+        kinds = {candidate.kind for candidate in candidates}
+        last = next((s.kind for s in self.samples if s.chosen and s.kind in kinds), None)
         kept = next((c for c in candidates if c.kind == last), candidates[0])
         measured = sum(s.kind == kept.kind for s in self.samples)
         if measured >= _SURE:
-            for candidate in filter(self._is_untried, candidates):
-                if candidate.predicted_ms * _FIRST + _BETTER_MS < kept.predicted_ms:
+            for candidate in candidates:
+                is_new = self._is_untried(candidate, kept)
+                if is_new and candidate.predicted_ms * _FIRST + _BETTER_MS < kept.predicted_ms:
                     return candidate
         best = min(candidates, key=self._discounted)
         cost = self._discounted(best)
         least_gain = max(_BETTER_MS if measured >= _SURE else _UNSURE_MS, cost * (_BETTER_BY - 1))
         return best if cost + least_gain < kept.predicted_ms else kept
 
-    def _is_untried(self, candidate: Candidate) -> bool:
-        """Whether all that is known of it is the first content, or a FULL that somebody forced."""
+    def _is_untried(self, candidate: Candidate, kept: Candidate) -> bool:
+        """Whether all that is known of it is the first content, or a FULL that somebody forced.
+
+        Of a way of Spark's nothing may be known at all.
+        """
         own = [s for s in self.samples if s.kind == candidate.kind]
+        if candidate.way is not Way.DATABASE and not own:
+            return candidate.whole == kept.whole and kept.predicted_ms >= _LONG_MS
         return candidate.whole and bool(own) and not any(s.chosen for s in own)
 
     def _discounted(self, candidate: Candidate) -> float:
@@ -162,20 +242,38 @@ class Experience:
         return float(candidate.predicted_ms * max(_LEAST, _FORGIVEN**age))
 
 
+def doubted(candidates: Sequence[Candidate], doubt: float) -> list[Candidate]:
+    """The candidates, if PostgreSQL's estimate for the difference is so many times that for FULL.
+
+    >>> ways = [Candidate(Way.DATABASE, False, 90.0), Candidate(Way.DATABASE, True, 900.0)]
+    >>> [doubted(ways, doubt)[0].predicted_ms for doubt in (0.2, 30.0)]
+    [90.0, 9000.0]
+    """
+    whole = min((candidate.predicted_ms for candidate in candidates if candidate.whole), default=0.0)
+    least = round(whole * doubt / _ESTIMATED_BY, 3)
+    return [c if c.whole else replace(c, predicted_ms=max(c.predicted_ms, least)) for c in candidates]
+
+
 def limit_ms(chosen: Candidate, candidates: Iterable[Candidate]) -> float | None:
-    """How long the session may compute a difference before FULL is computed instead; None where there is no choice.
+    """How long a difference may be computed before FULL is computed instead; None where there is no choice.
 
     >>> full = Candidate(Way.DATABASE, True, 900.0)
     >>> limit_ms(Candidate(Way.DATABASE, False, 90.0), [full]), limit_ms(full, [full])
     (2700.0, None)
     """
-    full = [c.predicted_ms for c in candidates if c.whole and c.way is Way.DATABASE]
-    if chosen.whole or chosen.way is not Way.DATABASE or not full:
+    full = [c.predicted_ms for c in candidates if c.whole]
+    if chosen.whole or not full:
         return None
-    return max(_GIVEN_UP_MS, _GIVEN_UP_BY * max(min(full), chosen.predicted_ms))
+    least = _GIVEN_UP_MS if chosen.way is Way.DATABASE else _GIVEN_UP_SPARK_MS
+    return max(least, _GIVEN_UP_BY * max(min(full), chosen.predicted_ms))
 
 
-def told(conn: Connection, pgt_id: int) -> tuple[str, ...]:
+def spark_memory(settings: Settings) -> str:
+    """What Spark has, as far as it is known here."""
+    return f"{settings.spark_master} {settings.spark_driver_memory}"
+
+
+def told(conn: Connection, pgt_id: int, settings: Settings) -> tuple[str, ...]:
     """What each way was predicted to take when there was a choice last, and what it took of late, in words."""
     row = conn.execute(
         "SELECT candidates FROM pgtrickle.pgt_refresh_history WHERE pgt_id = %s AND candidates IS NOT NULL"
@@ -183,7 +281,8 @@ def told(conn: Connection, pgt_id: int) -> tuple[str, ...]:
         (pgt_id,),
     ).fetchone()
     predicted: Mapping[str, float] = row[0] if row else {}
-    samples = read(conn, [pgt_id])[pgt_id].samples
+    known = read(conn, [pgt_id], settings)[pgt_id]
+    samples = known.samples
     taken = [(Candidate(Way(s.way), s.whole).title, s.ms) for s in samples if s.way]
     titles = dict.fromkeys([*sorted(predicted, key=predicted.__getitem__), *(title for title, _ in taken)])
     lines = []
@@ -191,11 +290,14 @@ def told(conn: Connection, pgt_id: int) -> tuple[str, ...]:
         took = [ms for other, ms in taken if other == title][:_REMEMBERED]
         said = f"{predicted[title]:.0f} ms predicted" if title in predicted else "not weighed"
         lines.append(f"{title}: {said}, {f'{statistics.median(took):.0f} ms taken' if took else 'never taken'}")
+    for title, size in sorted(known.lacked.items()):
+        of = "rows" if title.startswith("FULL") else "changed rows"
+        lines.append(f"{title}: memory was too short for {size:.0f} {of}, so it is not taken from there on")
     return tuple(lines)
 
 
-def read(conn: Connection, ids: Iterable[int]) -> dict[int, Experience]:
-    """What is known of these stream tables."""
+def read(conn: Connection, ids: Iterable[int], settings: Settings, *, has_lacked: bool = True) -> dict[int, Experience]:
+    """What is known of these stream tables. `has_lacked`: whether memory was ever too short for one of them."""
     wanted = list(ids)
     if not wanted:
         return {}
@@ -204,7 +306,12 @@ def read(conn: Connection, ids: Iterable[int]) -> dict[int, Experience]:
         **dict(conn.execute("SELECT name, value FROM pgtrickle.pgt_calibration").fetchall()),
     }
     samples: dict[int, list[Sample]] = {pgt_id: [] for pgt_id in wanted}
-    for pgt_id, way, whole, changes, rows, ms, age, chosen in conn.execute(_SAMPLES, (wanted,)):
+    for pgt_id, way, whole, changes, rows, ms, age, chosen, doubt in conn.execute(_SAMPLES, (wanted,)):
         if rows is not None or not whole:
-            samples[pgt_id].append(Sample(way, whole, float(changes), float(rows or 0), float(ms), int(age), chosen))
-    return {pgt_id: Experience(tuple(known), constants) for pgt_id, known in samples.items()}
+            sample = Sample(way, whole, float(changes), float(rows or 0), float(ms), int(age), chosen, doubt)
+            samples[pgt_id].append(sample)
+    lacked: dict[int, dict[str, float]] = {pgt_id: {} for pgt_id in wanted}
+    if has_lacked:
+        for pgt_id, title, size in conn.execute(_LACKED, (wanted, spark_memory(settings))):
+            lacked[pgt_id][title] = float(size)
+    return {pgt_id: Experience(tuple(known), constants, lacked[pgt_id]) for pgt_id, known in samples.items()}

@@ -29,6 +29,7 @@ class Fallback(StrEnum):
     FORCED = "forced"
     DATA_ERROR = "data_error"
     CHEAPER = "predicted_cheaper"
+    MEMORY = "out_of_memory"
 
 
 class Skip(StrEnum):
@@ -40,6 +41,7 @@ class Skip(StrEnum):
     ERROR = "error"
     FRONTIER_MOVED = "frontier_moved"
     LIVE = "maintained_by_writers"
+    QUEUED = "queued"
 
 
 def gated(reason: str | None) -> str:
@@ -113,11 +115,13 @@ class Decision:
     fallback_reason: str | None = None
     anew: bool = False
     """TOPK recomputes its rows without a check whether a change reaches them, because too much has changed."""
+    keeps: bool = False
+    """REINITIALIZE computes an altered query's content from the stored rows."""
 
     @property
     def whole(self) -> bool:
         """Whether the whole content is computed, and the stored rows are subtracted from it."""
-        return self.anew or self.action in (Action.FULL, Action.REINITIALIZE)
+        return not self.keeps and (self.anew or self.action in (Action.FULL, Action.REINITIALIZE))
 
 
 def decide(facts: MemberFacts) -> Decision:

@@ -22,7 +22,7 @@ from airflow_provider_pgtrickle.engine.dvm import SparkPlan
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.identity import row_id
-from airflow_provider_pgtrickle.engine.errors import EnvironmentFault, PgTrickleError
+from airflow_provider_pgtrickle.engine.errors import EnvironmentFault, NoWorkers, OutOfTime, PgTrickleError
 from airflow_provider_pgtrickle.engine.refresh import snapshot
 from airflow_provider_pgtrickle.engine.refresh.stage import copy_arrow
 
@@ -51,6 +51,8 @@ def patiently(limit_ms: int | None, run: Callable[[Planner], T]) -> T:
     started = perf_counter()
     try:
         return run((("statement_timeout", str(limit_ms)),))
+    except (NoWorkers, OutOfTime):
+        raise
     except (PgTrickleError, psycopg.Error):
         # The clock tells a timeout, because the server's message is in the server's language.
         seconds = perf_counter() - started
@@ -92,7 +94,7 @@ class Computation:
     patience_ms: int | None = None
     """How long PostgreSQL may take for `sql` before it is run with hash joins only; see `patience_ms`."""
     limit_ms: float | None = None
-    """How long the coordinator's session may take in all; see `cost.limit_ms`."""
+    """How long it may take in all, if it is a difference; see `cost.limit_ms`."""
     spark: SparkPlan | None = None
     """A plan by which Spark computes the same rows from smaller reads, if that pays; an executor may ignore it."""
 

@@ -13,6 +13,7 @@ from airflow_provider_pgtrickle.engine.errors import (
     EnvironmentFault,
     InvariantViolated,
     LeaseLost,
+    NoWorkers,
     PermissionFault,
     PgTrickleError,
     QueryError,
@@ -39,7 +40,7 @@ class Verdict(Enum):
 
 def judge(error: BaseException) -> Verdict:
     """The verdict on an exception."""
-    if isinstance(error, (LeaseLost, UsageError, EnvironmentFault)):
+    if isinstance(error, (LeaseLost, UsageError, EnvironmentFault, NoWorkers)):
         return Verdict.BLAMELESS
     if isinstance(error, PgTrickleError) and not error.permanent:
         return Verdict.RETRY

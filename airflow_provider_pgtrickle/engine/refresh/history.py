@@ -17,7 +17,9 @@ from psycopg.types.json import Jsonb
 from airflow_provider_pgtrickle.engine import progress
 from airflow_provider_pgtrickle.engine.catalog.locks import HELD, second_half
 from airflow_provider_pgtrickle.engine.errors import redact
+from airflow_provider_pgtrickle.engine.refresh.cost import GivenUp, spark_memory
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
+from airflow_provider_pgtrickle.engine.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ class Finished:
     source_rows: float | None = None
     net_changes: int | None = None
     """The changes that were computed, many of one row as one where they were netted."""
-    given_up_ms: float | None = None
+    given_up: GivenUp | None = None
+    doubt: float | None = None
 
 
 _LOST = "The run ended without a word: its process or its database session was killed."
@@ -79,8 +82,16 @@ class Trace:
 
     rows: dict[int, int] = field(default_factory=dict)
     """`refresh_id` by stream table."""
+    lacking: dict[int, dict[str, float]] = field(default_factory=dict)
+    """By stream table, the ways for which memory was too short, with the size: changed rows, or for FULL all rows."""
+    spark_memory: str = ""
     phases: dict[str, float] = field(default_factory=dict)
     _start: float = field(default_factory=time.perf_counter)
+
+    def lack(self, pgt_id: int, way: str, size: float, settings: Settings) -> None:
+        """Note that memory was too short for a way to refresh a table."""
+        self.lacking.setdefault(pgt_id, {})[way] = size
+        self.spark_memory = spark_memory(settings)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -132,7 +143,7 @@ def finish(conn: Connection, done: Iterable[Finished], trace: Trace) -> None:
         " source_changes = %s, rows_read = %s, reads = %s, spark_jobs = %s, duration_ms = %s,"
         " phases = %s, plan = %s, way = %s, candidates = %s, actual_ms = %s, source_rows = %s,"
         " net_changes = %s,"
-        " given_up_ms = %s,"
+        " given_up_ms = %s, given_up_way = %s, doubt = %s,"
         " regime = pgtrickle.pgt_regime(pgt_id) WHERE refresh_id = %s",
         [
             (
@@ -155,13 +166,16 @@ def finish(conn: Connection, done: Iterable[Finished], trace: Trace) -> None:
                 one.actual_ms,
                 one.source_rows,
                 one.net_changes,
-                one.given_up_ms,
+                one.given_up.ms if one.given_up else None,
+                one.given_up.way if one.given_up else None,
+                one.doubt,
                 trace.rows[one.pgt_id],
             )
             for one in done
             for result in [one.result]
         ],
     )
+    _note_lacking(conn, trace)
 
 
 def withdraw(conn: Connection, trace: Trace) -> None:
@@ -176,6 +190,16 @@ def fail(conn: Connection, trace: Trace, error: str) -> None:
         " error_message = %s, duration_ms = %s, phases = %s WHERE refresh_id = ANY(%s)",
         (redact(error), trace.total_ms, Jsonb(trace.phases), list(trace.rows.values())),
     )
+    _note_lacking(conn, trace)
+
+
+def _note_lacking(conn: Connection, trace: Trace) -> None:
+    for pgt_id, ways in trace.lacking.items():
+        conn.execute(
+            "UPDATE pgtrickle.pgt_refresh_history SET lacked = %s, memory = pgtrickle.pgt_memory(%s),"
+            " regime = pgtrickle.pgt_regime(pgt_id) WHERE refresh_id = %s",
+            (Jsonb(ways), trace.spark_memory, trace.rows[pgt_id]),
+        )
 
 
 def skip(conn: Connection, ids: Sequence[int], unit: Sequence[str], run: str, initiated_by: str, reason: str) -> None:
@@ -189,15 +213,39 @@ def skip(conn: Connection, ids: Sequence[int], unit: Sequence[str], run: str, in
     )
 
 
+_PRUNE = """
+WITH old AS (
+    DELETE FROM pgtrickle.pgt_refresh_history h
+    WHERE start_time < pg_catalog.now() - %s * interval '1 day' AND status <> 'RUNNING'
+      AND EXISTS (SELECT FROM pgtrickle.pgt_refresh_history l WHERE l.pgt_id = h.pgt_id AND l.refresh_id > h.refresh_id)
+    RETURNING h.*
+), kept AS (
+    INSERT INTO pgtrickle.pgt_totals AS t (pgt_id, completed, failed, skipped, rows_inserted, rows_updated,
+                                           rows_deleted, duration_ms, max_duration_ms)
+    SELECT pgt_id, count(*) FILTER (WHERE o.status = 'COMPLETED'), count(*) FILTER (WHERE o.status = 'FAILED'),
+           count(*) FILTER (WHERE o.status = 'SKIPPED'), sum(o.rows_inserted), sum(o.rows_updated), sum(o.rows_deleted),
+           coalesce(sum(o.duration_ms) FILTER (WHERE o.status = 'COMPLETED'), 0),
+           coalesce(max(o.duration_ms) FILTER (WHERE o.status = 'COMPLETED'), 0)
+    FROM old o JOIN pgtrickle.pgt_stream_tables s USING (pgt_id)
+    GROUP BY pgt_id
+    ON CONFLICT (pgt_id) DO UPDATE SET
+        completed = t.completed + excluded.completed, failed = t.failed + excluded.failed,
+        skipped = t.skipped + excluded.skipped, rows_inserted = t.rows_inserted + excluded.rows_inserted,
+        rows_updated = t.rows_updated + excluded.rows_updated, rows_deleted = t.rows_deleted + excluded.rows_deleted,
+        duration_ms = t.duration_ms + excluded.duration_ms,
+        max_duration_ms = greatest(t.max_duration_ms, excluded.max_duration_ms)
+)
+SELECT count(*) FROM old
+"""
+
+
 def prune(conn: Connection, days: int) -> int:
-    """Delete the refreshes older than `days`, except each table's last one and those that are running."""
-    return conn.execute(
-        "DELETE FROM pgtrickle.pgt_refresh_history h"
-        " WHERE start_time < pg_catalog.now() - %s * interval '1 day' AND status <> 'RUNNING'"
-        " AND EXISTS (SELECT FROM pgtrickle.pgt_refresh_history l"
-        " WHERE l.pgt_id = h.pgt_id AND l.refresh_id > h.refresh_id)",
-        (days,),
-    ).rowcount
+    """Delete the refreshes older than `days`, except each table's last one and those that are running.
+
+    What they add up to is kept.
+    """
+    row = conn.execute(_PRUNE, (days,)).fetchone()
+    return row[0] if row is not None else 0
 
 
 def _array(ids: Sequence[int] | None) -> list[int] | None:

@@ -8,7 +8,8 @@ counts: a retry, a kill or a newer run overwrites it, and the writing transactio
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from psycopg import sql
@@ -22,6 +23,9 @@ _TERMINATE_MS = 5000
 
 _OF_RUN = "FROM pgtrickle.pgt_stream_tables WHERE pg_catalog.starts_with(lease_token, %s)"
 _END = "UPDATE pgtrickle.pgt_stream_tables SET lease_token = NULL, lease_pid = NULL, lease_expires = NULL"
+
+#: The attempts of this process that are at work.
+_at_work: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -76,16 +80,28 @@ def unlock(conn: Connection) -> None:
 def may_take_over(conn: Connection, ids: Sequence[int], run: str, settings: Settings) -> bool:
     """Whether each holder of these tables is an earlier attempt of the same run, or its lease has expired.
 
+    An attempt of this very process is none: it refreshes side by side, and is alive.
     A lease that ends later than any lease given now comes from a clock that was ahead, so its holder is not protected.
     """
     row = conn.execute(
         "SELECT bool_and(lease_token IS NOT NULL"
         " AND (pg_catalog.split_part(lease_token, '/', 1) = %s OR lease_expires < pg_catalog.clock_timestamp()"
-        " OR lease_expires > pg_catalog.clock_timestamp() + %s * interval '2 seconds'))"
+        " OR lease_expires > pg_catalog.clock_timestamp() + %s * interval '2 seconds')"
+        " AND lease_token <> ALL(%s::text[]))"
         " FROM pgtrickle.pgt_stream_tables WHERE pgt_id = ANY(%s)",
-        (run, settings.lease_seconds, list(ids)),
+        (run, settings.lease_seconds, sorted(_at_work), list(ids)),
     ).fetchone()
     return row is not None and bool(row[0])
+
+
+@contextmanager
+def at_work(token: RunToken) -> Iterator[None]:
+    """In the block the attempt is known to be alive."""
+    _at_work.add(str(token))
+    try:
+        yield
+    finally:
+        _at_work.discard(str(token))
 
 
 def take(conn: Connection, ids: Sequence[int], token: RunToken, settings: Settings) -> None:

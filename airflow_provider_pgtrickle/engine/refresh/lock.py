@@ -15,11 +15,10 @@ from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare import table
-from airflow_provider_pgtrickle.engine.declare.storage import rebuild, recapture
-from airflow_provider_pgtrickle.engine.dvm import View
+from airflow_provider_pgtrickle.engine.dvm import Anew, Kept, View
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.identity import server_row_id_sql
-from airflow_provider_pgtrickle.engine.errors import TableAltered, TransientFault
+from airflow_provider_pgtrickle.engine.errors import PgTrickleError, TableAltered, TransientFault
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh import history, lease
 from airflow_provider_pgtrickle.engine.refresh.decision import Fallback, Skip, gated
@@ -71,10 +70,18 @@ class Request:
     initiated_by: str
     done: tuple[QualifiedName, ...] = ()
     """Tables that this run has refreshed separately, before `names`."""
+    along: tuple[QualifiedName, ...] = ()
+    """Those of `names` that nobody named: they are in a unit with one that was."""
+    is_piece: bool = False
+    """Its unit is refreshed in pieces, so that it takes nothing along."""
     takes_over: bool = True
     """False for a retry that starts by itself: a newer attempt may just have taken the tables over from it."""
     instant: datetime | None = None
     """The time that the clock shows at the snapshot; None: the server's."""
+    queues: bool = True
+    """Whether it waits for its turn, where refreshes are limited."""
+    idle: bool = False
+    """It gives way, as if nobody had asked, if there is more to do than to move the data timestamps."""
 
     @property
     def unit(self) -> tuple[str, ...]:
@@ -91,6 +98,8 @@ class Locked:
     """The table as it will be after the refresh. It differs from `stored` if the table is reinitialized."""
     query: View
     reinit_reason: str | None
+    kept: Kept | str | None
+    """How an altered query's content follows from the stored rows, or why it doesn't; None where nothing is kept."""
 
     @property
     def name(self) -> str:
@@ -133,6 +142,8 @@ class Held:
     unavailable: str | None
     live: tuple[StreamTable, ...] = ()
     """Tables of the unit that their sources' writers maintain, so that there is nothing to refresh."""
+    missing: tuple[QualifiedName, ...] = ()
+    """Tables that have to be refreshed with them and were not named. Nothing is locked then."""
 
     @property
     def ids(self) -> list[int]:
@@ -145,13 +156,17 @@ def hold(conn: Connection, request: Request, trace: history.Trace) -> Held:
     live = tuple(st for st in named if st.is_live)
     if len(live) == len(named):
         return Held((), Skip.LIVE, live)
+    if not request.is_piece and (missing := {i for st in named for i in st.together} - {st.id for st in named}):
+        return Held((), None, missing=tuple(st.qualified for st in records.by_ids(conn, missing).values()))
     ids = records.with_parts(conn, [st.id for st in named if not st.is_live])
     locked = _lock(conn, ids, request)
     tables = upstream_first(conn, [*records.by_ids(conn, ids).values()])
     unavailable = _unavailable(tables, request.force_full) if locked else Skip.LOCKED
     if unavailable is None:
         lease.take(conn, ids, request.token, request.settings)
-        history.start(conn, ids, request.unit, request.token.run, request.initiated_by, trace)
+        # The names of many idle tables in the row of each would be most of the history.
+        unit = () if request.idle else request.unit
+        history.start(conn, ids, unit, request.token.run, request.initiated_by, trace)
     return Held(tuple(tables), unavailable, live)
 
 
@@ -279,7 +294,10 @@ def _defined(conn: Connection, st: StreamTable, changed: Collection[int], reques
         )
     reason = reinit_reason(conn, st, changed)
     if reason is None:
-        return Locked(st, st, request.queries(conn, st), None)
+        return Locked(st, st, request.queries(conn, st), None, None)
+    # Mostly it holds, so what reads a definition anew is imported only here.
+    from airflow_provider_pgtrickle.engine.declare.storage import rebuild, recapture
+
     alerts.send(conn, Event.REINITIALIZE_NEEDED, str(st.qualified), reason=reason)
     # Capture is committed before the snapshot is taken, so that a change is either in the snapshot or in a buffer.
     # The rebuild is only rehearsed: readers keep the old table until the new content is there.
@@ -289,7 +307,27 @@ def _defined(conn: Connection, st: StreamTable, changed: Collection[int], reques
         planned = rebuild(conn, captured, request.settings)
         query = request.queries(conn, planned)
         forget(conn, planned)
-    return Locked(captured, planned, query, reason)
+    kept = None if request.force_full else _kept(conn, captured, planned, query, request, is_valid=st.id not in changed)
+    return Locked(captured, planned, query, reason, kept)
+
+
+def _kept(
+    conn: Connection, stored: StreamTable, planned: StreamTable, query: View, request: Request, *, is_valid: bool
+) -> Kept | str | None:
+    """How an altered query's content follows from the stored rows, or why it doesn't."""
+    from airflow_provider_pgtrickle.engine.declare import keeping
+
+    before = keeping.as_before(stored)
+    if before is None:
+        return None
+    try:
+        if not is_valid:
+            return "something behind its query has changed as well"
+        return keeping.keep(before, planned, request.queries(conn, before), query)
+    except Anew as anew:
+        return str(anew)
+    except PgTrickleError as error:
+        return f"its query before can't be read any more ({error.message})"
 
 
 def _refuse_to_chase(conn: Connection, unit: Mapping[str, Locked]) -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import LiteralString
+from types import MappingProxyType
+from typing import TYPE_CHECKING, LiteralString
 
 from psycopg import sql
 
-from airflow_provider_pgtrickle.engine.capture import mode
-from airflow_provider_pgtrickle.engine.capture.pump import Beyond
+from airflow_provider_pgtrickle.engine.capture import wishes
 from airflow_provider_pgtrickle.engine.catalog import alerts
 from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
-from airflow_provider_pgtrickle.engine.declare.storage import recapture
+from airflow_provider_pgtrickle.engine.dvm import Kept
 from airflow_provider_pgtrickle.engine.dvm.binding import Window
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_column, buffer_name
 from airflow_provider_pgtrickle.engine.dvm.clock import Values
@@ -23,15 +23,21 @@ from airflow_provider_pgtrickle.engine.dvm.emit import (
     changes_in,
     columns_read,
     concerns,
-    touch,
+    found_by,
     window_predicate,
     window_rows,
 )
 from airflow_provider_pgtrickle.engine.dvm.schema import Source, SourceColumn
-from airflow_provider_pgtrickle.engine.refresh import clock, decoded, history, snapshot
+from airflow_provider_pgtrickle.engine.refresh import clock, history, snapshot
 from airflow_provider_pgtrickle.engine.refresh.decision import SourceFacts
 from airflow_provider_pgtrickle.engine.refresh.lock import Locked, Request
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier, Snapshot
+from airflow_provider_pgtrickle.engine.settings import Settings
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.engine.capture.pump import Beyond
+
+_NOTHING_BEYOND: Mapping[str, Beyond] = MappingProxyType({})
 
 _WORTH_ANALYZING = 2_000
 # So many changes may be worth netting: it takes about a twentieth of what as many changes of different rows would.
@@ -105,6 +111,8 @@ class SourceState:
     """All changes in the window."""
     is_mixed: bool = False
     """Some may cancel out, because rows both come and go."""
+    is_rewritten: bool = False
+    """Some are no insertions: a row that concerns the reader was updated or deleted."""
     columns: tuple[SourceColumn, ...] = ()
     """What the reader reads of the source."""
     net_rows: int | None = None
@@ -141,6 +149,8 @@ class Observed(Locked):
     """What the query reads of the clock: at the stored content's data timestamp, and at the one to come."""
     moved: int | None
     """The number of rows that compare otherwise with the clock now; None if the content's instant isn't known."""
+    before: Mapping[str, SourceState]
+    """Where an altered query's content follows from the stored rows: what has changed for the query before it."""
 
     def data_timestamp(self, at: Snapshot, unit: Mapping[str, Observed]) -> datetime:
         """The instant that all of the content reflects: the snapshot's, or that of the stalest stream table it reads.
@@ -180,10 +190,12 @@ def observe(
 ) -> tuple[Snapshot, dict[str, Observed]]:
     """Take the snapshot and read what the decisions need. Torn capture is mended, and then everything is read again."""
     with trace.phase("capture"):
-        by_wal = mode.arrange(conn, request.settings, _tables(unit))
+        by_wal = _arranged(conn, request.settings, _tables(unit))
     at, observed = _look(conn, unit, request, trace, by_wal=by_wal)
     torn = [member for member in observed.values() if any(state.torn for state in member.states.values())]
     if torn:
+        from airflow_provider_pgtrickle.engine.declare.storage import recapture
+
         conn.execute("COMMIT")
         for member in torn:
             # One transaction for each: a writer of two sources may hold the second when the first is locked here.
@@ -192,6 +204,17 @@ def observe(
         at, observed = _look(conn, unit, request, trace, by_wal=by_wal)
     _warn_of_growth(observed, request)
     return at, observed
+
+
+def _arranged(conn: Connection, settings: Settings, relids: Collection[int]) -> bool:
+    """Settle how the sources are captured; whether one of them is taken from the log."""
+    sources = wishes.read(conn, settings, relids)
+    if wishes.are_settled(sources):
+        return False
+    # What captures is imported only where the log may tell of a source.
+    from airflow_provider_pgtrickle.engine.capture import mode
+
+    return mode.arrange(conn, settings, relids, sources)
 
 
 def _tables(unit: Mapping[str, Locked]) -> set[int]:
@@ -203,9 +226,11 @@ def _tables(unit: Mapping[str, Locked]) -> set[int]:
 def _look(
     conn: Connection, unit: Mapping[str, Locked], request: Request, trace: history.Trace, *, by_wal: bool
 ) -> tuple[Snapshot, dict[str, Observed]]:
-    beyond = decoded.NOTHING
+    beyond = _NOTHING_BEYOND
     with trace.phase("snapshot"):
         if by_wal:
+            from airflow_provider_pgtrickle.engine.refresh import decoded
+
             at, beyond = decoded.take(conn, request.database, lambda: snapshot.take(conn))
         else:
             at = snapshot.take(conn)
@@ -214,10 +239,23 @@ def _look(
     with trace.phase("decide"):
         states = read(conn, at, [_reader(m) for m in unit.values()], beyond)
         observed = {
-            key: Observed(**vars(member), states=states[member.st.id], readings={}, moved=0)
+            key: Observed(
+                **vars(member),
+                states=states[member.st.id],
+                readings={},
+                moved=0,
+                before=_before(conn, at, member, beyond),
+            )
             for key, member in unit.items()
         }
         return at, {key: _with_clock(conn, member, at, observed) for key, member in observed.items()}
+
+
+def _before(conn: Connection, at: Snapshot, member: Locked, beyond: Mapping[str, Beyond]) -> Mapping[str, SourceState]:
+    if not isinstance(member.kept, Kept):
+        return {}
+    old = member.kept.old
+    return read(conn, at, [Reader(member.stored, old.sources, member.frontier, old.used)], beyond)[member.stored.id]
 
 
 def _with_clock(conn: Connection, member: Observed, at: Snapshot, unit: Mapping[str, Observed]) -> Observed:
@@ -251,7 +289,7 @@ def _warn_of_growth(unit: Mapping[str, Observed], request: Request) -> None:
 
 
 def read(
-    conn: Connection, at: Snapshot, readers: Sequence[Reader], beyond: Mapping[str, Beyond] = decoded.NOTHING
+    conn: Connection, at: Snapshot, readers: Sequence[Reader], beyond: Mapping[str, Beyond] = _NOTHING_BEYOND
 ) -> dict[int, dict[str, SourceState]]:
     """The state of every source of every member, by stream table id and source key.
 
@@ -272,8 +310,13 @@ def read(
         if reader.used is not None
         for key, source in reader.sources.items()
     }
-    kinds = {key: source.kind for reader in readers for key, source in reader.sources.items()}
-    told_apart = {place: read for place, read in columns.items() if kinds[place[1]] != "STREAM_TABLE"}
+    told_apart = {
+        (reader.st.id, key): columns[reader.st.id, key]
+        for reader in readers
+        if reader.used is not None
+        for key, source in reader.sources.items()
+        if source.kind != "STREAM_TABLE"
+    }
     pending = _pending(
         conn,
         {place: window for place, window in windows.items() if window is not None and place[0] not in live},
@@ -299,6 +342,7 @@ def read(
                 data_timestamp=buffers[key].data_timestamp,
                 held_rows=found.held,
                 is_mixed=found.is_mixed,
+                is_rewritten=found.is_rewritten,
                 columns=columns.get((reader.st.id, key), ()),
             )
     return states
@@ -383,9 +427,10 @@ class _Pending:
     """Those that change a column that the reader reads."""
     truncated: bool
     is_mixed: bool
+    is_rewritten: bool
 
 
-_NOTHING = _Pending(0, 0, False, False)
+_NOTHING = _Pending(0, 0, False, False, False)
 
 
 def _pending(
@@ -399,13 +444,15 @@ def _pending(
     places = list(windows)
     counts = sql.SQL(" UNION ALL ").join(
         sql.SQL(
-            "SELECT {}, count(*), count(*) FILTER (WHERE {}), coalesce(bool_or(action = 'T'), false),"
-            " coalesce(bool_or(action IN ('I', 'U')) AND bool_or(action IN ('D', 'U')), false) FROM {} WHERE {}"
+            "SELECT {number}, count(*), count(*) FILTER (WHERE {concerns}), coalesce(bool_or(action = 'T'), false),"
+            " coalesce(bool_or(action IN ('I', 'U')) AND bool_or(action IN ('D', 'U')), false),"
+            " coalesce(bool_or(action <> 'I') FILTER (WHERE action = 'T' OR {concerns}), false)"
+            " FROM {rows} WHERE {within}"
         ).format(
-            sql.Literal(number),
-            sql.SQL(concerns(told_apart[place]) if place in told_apart else "true"),
-            sql.SQL(window_rows(windows[place])),
-            within(windows[place]),
+            number=sql.Literal(number),
+            concerns=sql.SQL(concerns(told_apart[place]) if place in told_apart else "true"),
+            rows=sql.SQL(window_rows(windows[place])),
+            within=within(windows[place]),
         )
         for number, place in enumerate(places)
     )
@@ -422,7 +469,7 @@ def netted(conn: Connection, state: SourceState, *, only_sum_tells: bool, decide
     if not only_sum_tells and not decides and state.pending_rows < _WORTH_NETTING:
         return state
     is_large = state.pending_rows > _ALL_LOOKED_AT
-    if touch(state.source) and not only_sum_tells and (is_large or not decides):
+    if found_by(state.source) and not only_sum_tells and (is_large or not decides):
         images, rows = _looked_at(conn, state, state.window)
         # Where none of the rows looked at has changed, there are few of them.
         if images < _IMAGES * rows:
@@ -445,7 +492,8 @@ def _looked_at(conn: Connection, state: SourceState, window: Window) -> tuple[in
     is_stream_table = state.source.kind == "STREAM_TABLE"
     new, old = (
         sql.SQL(", ").join(
-            sql.Identifier("pk_hash" if is_stream_table else buffer_column(side, name)) for name in touch(state.source)
+            sql.Identifier("pk_hash" if is_stream_table else buffer_column(side, name))
+            for name in found_by(state.source)
         )
         for side in ("new", "old")
     )

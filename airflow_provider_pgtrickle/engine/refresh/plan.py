@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.engine.catalog.search_path import read_only
-from airflow_provider_pgtrickle.engine.dvm import SparkPlan, identity
-from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, SourceBinding
+from airflow_provider_pgtrickle.engine.declare import partitions
+from airflow_provider_pgtrickle.engine.dvm import InPlace, Kept, SparkPlan, identity
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, SourceBinding, Window
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.dvm.types import as_text
 from airflow_provider_pgtrickle.engine.refresh import clock
-from airflow_provider_pgtrickle.engine.refresh.cost import Candidate, Experience, Way, limit_ms
+from airflow_provider_pgtrickle.engine.refresh.cost import (
+    LARGE_ESTIMATE,
+    Candidate,
+    Experience,
+    GivenUp,
+    Way,
+    doubted,
+    limit_ms,
+)
 from airflow_provider_pgtrickle.engine.refresh.decision import Action, Decision, Fallback, MemberFacts, decide
 from airflow_provider_pgtrickle.engine.refresh.executor import Computation, patience_ms
 from airflow_provider_pgtrickle.engine.refresh.observe import Observed, SourceState, netted
-from airflow_provider_pgtrickle.engine.refresh.slices import ctid_slices
+from airflow_provider_pgtrickle.engine.refresh.slices import ctid_slices, slice_count
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.engine.settings import Settings
 
@@ -28,6 +38,7 @@ _USUAL_RATIO = 0.15
 _WHERE = {
     Way.DATABASE: "in the coordinator's session",
     Way.PUSHED: "in one statement that the executor reads",
+    Way.SLICED: "in slices, each one statement that a task of the executor carries",
     Way.LOWERED: "by the executor",
 }
 
@@ -46,18 +57,31 @@ class MemberPlan:
     way: Way = Way.PUSHED
     candidates: tuple[Candidate, ...] = ()
     """The ways that competed, if there were several."""
-    given_up_ms: float | None = None
+    given_up: GivenUp | None = None
     """How long the difference was tried in vain."""
+    doubt: float | None = None
+    """What PostgreSQL was asked: its estimate for the difference, as a multiple of that for FULL."""
     source_rows: float | None = None
     """Estimated rows of all sources, if they were asked for."""
     repairs: bool = False
     """Stored rows with a wrong row id are replaced, too: somebody asked for a FULL, or they may be of another kind."""
     net_changes: int | None = None
     """The changes that are computed, many of one row as one where they are netted."""
+    size: float = 0.0
+    """By this it is told whether memory suffices: changed rows, or for the whole content all rows of the sources."""
+    in_place: InPlace | None = None
+    """What is set in the stored rows before the computed change is written."""
+
+    @property
+    def taken(self) -> Candidate:
+        """The way that is taken."""
+        return Candidate(self.way, self.whole)
 
     def __str__(self) -> str:
         reason = f" ({self.decision.fallback_reason})" if self.decision.fallback_reason else ""
         head = f"{self.name}: {self.decision.action}{reason}, {self.source_changes} pending source rows"
+        if self.in_place is not None:
+            head += f"\nset {', '.join(self.in_place.names)} where rows are stored:\n{self.in_place.values}"
         if self.computation is None:
             return head
         yields = "the whole content" if self.whole else "the change"
@@ -67,7 +91,7 @@ class MemberPlan:
             target = "a temporary table"
         expected = f"about {self.computation.expected_rows} rows to {target}"
         predicted = "".join(f"\n{c.title}: {c.predicted_ms:.0f} ms predicted" for c in self.candidates)
-        how = str(self.computation.spark or self.computation.sql)
+        how = str(self.computation.spark or "\n".join(self.computation.slices) or self.computation.sql)
         return f"{head}\ncompute {yields} {where}, {expected}{predicted}:\n{how}"
 
 
@@ -106,7 +130,9 @@ def plan(
     placement: str,
     experience: Callable[[], Experience] = Experience,
     broken: str | None = None,
-    given_up_ms: float | None = None,
+    given_up: GivenUp | None = None,
+    lacking: Collection[Candidate] = (),
+    describe: Callable[[], object] = lambda: None,
 ) -> Planned:
     """Decide a table's action and plan its work. `upstream`: by key, what earlier tables of the unit hand on.
 
@@ -114,25 +140,24 @@ def plan(
     `read_here`: a later member reads this member's change, so the change has to come to the coordinator's session.
     `experience`: what is known of the table's refreshes; it is asked for only if there is a choice.
     `broken`: why the difference that was planned before could not be computed.
-    `given_up_ms`: how long it was computed before it was given up for FULL.
+    `given_up`: how long it was computed before it was given up for FULL.
+    `lacking`: the ways for which memory was too short just now.
+    `describe`: tells PostgreSQL how much has changed, before its estimates are asked for.
     """
     upstream = {key: change for key, change in upstream.items() if key in member.states}
     known = _facts(member, upstream, sizes, settings, forced=forced, broken=broken)
     if (counted := _netted(coordinator, member, known)) is not member:
         member = counted
         known = _facts(member, upstream, sizes, settings, forced=forced, broken=broken)
-    decision = decide(known)
+    decision = _keeping(member, decide(known), upstream, sizes, settings, broken=broken)
     only_here = any(change.here_only for change in upstream.values())
-    candidates = _candidates(member, known, decision, sizes, settings, "database" if only_here else placement)
-    chosen = candidates[0] if candidates else Candidate(Way.PUSHED, whole=False)
-    if len(candidates) > 1:
-        learned, source_rows = experience(), sum(sizes.get(key, 0.0) for key in member.states)
-        candidates = [learned.predicted(candidate, known.net_changes, source_rows) for candidate in candidates]
-        chosen = learned.chosen(candidates)
-        if given_up_ms is not None:
-            chosen = min((c for c in candidates if c.whole), key=lambda c: c.predicted_ms)
-    if chosen.whole and not decision.whole:
-        decision = Decision(Action.FULL, Fallback.CHEAPER)
+    source_rows = sum(sizes.get(key, 0.0) for key in member.states)
+    placement = "database" if only_here else placement
+    possible = _possible(member, known, decision, sizes, settings, placement, read_here=read_here)
+    free = _chooses(member, settings)
+    is_open = len(_competing(possible, free=free)) > 1 or member.stored.has_lacked
+    learned = experience() if is_open else Experience()
+    suffice = [c for c in possible if c not in lacking and learned.suffices(c, known.net_changes, source_rows)]
     binding = Binding(
         sources={
             key: SourceBinding(
@@ -144,30 +169,65 @@ def plan(
             for change in [upstream.get(key)]
         },
         stored=(member.stored.schema, member.stored.name),
+        cut_by=partitions.cut_by(member.stored),
         readings=member.readings,
     )
+    in_place = None
+    if decision.keeps and isinstance(member.kept, Kept):
+        binding = _binding_before(member)
+        in_place = member.kept.in_place(binding)
+    options = suffice or possible
+    chosen, candidates = Candidate(Way.PUSHED, whole=False), list[Candidate]()
+    slices: tuple[str, ...] = ()
+    in_spark = None
+    doubt = asked = None
+    while options:
+        candidates = _competing(options, free=free)
+        if len(candidates) > 1:
+            candidates = [learned.predicted(candidate, known.net_changes, source_rows) for candidate in candidates]
+        if doubt is None and given_up is None and learned.is_in_doubt(candidates):
+            doubt = learned.doubt(known.net_changes)
+            if doubt is None:
+                describe()
+                doubt = asked = _doubt(coordinator, member, binding)
+        if doubt is not None:
+            candidates = doubted(candidates, doubt)
+        fulls = [candidate for candidate in candidates if candidate.whole]
+        is_given_up = given_up is not None and bool(fulls)
+        chosen = min(fulls, key=lambda c: c.predicted_ms) if is_given_up else learned.chosen(candidates)
+        if chosen.way is Way.SLICED:
+            size = _expected(member, known, sizes, settings, whole=chosen.whole)
+            slices = _slices(coordinator, member, binding, chosen.whole, size, settings)
+        elif chosen.way is Way.LOWERED:
+            in_spark = _in_spark(coordinator, member, binding, settings)
+        if chosen.way in (Way.DATABASE, Way.PUSHED) or slices or in_spark is not None:
+            break
+        # It can't be cut, or Spark would have nothing to compute.
+        options = [option for option in options if option.kind != chosen.kind]
+        chosen = replace(chosen, way=Way.PUSHED)
+    if chosen.whole and not decision.whole:
+        can_differ = any(not candidate.whole for candidate in candidates)
+        decision = Decision(Action.FULL, Fallback.CHEAPER if can_differ else Fallback.MEMORY)
     whole = decision.whole
     rows = _rows_sql(member, decision, binding)
     if rows is None:
-        return _planned(member, MemberPlan(member.name, decision, known.source_changes))
+        return _planned(member, MemberPlan(member.name, decision, known.source_changes, in_place=in_place))
     here = chosen.way is Way.DATABASE
     identified = member.st.server_row_ids
-    expected = _largest(member, sizes, settings) if whole else known.net_changes
+    expected = _expected(member, known, sizes, settings, whole=whole or decision.keeps)
     computation = Computation(
         sql=_typed(member, rows) if here and identified else _as_text(member, rows),
         columns=tuple(column.name for column in member.st.storage),
         expected_rows=expected,
         identified=identified,
         large=expected > settings.collect_max_rows and not here and not read_here,
+        slices=slices,
         # A window is read in full, also where its changes are netted.
-        patience_ms=None if whole else patience_ms(known.source_changes),
-        limit_ms=limit_ms(chosen, candidates) if identified else None,
-        spark=None
-        if here or expected <= (settings.pushdown_max_rows if whole else settings.pushdown_max_changes)
-        else _in_spark(coordinator, member, binding, whole, settings),
+        patience_ms=None if whole or decision.keeps else patience_ms(known.source_changes),
+        limit_ms=limit_ms(chosen, candidates) if identified or not here else None,
+        spark=in_spark,
     )
-    way = Way.DATABASE if here else Way.LOWERED if computation.spark is not None else Way.PUSHED
-    several = tuple(candidates) if len(candidates) > 1 else ()
+    several = tuple(candidates) if len(candidates) > 1 and not decision.keeps else ()
     all_sized = all(key in sizes for key in member.states)
     rows_now = sum(sizes[key] for key in member.states) if all_sized else None
     return _planned(
@@ -178,12 +238,15 @@ def plan(
             known.source_changes,
             computation,
             whole,
-            way,
+            chosen.way,
             several,
-            given_up_ms,
+            given_up,
+            asked,
             rows_now,
             repairs=forced or bool(member.reinit_reason) or not member.stored.frontier,
             net_changes=known.net_changes,
+            size=source_rows if whole else known.net_changes,
+            in_place=in_place,
         ),
     )
 
@@ -192,68 +255,143 @@ def _planned(member: Observed, plan: MemberPlan) -> Planned:
     return Planned(**vars(member), plan=plan)
 
 
-def _candidates(
+def _possible(
     member: Observed,
     known: MemberFacts,
     decision: Decision,
     sizes: Mapping[str, float],
     settings: Settings,
     placement: str,
+    *,
+    read_here: bool,
 ) -> list[Candidate]:
-    """The ways in which the decision can be carried out, or FULL instead of it; the first is the default."""
+    """The ways in which the decision, or in mode AUTO FULL instead of it, can be carried out; the best known first."""
     if decision.action in (Action.NO_DATA, Action.SKIP):
         return []
-    free = decision.action is Action.DIFFERENTIAL and _chooses(member, settings)
+    free = decision.action is Action.DIFFERENTIAL and member.st.refresh_mode == "AUTO"
     found = []
     for whole in (False, True) if free else (decision.whole,):
-        limit = settings.pushdown_max_rows if whole else settings.pushdown_max_changes
-        expected = _largest(member, sizes, settings) if whole else known.net_changes
-        by_spark = Way.LOWERED if expected > limit else Way.PUSHED
-        ways = {"database": (Way.DATABASE,), "spark": (by_spark,), "auto": (Way.DATABASE, by_spark)}[placement]
+        expected = _expected(member, known, sizes, settings, whole=whole)
+        by_spark: tuple[Way, ...] = (Way.PUSHED, Way.LOWERED) if whole else (Way.PUSHED,)
+        if expected > settings.collect_max_rows and member.st.server_row_ids and not read_here:
+            by_spark = (Way.SLICED, *by_spark)
+        if decision.keeps:
+            by_spark = (Way.PUSHED,)
+        ways = {"database": (Way.DATABASE,), "spark": by_spark, "auto": (Way.DATABASE, *by_spark)}[placement]
         found += [Candidate(way, whole) for way in ways]
     return found
 
 
+def _competing(possible: Sequence[Candidate], *, free: bool) -> list[Candidate]:
+    """What cost chooses among. FULL competes with a difference if `free`."""
+    return list(possible) if free else [c for c in possible if c.whole == possible[0].whole]
+
+
 def _chooses(member: Observed, settings: Settings) -> bool:
     """Whether FULL may be taken for no other reason than its cost."""
-    given = (member.st.differential_max_change_ratio, settings.differential_max_change_ratio)
-    return member.st.refresh_mode == "AUTO" and given == (None, None)
+    return member.st.refresh_mode == "AUTO" and _given_ratio(member, settings) is None
+
+
+def _given_ratio(member: Observed, settings: Settings) -> float | None:
+    """The share of changed rows that somebody has set, for the table or for all."""
+    given = member.st.differential_max_change_ratio
+    return settings.differential_max_change_ratio if given is None else given
 
 
 def sized(members: Mapping[str, Observed], settings: Settings, *, forced: bool) -> list[Source]:
     """The sources whose size the decisions and the choice of a stage may need."""
     found: dict[str, Source] = {}
     for member in members.values():
-        unchanged = member.stored.is_populated and not member.reinit_reason and not forced and member.steady
-        changed = member.moved or any(state.pending_rows or key in members for key, state in member.states.items())
+        is_moved = bool(member.moved)
+        unchanged = (
+            member.stored.is_populated and not member.reinit_reason and not forced and member.steady and not is_moved
+        )
+        changed = is_moved or any(state.pending_rows or key in members for key, state in member.states.items())
         chooses = changed and _chooses(member, settings)
         for key, state in member.states.items():
-            asked = (
-                chooses
-                or state.pending_rows > 0
-                or state.buffer_lost
-                or key in members
-                or not unchanged
-                or member.moved
-            )
+            asked = chooses or state.pending_rows > 0 or state.buffer_lost or key in members or not unchanged
             if state.source.kind != "FOREIGN_TABLE" and asked:
                 found[key] = state.source
     return list(found.values())
 
 
-def _in_spark(
-    coordinator: Connection, member: Observed, binding: Binding, whole: bool, settings: Settings
-) -> SparkPlan | None:
-    """The work as a plan for Spark; None if it is better done by PostgreSQL alone."""
+def _slices(
+    coordinator: Connection, member: Observed, binding: Binding, whole: bool, expected: int, settings: Settings
+) -> tuple[str, ...]:
+    """Statements for as many readers, the bag union of whose rows is the content or the change; none for one reader."""
+    if whole:
+        pieces = member.query.pieces(binding, lambda source: ctid_slices(*_extent(coordinator, source), settings))
+        return tuple(_as_text(member, _weighed(piece)) for piece in pieces)
+    if slice_count(expected, settings) < 2:
+        return ()
+    found = member.query.slices(binding, _cut(coordinator, binding, expected, settings))
+    return tuple(_as_text(member, part) for part in found)
+
+
+def _cut(coordinator: Connection, binding: Binding, expected: int, settings: Settings) -> dict[str, tuple[str, ...]]:
+    """By source, conditions that divide its buffer by pages, so that each of its changes is read once.
+
+    Rows keep their places while the buffer is locked: until this transaction ends nothing rewrites it.
+    """
+    cut = {}
+    for key, bound in binding.sources.items():
+        window = bound.window
+        if not isinstance(window, Window) or window.net or window.beyond or bound.handed_on is not None:
+            continue
+        coordinator.execute(sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(sql.Identifier(*window.buffer)))
+        row = coordinator.execute(
+            "SELECT pg_catalog.pg_relation_size(pg_catalog.to_regclass(%s))"
+            " / pg_catalog.current_setting('block_size')::bigint",
+            (sql.Identifier(*window.buffer).as_string(coordinator),),
+        ).fetchone()
+        pages = int(row[0] or 0) if row is not None else 0
+        cut[key] = ctid_slices(*window.buffer, pages, expected, settings) or ("true",)
+    return cut
+
+
+def _doubt(conn: Connection, member: Observed, binding: Binding) -> float | None:
+    """What PostgreSQL's planner expects of the difference, as a multiple of FULL; None where it can't plan them."""
+    change, content = member.query.delta(binding), member.query.full(binding)
+    if change is None:
+        return None
+    try:
+        expected = _estimate(conn, change)
+        return expected / max(_estimate(conn, content), 1.0) if expected >= LARGE_ESTIMATE else 0.0
+    except psycopg.DataError:
+        return None  # of constants, which are computed here already
+
+
+def _estimate(conn: Connection, statement: str) -> float:
+    with read_only(conn):
+        row = conn.execute(sql.SQL("EXPLAIN (FORMAT JSON) {}").format(sql.SQL(statement))).fetchone()
+    assert row is not None
+    return float(row[0][0]["Plan"]["Total Cost"])
+
+
+def _in_spark(coordinator: Connection, member: Observed, binding: Binding, settings: Settings) -> SparkPlan | None:
+    """The whole content as a plan for Spark; None if it is better computed by PostgreSQL alone."""
     found = member.query.spark(
         binding,
-        whole=whole,
         key=member.st.identity_columns,
         describe=lambda statement: _described(coordinator, statement),
         slices=lambda source: ctid_slices(*_extent(coordinator, source), settings),
         prefix=f"pgt_{member.st.id}_{uuid.uuid4().hex[:12]}",
     )
-    return found if found is not None and found.pays else None
+    if found is None or not found.pays or _is_refused_unfilled(coordinator, member, found.late):
+        return None
+    return found
+
+
+def _is_refused_unfilled(coordinator: Connection, member: Observed, late: Sequence[tuple[str, str]]) -> bool:
+    """Whether a late column may refuse the NULL that it is on the stage at first: its domain may check it."""
+    if not late:
+        return False
+    row = coordinator.execute(
+        "SELECT EXISTS (SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid"
+        " WHERE a.attrelid = %s AND a.attname = ANY(%s) AND t.typtype = 'd')",
+        (member.stored.relid, [name for name, _ in late]),
+    ).fetchone()
+    return row is not None and bool(row[0])
 
 
 def _facts(
@@ -266,9 +404,7 @@ def _facts(
     broken: str | None,
 ) -> MemberFacts:
     st = member.st
-    ratio = st.differential_max_change_ratio
-    if ratio is None:
-        ratio = settings.differential_max_change_ratio
+    ratio = _given_ratio(member, settings)
     if ratio is None:
         ratio = 0.0 if _chooses(member, settings) and member.query.topk is None else _USUAL_RATIO
     refusal = member.query.refusal
@@ -323,19 +459,69 @@ def _tells_no_columns(state: SourceState) -> bool:
     return state.pending_rows > 0 and not is_paired and not state.reads_all
 
 
+def _expected(
+    member: Observed, known: MemberFacts, sizes: Mapping[str, float], settings: Settings, *, whole: bool
+) -> int:
+    """About how many rows are computed."""
+    return _largest(member, sizes, settings) if whole else known.net_changes
+
+
 def _largest(member: Observed, sizes: Mapping[str, float], settings: Settings) -> int:
     """Rows of the largest source. A source of unknown size, a foreign table, counts as large."""
     return int(max((sizes.get(key, settings.collect_max_rows + 1) for key in member.states), default=1))
+
+
+def _keeping(
+    member: Observed,
+    decision: Decision,
+    upstream: Mapping[str, UpstreamChange],
+    sizes: Mapping[str, float],
+    settings: Settings,
+    *,
+    broken: str | None,
+) -> Decision:
+    """The decision to compute an altered query's content from the stored rows, if that is possible and no more work."""
+    if decision.action is not Action.REINITIALIZE or member.kept is None:
+        return decision
+    why = member.kept if isinstance(member.kept, str) else None
+    if isinstance(member.kept, Kept):
+        changes = {key: state.pending_rows for key, state in member.before.items()}
+        given = _given_ratio(member, settings)
+        limit = _USUAL_RATIO if given is None else given
+        if broken:
+            why = f"a value can't be computed from what is stored: {broken}"
+        elif upstream:
+            why = "it is refreshed together with what it reads"
+        elif any(state.buffer_lost or state.truncated for state in member.before.values()):
+            why = "changes of its sources may be missing, or there was a TRUNCATE"
+        elif limit > 0 and any(n > limit * max(sizes.get(key, 0.0), 1.0) for key, n in changes.items()):
+            why = "too much has changed since its last refresh"
+        else:
+            reason = f"{decision.fallback_reason}: kept what is stored ({member.kept.words})"
+            return Decision(Action.REINITIALIZE, reason, keeps=True)
+    return Decision(Action.REINITIALIZE, f"{decision.fallback_reason}: computed anew, because {why}")
+
+
+def _binding_before(member: Observed) -> Binding:
+    """The windows of the query whose content is stored."""
+    sources = {key: SourceBinding(changed=s.is_changed, window=s.window) for key, s in member.before.items()}
+    return Binding(sources=sources, stored=(member.stored.schema, member.stored.name))
 
 
 def _rows_sql(member: Observed, decision: Decision, binding: Binding) -> str | None:
     """SQL of `__pgt_w` and the storage columns, with the types that the query yields; None if nothing is computed."""
     if decision.action in (Action.NO_DATA, Action.SKIP):
         return None
+    if decision.keeps:
+        return member.kept.change(binding) if isinstance(member.kept, Kept) else None
     if not decision.whole:
         return member.query.delta(binding)
-    whole = sql.SQL(member.query.full(binding))
-    return sql.SQL("SELECT 1 AS {}, f.* FROM ({}) AS f").format(sql.Identifier(WEIGHT), whole).as_string(None)
+    return _weighed(member.query.full(binding))
+
+
+def _weighed(rows: str) -> str:
+    """SQL of rows of a content with their weight."""
+    return sql.SQL("SELECT 1 AS {}, f.* FROM ({}) AS f").format(sql.Identifier(WEIGHT), sql.SQL(rows)).as_string(None)
 
 
 def _typed(member: Observed, rows: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from airflow_provider_pgtrickle.engine import dvm
 from airflow_provider_pgtrickle.engine.catalog.probe import probe
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
@@ -9,6 +11,7 @@ from airflow_provider_pgtrickle.engine.declare.definition import survives_parsin
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 
 _KEPT = 1000
+_lock = threading.Lock()  # threads refresh side by side
 _analysed: dict[tuple[object, ...], dvm.View] = {}
 
 
@@ -19,17 +22,19 @@ def analysed(conn: Connection, st: StreamTable) -> dvm.View:
     fingerprint changes. The frontier keys in it are oids, so the result is valid in one database only.
     """
     key = _key(conn, st)
-    if key not in _analysed:
+    view = _analysed.get(key)
+    if view is None:
         probed = probe(conn, st.maintained_query, accepted=st.foreign_code)
-        if len(_analysed) >= _KEPT:
-            _analysed.pop(next(iter(_analysed)))
         view = dvm.analyze(probed.text, probed.schema)
         is_refused_there = view.refusal is None and not st.differentiable
         if is_refused_there or (view.is_rewritten and not survives_parsing(conn, probed)):
             # PostgreSQL reads our text otherwise. So FULL is computed from its own.
             view = dvm.refused(view, dvm.Reason.ROUND_TRIP, st.refusal or "")
-        _analysed[key] = view
-    return _analysed[key]
+        with _lock:
+            if len(_analysed) >= _KEPT:
+                _analysed.pop(next(iter(_analysed)))
+            _analysed[key] = view
+    return view
 
 
 def forget(conn: Connection, st: StreamTable) -> None:

@@ -9,6 +9,16 @@ from psycopg import sql
 from airflow_provider_pgtrickle.engine.settings import Settings
 
 
+def slice_count(rows: float, settings: Settings) -> int:
+    """How many readers share so many rows.
+
+    >>> slice_count(600_000, Settings(read_partition_rows=250_000))
+    3
+    """
+    wanted = math.ceil(max(rows, 0) / max(settings.read_partition_rows, 1))
+    return min(wanted, settings.max_read_partitions)
+
+
 def ctid_slices(schema: str, table: str, relpages: int, rows: float, settings: Settings) -> tuple[str, ...]:
     """WHERE fragments that divide `schema.table` into ranges of `ctid`: each row satisfies exactly one.
 
@@ -20,8 +30,7 @@ def ctid_slices(schema: str, table: str, relpages: int, rows: float, settings: S
     >>> ctid_slices("public", "t", 100, 500_000, Settings(read_partition_rows=250_000))
     ('"public"."t"."ctid" < \\'(50,0)\\'::tid', '"public"."t"."ctid" >= \\'(50,0)\\'::tid')
     """
-    wanted = math.ceil(max(rows, 0) / max(settings.read_partition_rows, 1))
-    count = min(wanted, settings.max_read_partitions, relpages)
+    count = min(slice_count(rows, settings), relpages)
     if count < 2:
         return ()
     ctid = sql.Identifier(schema, table, "ctid")

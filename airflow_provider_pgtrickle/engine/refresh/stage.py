@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from psycopg import sql
 
+from airflow_provider_pgtrickle.engine.catalog.search_path import read_only
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, ROW_ID, buffer_column
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.errors import PermissionFault
@@ -21,6 +22,8 @@ from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from airflow_provider_pgtrickle.engine.declare.partitions import Touched
 
 _CHUNK = 50_000
 _ANALYZE_FROM = 5_000
@@ -97,6 +100,34 @@ def prepare(conn: Connection, pgt_id: int, rows: sql.Composable) -> sql.Identifi
 def filling(stage: sql.Identifier, rows: sql.Composable) -> sql.Composed:
     """The statement that fills it."""
     return sql.SQL("INSERT INTO {} SELECT * FROM {}").format(stage, rows)
+
+
+def set_aside(conn: Connection, pgt_id: int, values: str) -> None:
+    """Compute the values of new columns, which are set in the stored rows when these have the columns."""
+    table = aside(pgt_id)
+    rows = sql.SQL("({}) AS v").format(sql.SQL(values))
+    conn.execute(sql.SQL("CREATE TEMPORARY TABLE {} AS SELECT * FROM {} WITH NO DATA").format(table, rows))
+    with read_only(conn):
+        number = conn.execute(filling(table, rows)).rowcount
+    analyze(conn, table, number)
+
+
+def aside(pgt_id: int) -> sql.Identifier:
+    """The table of these values."""
+    return sql.Identifier("pg_temp", f"pgt_aside_{pgt_id}")
+
+
+def setting(target: Target, values: sql.Identifier, columns: tuple[str, ...]) -> sql.Composed:
+    """The statement that sets the columns to these values."""
+    return sql.SQL("UPDATE {t} t SET {assignments} FROM {v} v WHERE t.{id} = v.{id} AND {same}").format(
+        t=target.table.sql,
+        assignments=sql.SQL(", ").join(
+            sql.SQL("{} = {}").format(sql.Identifier(name), sql.Identifier("v", name)) for name in columns
+        ),
+        v=values,
+        id=sql.Identifier(ROW_ID),
+        same=agree(target.key, "t", "v"),
+    )
 
 
 def computed(statement: str, columns: tuple[str, ...]) -> sql.Composed:
@@ -219,14 +250,13 @@ def consolidate(
 
 def differing(conn: Connection, target: Target, pgt_id: int, *, whole: bool) -> None:
     """Make an empty temporary table for the difference, with the types and collations of the stream table's columns."""
-    name = sql.Identifier(f"pgt_difference_{pgt_id}")
     # A column of type text would cost PostgreSQL a table for long values, with an index.
     conn.execute(
         sql.SQL(
             "CREATE TEMPORARY TABLE {} AS SELECT 0::bigint AS {}, {}, ' '::pg_catalog.\"char\" AS {}"
             " FROM {} WITH NO DATA"
         ).format(
-            name,
+            _difference(pgt_id),
             sql.Identifier(WEIGHT),
             names((ROW_ID, *target.names)),
             sql.Identifier(OP),
@@ -235,9 +265,7 @@ def differing(conn: Connection, target: Target, pgt_id: int, *, whole: bool) -> 
     )
     if _meets(target, whole):
         # It takes its numbers from memory, and a read-only transaction may use it, because it is temporary.
-        conn.execute(
-            sql.SQL("CREATE TEMPORARY SEQUENCE {} CACHE 10000").format(sql.Identifier(f"pgt_content_{pgt_id}"))
-        )
+        conn.execute(sql.SQL("CREATE TEMPORARY SEQUENCE {} CACHE 10000").format(_counter(pgt_id)))
 
 
 def consolidating(
@@ -297,7 +325,7 @@ def _unmatched(target: Target, pgt_id: int, content: sql.Composable, *, repairs:
             )
             for name, value in values
         ),
-        counter=sql.Literal(f"pg_temp.pgt_content_{pgt_id}"),
+        counter=sql.Literal(_counter(pgt_id).as_string(None)),
         number=sql.Identifier(number),
         counted=sql.Identifier("r", number),
         columns=names(columns),
@@ -332,12 +360,12 @@ def counted(conn: Connection, target: Target, pgt_id: int, *, whole: bool) -> Di
 
 def _sizes(conn: Connection, target: Target, pgt_id: int) -> tuple[int, int]:
     """The number of rows of the content that was compared last, and that of the stored rows."""
-    counter = sql.Identifier("pg_temp", f"pgt_content_{pgt_id}")
+    counter = _counter(pgt_id)
     row = conn.execute(
         sql.SQL(
             "SELECT CASE WHEN c.is_called THEN pg_catalog.currval({}::pg_catalog.regclass) ELSE 0 END,"
             " (SELECT count(*) FROM {}) FROM {} AS c"
-        ).format(sql.Literal(f"pg_temp.pgt_content_{pgt_id}"), target.table.sql, counter)
+        ).format(sql.Literal(counter.as_string(None)), target.table.sql, counter)
     ).fetchone()
     assert row is not None
     return int(row[0]), int(row[1])
@@ -345,6 +373,11 @@ def _sizes(conn: Connection, target: Target, pgt_id: int) -> tuple[int, int]:
 
 def _difference(pgt_id: int) -> sql.Identifier:
     return sql.Identifier("pg_temp", f"pgt_difference_{pgt_id}")
+
+
+def _counter(pgt_id: int) -> sql.Identifier:
+    """The sequence that numbers the rows of a whole content."""
+    return sql.Identifier("pg_temp", f"pgt_content_{pgt_id}")
 
 
 def net(rows: sql.Composable, columns: tuple[Column, ...]) -> sql.Composed:
@@ -392,10 +425,12 @@ def operation(target: Target) -> sql.Composable:
     )
 
 
-def deletion(target: Target, rows: sql.Composable) -> sql.Composed:
-    """The statement that deletes what the difference in `rows` deletes."""
+def deletion(target: Target, rows: sql.Composable, touched: Touched | None = None) -> sql.Composed:
+    """The statement that deletes what the difference in `rows` deletes, of the partitions that hold it."""
     if target.keyed:
-        statement = sql.SQL("DELETE FROM {t} t USING {d} d WHERE d.{op} = {delete} AND t.{id} = d.{id} AND {same}")
+        statement = sql.SQL(
+            "DELETE FROM {t} t USING {d} d WHERE d.{op} = {delete} AND t.{id} = d.{id} AND {same}{of_t}"
+        )
     else:
         # Exactly n of the equal rows are deleted, first those that look the same as the row to delete.
         statement = sql.SQL(
@@ -404,8 +439,8 @@ def deletion(target: Target, rows: sql.Composable) -> sql.Composed:
             " row_number() OVER (PARTITION BY d.twins ORDER BY {alike} DESC) AS n"
             " FROM (SELECT *, -sum({w}) OVER same AS wanted, dense_rank() OVER (ORDER BY {all}) AS twins,"
             " row_number() OVER same AS nth FROM {d} d WHERE {op} = {delete} WINDOW same AS (PARTITION BY {all})) d"
-            " JOIN {t} s ON s.{id} = d.{id} AND {stored} WHERE d.nth = 1) gone"
-            " WHERE gone.n <= gone.wanted AND t.ctid = gone.spot AND t.tableoid = gone.place"
+            " JOIN {t} s ON s.{id} = d.{id} AND {stored}{of_s} WHERE d.nth = 1) gone"
+            " WHERE gone.n <= gone.wanted AND t.ctid = gone.spot AND t.tableoid = gone.place{of_t}"
         )
     return statement.format(
         t=target.table.sql,
@@ -418,17 +453,23 @@ def deletion(target: Target, rows: sql.Composable) -> sql.Composed:
         stored=agree(target.columns, "s", "d"),
         alike=look_alike(target.columns, "s", "d"),
         all=sql.SQL(", ").join([sql.Identifier("d", ROW_ID), *(c.partition("d") for c in target.columns)]),
+        of_t=_in_touched(touched, "t"),
+        of_s=_in_touched(touched, "s"),
     )
 
 
-def replacement(target: Target, rows: sql.Composable) -> sql.Composed:
+def _in_touched(touched: Touched | None, alias: str) -> sql.Composable:
+    return sql.SQL("") if touched is None else sql.SQL(" AND {}").format(touched.of(alias))
+
+
+def replacement(target: Target, rows: sql.Composable, touched: Touched | None = None) -> sql.Composed:
     """The statement that replaces the stored rows whose identity both goes and comes."""
     assignments = sql.SQL(", ").join(
         sql.SQL("{} = {}").format(sql.Identifier(c.name), sql.Identifier("u", c.name)) for c in target.columns
     )
     return sql.SQL(
         "UPDATE {t} t SET {assignments} FROM {d} o JOIN {d} u ON u.{id} = o.{id} AND u.{op} = {update} AND {key}"
-        " WHERE o.{op} = {replaced} AND t.{id} = o.{id} AND {same}"
+        " WHERE o.{op} = {replaced} AND t.{id} = o.{id} AND {same}{of_t}"
     ).format(
         t=target.table.sql,
         assignments=assignments,
@@ -439,6 +480,31 @@ def replacement(target: Target, rows: sql.Composable) -> sql.Composed:
         replaced=REPLACED,
         key=agree(target.key, "u", "o"),
         same=agree(target.columns, "t", "o"),
+        of_t=_in_touched(touched, "t"),
+    )
+
+
+def existing(target: Target, rows: sql.Composable, touched: Touched | None = None) -> sql.Composed:
+    """The statement that counts the identities to insert that are stored already."""
+    # The query counts all such rows, though one would do: with EXISTS PostgreSQL expects to find one soon, and scans
+    # the whole table for it.
+    return sql.SQL(
+        "SELECT count(*) FROM {d} d JOIN {t} t ON t.{id} = d.{id} AND {same}{of_t} WHERE d.{op} = {i}"
+    ).format(
+        d=rows,
+        t=target.table.sql,
+        id=sql.Identifier(ROW_ID),
+        same=agree(target.key, "t", "d"),
+        op=sql.Identifier(OP),
+        i=INSERT,
+        of_t=_in_touched(touched, "t"),
+    )
+
+
+def rows_that(rows: sql.Composable, *operations: str) -> sql.Composed:
+    """SELECT of the difference's rows with these operations."""
+    return sql.SQL("SELECT * FROM {} AS d WHERE d.{} IN ({})").format(
+        rows, sql.Identifier(OP), sql.SQL(", ").join(map(sql.Literal, operations))
     )
 
 

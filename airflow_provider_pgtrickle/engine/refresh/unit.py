@@ -16,18 +16,18 @@ from functools import cache, partial
 import psycopg
 
 from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers
+from airflow_provider_pgtrickle.engine.catalog import records
 from airflow_provider_pgtrickle.engine.catalog.database import Database, translating
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare import dependencies
 from airflow_provider_pgtrickle.engine.dvm.budget import deep
-from airflow_provider_pgtrickle.engine.dvm.buffers import buffer_name
-from airflow_provider_pgtrickle.engine.errors import SURROUNDINGS, LeaseLost, PgTrickleError
+from airflow_provider_pgtrickle.engine.errors import SURROUNDINGS, LeaseLost, PgTrickleError, TransientFault
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh import cost, failure, history, lease, lock, snapshot
-from airflow_provider_pgtrickle.engine.refresh.compute import Computed, GivenUp, NoValue, compute, hand_on
-from airflow_provider_pgtrickle.engine.refresh.cost import Experience, Way
+from airflow_provider_pgtrickle.engine.refresh import cost, failure, history, lease, lock, snapshot, turn, use
+from airflow_provider_pgtrickle.engine.refresh.compute import Computed, Lacking, NoValue, compute, hand_on
+from airflow_provider_pgtrickle.engine.refresh.cost import Candidate, Experience, GivenUp, Way
 from airflow_provider_pgtrickle.engine.refresh.decision import Skip
-from airflow_provider_pgtrickle.engine.refresh.executor import Executor
+from airflow_provider_pgtrickle.engine.refresh.executor import Executor, NoExecutor
 from airflow_provider_pgtrickle.engine.refresh.failure import Verdict, judge
 from airflow_provider_pgtrickle.engine.refresh.history import Finished, RefreshResult, Trace
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
@@ -49,6 +49,13 @@ class Apart:
     first: tuple[QualifiedName, ...]
 
 
+@dataclass(frozen=True)
+class Along:
+    """The tables that were not named, and are in a unit with one that was."""
+
+    names: tuple[QualifiedName, ...]
+
+
 def refresh_unit(
     database: Database,
     names: Sequence[QualifiedName],
@@ -60,12 +67,15 @@ def refresh_unit(
     initiated_by: str = "manual",
     queries: Queries = analysed,
     instant: datetime | None = None,
+    queues: bool = True,
 ) -> dict[str, RefreshResult]:
     """Refresh the named stream tables. Returns the results by full name, upstream first.
 
+    What is in a unit by declaration with one of them is refreshed with them, and is in the results, too.
     `executor` is called only if something has to be computed. `run_token` names the run: a retry with the same token
     takes the tables over from the attempt before it, another token finds them locked and is skipped. The text after
     a # in it names the turn: see `lease.revoke`. `instant`: the time that the clock shows, if it is not the server's.
+    `queues`: whether it waits for its turn, where refreshes are limited.
     Transient failures are tried again here; a failure that remains is recorded and raised.
     """
     run = RunToken.of(run_token)
@@ -79,10 +89,67 @@ def refresh_unit(
         run,
         initiated_by,
         instant=instant,
+        queues=queues,
     )
     results = _refreshed(request)
+    if isinstance(results, Along):
+        # Whoever declares or asks for a table anew means that one alone.
+        names = (*request.names, *results.names)
+        request = replace(request, names=names, along=results.names, is_piece=True, token=RunToken.of(run_token))
+        results = _refreshed(request)
+        assert not isinstance(results, Along)
     # The results of parts are left out; they are in the history.
     return {name: results[name] for name in results if name in request.unit}
+
+
+def refresh_idle(
+    database: Database,
+    names: Sequence[QualifiedName],
+    *,
+    settings: Settings,
+    run_token: str | None = None,
+    initiated_by: str = "manual",
+) -> dict[str, RefreshResult] | None:
+    """Move the data timestamps of tables in which nothing has changed, on one snapshot and in one commit.
+
+    None, and nothing was done, if one of them is unavailable or has to be computed, or if it fails: each is to be
+    refreshed by itself then. Most of what a refresh takes is for the unit, so many take little more than one.
+    """
+    run, trace = RunToken.of(run_token), Trace()
+    request = Request(
+        database,
+        tuple(names),
+        _nobody,
+        analysed,
+        settings,
+        force_full=False,
+        token=run,
+        initiated_by=initiated_by,
+        idle=True,
+        queues=False,
+    )
+    try:
+        with translating(), deep():
+            results = _attempt(request, trace)
+    except BaseException as error:
+        gives_way = isinstance(error, NoExecutor) or not isinstance(error, SURROUNDINGS)
+        gives_way = gives_way and isinstance(error, PgTrickleError)
+        with suppress(PgTrickleError):
+            cause = _nobody_asked() if gives_way else error
+            failure.record(database, names, run, cause, trace, settings, final=True)
+        if not gives_way:
+            raise
+        return None
+    assert not isinstance(results, (Apart, Along))
+    return {name: results[name] for name in results if name in request.unit}
+
+
+def _nobody() -> Executor:
+    raise _nobody_asked()
+
+
+def _nobody_asked() -> NoExecutor:
+    return NoExecutor("There is more to do than to move data timestamps", remedy="Refresh each unit by itself.")
 
 
 def refresh_units(
@@ -133,18 +200,22 @@ def refresh_units(
     return results
 
 
-def _refreshed(request: Request) -> dict[str, RefreshResult]:
+def _refreshed(request: Request) -> dict[str, RefreshResult] | Along:
     outcome = _persistently(request)
     if not isinstance(outcome, Apart):
         return outcome
-    again = replace(request, token=RunToken.of(request.token.given))
-    first = _refreshed(replace(again, names=outcome.first))
+    again = replace(request, token=RunToken.of(request.token.given), is_piece=True)
     rest = tuple(name for name in request.names if name not in outcome.first)
-    done = (*request.done, *outcome.first)
-    return {**first, **_refreshed(replace(again, names=rest, done=done))}
+    pieces = replace(again, names=outcome.first), replace(again, names=rest, done=(*request.done, *outcome.first))
+    results: dict[str, RefreshResult] = {}
+    for piece in pieces:
+        refreshed = _refreshed(piece)
+        assert not isinstance(refreshed, Along)
+        results |= refreshed
+    return results
 
 
-def _persistently(request: Request) -> dict[str, RefreshResult] | Apart:
+def _persistently(request: Request) -> dict[str, RefreshResult] | Apart | Along:
     tries = max(request.settings.retry_attempts, 1)
     subject = str(request.names[0]) if len(request.names) == 1 else None
     for number in range(1, tries + 1):
@@ -179,23 +250,31 @@ def _persistently(request: Request) -> dict[str, RefreshResult] | Apart:
     raise AssertionError("the last try returns or raises")
 
 
-def _attempt(request: Request, trace: Trace) -> dict[str, RefreshResult] | Apart:
+def _attempt(request: Request, trace: Trace) -> dict[str, RefreshResult] | Apart | Along:
     """Refresh all tables of the unit in one commit, or none of them. A failure leaves nothing behind."""
     # One session holds the locks, the snapshot and the commit.
-    with request.database.session() as conn:
+    with lease.at_work(request.token), request.database.session() as conn:
         # A lost history row does no harm, but a lost refresh would, so the commit switches this on again.
         conn.execute("SET synchronous_commit = off")
+        with trace.phase("queue"):
+            has_turn = turn.take(conn, request)
+        if not has_turn:
+            return _skip(conn, records.named(conn, request.names), Skip.QUEUED, request, trace)
         with trace.phase("lock"):
             held = lock.hold(conn, request, trace)
+            if request.idle and (held.missing or held.unavailable is not None):
+                raise _nobody_asked()
+            if held.missing:
+                return Along(held.missing)
             if held.unavailable is not None:
-                run, by = request.token.run, request.initiated_by
-                skipped = (*held.tables, *held.live)
-                history.skip(conn, [st.id for st in skipped], request.unit, run, by, held.unavailable)
-                return _skipped(skipped, held.unavailable, request, trace)
+                return _skip(conn, (*held.tables, *held.live), held.unavailable, request, trace)
+        watched = use.begin(conn, held.tables)
         with trace.phase("schema"):
             locked, moment = lock.define(conn, held, request)
             first = lock.to_go_first(conn, locked, request)
         if first:
+            if request.idle:
+                raise _nobody_asked()
             history.withdraw(conn, trace)
             lease.give_back(conn, held.ids, request.token)
             return Apart(first)
@@ -217,6 +296,7 @@ def _attempt(request: Request, trace: Trace) -> dict[str, RefreshResult] | Apart
             lease.give_back(conn, held.ids, request.token)
             return _moved(conn, computed, request, trace)
         _clean_up(conn, computed.values())
+        use.end(conn, watched)
         return {**written, **_skipped(held.live, Skip.LIVE, request, trace)}
 
 
@@ -224,7 +304,8 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
     """Plan and compute one table after the other, because a plan contains the changes that earlier tables hand on."""
     with trace.phase("decide"):
         rows = sizes(conn, request.database, sized(unit, request.settings, forced=request.force_full))
-    learned = cache(lambda: cost.read(conn, [member.stored.id for member in unit.values()]))
+    ids, has_lacked = [m.stored.id for m in unit.values()], any(m.stored.has_lacked for m in unit.values())
+    learned = cache(lambda: cost.read(conn, ids, request.settings, has_lacked=has_lacked))
     described: set[int] = set()
     executor: Executor | None = None
     snapshot_id = ""
@@ -232,12 +313,13 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
     upstream: dict[str, UpstreamChange] = {}
     for key, member in unit.items():
         read_here = any(key in later.states for later in unit.values())
-        forced = request.force_full and member.stored.qualified not in request.done
-        made: Computed | NoValue | GivenUp | None = None
+        forced = request.force_full and member.stored.qualified not in (*request.done, *request.along)
+        made: Computed | NoValue | GivenUp | Lacking | None = None
+        broken, given_up, lacking = None, None, list[Candidate]()
         while not isinstance(made, Computed):
             # If a row of the difference has no value, or it takes too long, the table is planned as the whole content.
-            broken = made.words if isinstance(made, NoValue) else None
-            given_up_ms = made.ms if isinstance(made, GivenUp) else None
+            broken = made.words if isinstance(made, NoValue) else broken
+            given_up = made if isinstance(made, GivenUp) else given_up
             with trace.phase("decide"):
                 planned = plan(
                     conn,
@@ -250,17 +332,32 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
                     placement=member.stored.placement or request.settings.placement,
                     experience=partial(_known, learned, member),
                     broken=broken,
-                    given_up_ms=given_up_ms,
+                    given_up=given_up,
+                    lacking=lacking,
+                    describe=partial(describe_changes, request.database, member.states.values(), described),
                 )
+                if isinstance(made, Lacking) and planned.plan.taken in lacking:
+                    raise made.error  # there is no other way
+                if planned.plan.computation is not None and request.idle:
+                    raise _nobody_asked()
                 if planned.plan.computation is not None and not planned.plan.whole:
                     describe_changes(request.database, member.states.values(), described)
             if planned.plan.computation is not None and planned.plan.way is not Way.DATABASE and executor is None:
                 with trace.phase("spark"):
                     executor, snapshot_id = request.executor(), snapshot.export(conn)
             begun = time.perf_counter()
-            token = f"{request.token.attempt}w" if broken else request.token.attempt
+            # Each try has a stage of its own.
+            tries = "w" * (bool(broken) + bool(given_up) + len(lacking))
+            token = f"{request.token.attempt}{tries}"
             with trace.phase("compute"):
                 made = compute(conn, request.database, executor, snapshot_id, planned, token)
+            if isinstance(made, Lacking):
+                # What ended of it has to be started anew, which takes another attempt if it is told only now.
+                executor = None
+                if lacking and isinstance(made.error, TransientFault):
+                    raise made.error
+                lacking.append(planned.plan.taken)
+                trace.lack(member.stored.id, planned.plan.taken.title, planned.plan.size, request.settings)
         if read_here:
             with trace.phase("hand_on"):
                 made, upstream[key] = hand_on(conn, made, request.settings)
@@ -277,12 +374,20 @@ def _clean_up(conn: Connection, unit: Iterable[Computed]) -> None:
 
     An error is ignored, because the refresh is done and the next one cleans up as well.
     """
-    read = {buffer_name(key) for member in unit for key, state in member.states.items() if state.held_rows}
+    read = {key for member in unit for key, state in member.states.items() if state.held_rows}
     if not read:
         return
     with suppress(psycopg.Error, PgTrickleError), conn.transaction():
         conn.execute("SET LOCAL lock_timeout = '100ms'")
         clean_buffers(conn, read)
+
+
+def _skip(
+    conn: Connection, tables: Sequence[StreamTable], reason: str, request: Request, trace: Trace
+) -> dict[str, RefreshResult]:
+    """The results of tables that are not refreshed, which the history tells, too."""
+    history.skip(conn, [st.id for st in tables], request.unit, request.token.run, request.initiated_by, reason)
+    return _skipped(tables, reason, request, trace)
 
 
 def _skipped(tables: Iterable[StreamTable], reason: str, request: Request, trace: Trace) -> dict[str, RefreshResult]:
@@ -310,5 +415,6 @@ def _moved(conn: Connection, unit: Mapping[str, Computed], request: Request, tra
 def _readers(database: Database, unit: Sequence[QualifiedName]) -> set[str]:
     """All stream tables that read one of the unit directly or through others, as the catalog knows them."""
     with database.transaction() as conn:
-        graph = dependencies.graph(conn)
+        beside = records.connected(conn, [st.id for st in records.named(conn, unit)])
+        graph = dependencies.graph(conn, beside)
     return {reader for name in unit for reader in graph.downstream(str(name))}

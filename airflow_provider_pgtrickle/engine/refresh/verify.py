@@ -14,9 +14,11 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
@@ -37,7 +39,7 @@ from airflow_provider_pgtrickle.engine.dvm.clock import Values
 from airflow_provider_pgtrickle.engine.dvm.dialect import Reading
 from airflow_provider_pgtrickle.engine.errors import SURROUNDINGS, PgTrickleError, UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh import clock, decoded, observe, snapshot
+from airflow_provider_pgtrickle.engine.refresh import clock, decoded, observe, snapshot, use
 from airflow_provider_pgtrickle.engine.refresh.compare import (
     Comparison,
     Found,
@@ -197,6 +199,17 @@ def verify(request: Request, names: Sequence[QualifiedName]) -> Verification:
     """
     if request.sample is not None and not 0 < request.sample <= 1:
         raise UsageError(f"A sample can't be {request.sample!r} of the rows", remedy="Use a share above 0, up to 1.")
+    watched: Sequence[int] = ()
+    with suppress(psycopg.Error, PgTrickleError), request.database.session() as conn:
+        watched = use.begin(conn, records.named(conn, names))
+    try:
+        return _each(request, names)
+    finally:
+        with suppress(psycopg.Error, PgTrickleError), request.database.session() as conn:
+            use.end(conn, watched)
+
+
+def _each(request: Request, names: Sequence[QualifiedName]) -> Verification:
     found: list[Verified] = []
     faults: list[PgTrickleError] = []
     for name in names:
@@ -250,6 +263,7 @@ def _verified(request: Request, st: StreamTable, owner: StreamTable) -> Verified
         translating(name),
     ):
         verified = _in_session(conn, request, st, owner)
+        use.tell(conn)
     return replace(verified, name=name, duration_ms=round((time.perf_counter() - started) * 1000, 3))
 
 
@@ -596,7 +610,7 @@ def _held_against(
     numbers: list[int],
 ) -> tuple[int, Found]:
     by_spark = (run.st.placement or request.settings.placement) != "database"
-    is_large = by_spark and run.extent.rows > request.settings.pushdown_max_rows
+    is_large = by_spark and run.extent.rows > request.settings.read_partition_rows
     executor = request.executor() if is_large else None
     slices: tuple[str, ...] = ()
     if executor is not None and run.extent.plain:

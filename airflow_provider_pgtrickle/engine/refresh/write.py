@@ -7,10 +7,12 @@ twice.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 import psycopg
 from psycopg import sql
@@ -26,22 +28,24 @@ from airflow_provider_pgtrickle.engine.catalog import alerts
 from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 from airflow_provider_pgtrickle.engine.catalog.database import REPLANNED
 from airflow_provider_pgtrickle.engine.declare import identity_index, lookup_index, replica_identity, row_id_index
-from airflow_provider_pgtrickle.engine.declare.storage import rebuild
+from airflow_provider_pgtrickle.engine.declare.partitions import Member, Partitions, Touched
+from airflow_provider_pgtrickle.engine.dvm import InPlace
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, ROW_ID, buffer_name
-from airflow_provider_pgtrickle.engine.errors import InvariantViolated, TableAltered, TransientFault
+from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
+from airflow_provider_pgtrickle.engine.errors import InvariantViolated, RefreshError, TableAltered, TransientFault
 from airflow_provider_pgtrickle.engine.refresh import history, lease, stage
-from airflow_provider_pgtrickle.engine.refresh.compute import Computed, rows_of
+from airflow_provider_pgtrickle.engine.refresh.compute import Computed, of_memory, rows_of
 from airflow_provider_pgtrickle.engine.refresh.decision import Action
 from airflow_provider_pgtrickle.engine.refresh.executor import Staged
 from airflow_provider_pgtrickle.engine.refresh.history import Finished, RefreshResult
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
-from airflow_provider_pgtrickle.engine.refresh.sameness import agree
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection, Frontier, Snapshot
 from airflow_provider_pgtrickle.engine.refresh.stage import (
     DELETE,
     DUPLICATE,
     INSERT,
     OP,
+    REPLACED,
     UPDATE,
     Difference,
     Target,
@@ -50,6 +54,8 @@ from airflow_provider_pgtrickle.engine.refresh.stage import (
     names,
 )
 from airflow_provider_pgtrickle.engine.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 # For this many rows or more, building an index anew is cheaper than adding to it.
 _MANY = 20_000
@@ -119,9 +125,13 @@ def _commit(
         if any(frontiers[member.stored.id] != member.stored.frontier for member in unit.values()):
             return None
         with trace.phase("apply"):
-            written = {key: _timed(conn, member, settings) for key, member in unit.items()}
+            written = {
+                key: _timed(conn, member, member.data_timestamp(at, unit), settings, trace)
+                for key, member in unit.items()
+            }
         results = {key: _result(member, written[key].applied, at, unit, token, trace) for key, member in unit.items()}
         _advance(conn, unit, at, results)
+        _end_breached(conn, unit)
         done = [_finished(member, results[key], written[key].ms) for key, member in unit.items()]
         history.finish(conn, done, trace)
         for key, member in unit.items():
@@ -135,9 +145,14 @@ class _Timed:
     ms: float
 
 
-def _timed(conn: Connection, member: Computed, settings: Settings) -> _Timed:
+def _timed(conn: Connection, member: Computed, instant: datetime, settings: Settings, trace: history.Trace) -> _Timed:
     begun = time.perf_counter()
-    applied = _write(conn, member, settings)
+    try:
+        applied = _write(conn, member, instant, settings)
+    except (psycopg.Error, RefreshError) as error:
+        if of_memory(error) and member.plan.computation is not None:
+            trace.lack(member.stored.id, member.plan.taken.title, member.plan.size, settings)
+        raise
     return _Timed(applied, (time.perf_counter() - begun) * 1000)
 
 
@@ -148,42 +163,86 @@ def _finished(member: Computed, result: RefreshResult, writing_ms: float) -> Fin
         result,
         str(plan),
         {candidate.title: candidate.predicted_ms for candidate in plan.candidates} or None,
-        actual if plan.computation is not None else None,
+        # What is kept of an altered query tells nothing about the refreshes to come.
+        actual if plan.computation is not None and not plan.decision.keeps else None,
         plan.source_rows,
         plan.net_changes,
-        plan.given_up_ms,
+        plan.given_up,
+        plan.doubt,
     )
 
 
-def _write(conn: Connection, member: Computed, settings: Settings) -> Applied:
+def _write(conn: Connection, member: Computed, instant: datetime, settings: Settings) -> Applied:
     if member.action is Action.REINITIALIZE:
+        from airflow_provider_pgtrickle.engine.declare.storage import rebuild
+
         rebuilt = rebuild(conn, member.stored, settings)
         if (rebuilt.storage, rebuilt.fingerprint) != (member.st.storage, member.st.fingerprint):
             raise TransientFault("Its sources changed once more during the refresh", stream_table=member.name)
-    if member.staged is None:
+    if member.plan.decision.keeps:
+        lookup_index.ensure(conn, member.st.qualified, member.query.lookups)
+    if member.staged is None and member.plan.in_place is None:
         return Applied()
-    stage.allow_memory(conn, member.staged.rows)
+    stage.allow_memory(conn, member.staged.rows if member.staged is not None else 0)
     let_through(conn)
     target = member.described or member.target(conn)
     _nothing_changes_what_is_written(conn, target)
-    if member.st.partition_by and member.st.relid is not None:
+    partitions = Partitions.of(member.st, target.table, {column.name: column.type for column in target.columns})
+    if partitions is not None and member.st.relid is not None:
+        partitions.hold(conn)
+        _nobody_has_moved_rows(conn, member)
         guard_added_partitions(conn, member.st.relid)
+    into = _Into(target, partitions, instant)
     with _refusals_named(target):
-        return _applied(conn, member, member.staged, target)
+        updated = _set_in_place(conn, member, target, member.plan.in_place) if member.plan.in_place is not None else 0
+        applied = _applied(conn, member, member.staged, into) if member.staged is not None else Applied()
+        return replace(applied, updated=applied.updated + updated)
 
 
-def _applied(conn: Connection, member: Computed, staged: Staged, target: Target) -> Applied:
+def _set_in_place(conn: Connection, member: Computed, target: Target, in_place: InPlace) -> int:
+    """Set the new columns of rows that stay; the number of rows. It fails unless each of them is there once."""
+    aside = stage.aside(member.st.id)
+    wanted = conn.execute(sql.SQL("SELECT count(*) FROM {}").format(aside)).fetchone()
+    found = conn.execute(stage.setting(target, aside, in_place.names)).rowcount
+    _every_row_was_there(target, "changed", int(wanted[0]) if wanted else 0, found)
+    return found
+
+
+@dataclass(frozen=True)
+class _Into:
+    """What is written into."""
+
+    target: Target
+    partitions: Partitions | None
+    instant: datetime
+    """The content's data timestamp."""
+
+    def make(self, conn: Connection, rows: sql.Composable) -> None:
+        """Make the partitions that rows lack."""
+        if self.partitions is not None:
+            self.partitions.make(conn, rows, (ROW_ID, *self.target.names))
+
+    def touched(self, conn: Connection, difference: Difference, *operations: str) -> Touched | None:
+        """The partitions that hold the difference's rows with these operations."""
+        if self.partitions is None or not any(difference.counts.get(operation) for operation in operations):
+            return None
+        return self.partitions.touched(conn, stage.rows_that(difference.table, *operations))
+
+
+def _applied(conn: Connection, member: Computed, staged: Staged, into: _Into) -> Applied:
     rows: sql.Composable
+    target = into.target
     if member.difference is not None:
-        applied, rows = _apply(conn, target, member.difference), member.difference.table
+        applied, rows = _apply(conn, into, member.difference), member.difference.table
     else:
         rows = rows_of(conn, member, staged, target)
         if member.plan.whole and _is_empty(conn, target):
+            into.make(conn, sql.SQL("SELECT * FROM {}").format(rows))
             applied = _populate(conn, target, rows, staged.rows)
         else:
             whole, repairs = member.plan.whole, member.plan.repairs
             difference = consolidate(conn, target, member.st.id, rows, whole=whole, repairs=repairs)
-            applied, rows = _apply(conn, target, difference), difference.table
+            applied, rows = _apply(conn, into, difference), difference.table
     if member.plan.whole:
         lookup_index.ensure(conn, target.table, member.query.lookups)
     buffer = buffer_name(member.stored.key)
@@ -214,7 +273,9 @@ def _advance(
     moved = []
     for key, member in unit.items():
         rewritten, table = tables[member.stored.id]
-        if rewritten and member.action is not Action.REINITIALIZE:
+        # Partitions that this transaction has made or dropped are no change of anybody else's.
+        is_own = member.st.partition_by is not None and member.staged is not None
+        if rewritten and member.action is not Action.REINITIALIZE and not is_own:
             raise TransientFault("Its table was altered while it was refreshed", stream_table=member.name)
         instant = results[key].data_timestamp
         assert instant is not None
@@ -234,6 +295,29 @@ def _advance(
         " lease_token = NULL, lease_pid = NULL, lease_expires = NULL, updated_at = pg_catalog.now() WHERE pgt_id = %s",
         moved,
     )
+
+
+def _end_breached(conn: Connection, unit: Mapping[str, Computed]) -> None:
+    """End the declaration `append_only` of tables whose sources had rows updated or deleted; of a part, its owner's."""
+    for member in unit.values():
+        breached = [
+            f"{state.source.schema}.{state.source.name}"
+            for state in member.states.values()
+            if state.is_rewritten and state.source.kind != "STREAM_TABLE"
+        ]
+        if not (breached and member.st.append_only):
+            continue
+        words = f"rows of {', '.join(sorted(breached))} were updated or deleted"
+        # A role that may only refresh, and was set up by an older version, may not write this column.
+        with suppress(psycopg.errors.InsufficientPrivilege), conn.transaction():
+            ended = conn.execute(
+                "UPDATE pgtrickle.pgt_stream_tables SET append_only_ended = %s, updated_at = pg_catalog.now()"
+                " WHERE pgt_id = %s AND append_only_ended IS NULL RETURNING pgt_schema || '.' || pgt_name",
+                (words, member.st.part_of or member.st.id),
+            ).fetchone()
+            if ended is not None:
+                _log.warning("%s is not append-only any more: %s", ended[0], words)
+                alerts.send(conn, Event.APPEND_ONLY_ENDED, ended[0], reason=words)
 
 
 def _own_rows(conn: Connection, unit: Mapping[str, Computed]) -> dict[int, tuple[bool, tuple[str, ...]]]:
@@ -326,18 +410,80 @@ def _mended(conn: Connection, unit: Mapping[str, Computed], error: psycopg.Error
 # -- one table's rows ------------------------------------------------------------------------------
 
 
-def _apply(conn: Connection, target: Target, difference: Difference) -> Applied:
+def _apply(conn: Connection, into: _Into, difference: Difference) -> Applied:
     """Write a difference. Deletions and replacements come first, so that no old row is in the way of a new one."""
+    target = into.target
     _no_identity_comes_twice(target, difference)
+    into.make(conn, stage.rows_that(difference.table, INSERT, UPDATE))
     count = difference.counts.get
-    deleted = conn.execute(stage.deletion(target, difference.table)).rowcount if count(DELETE) else 0
-    _every_row_was_there(target, "deleted", count(DELETE, 0), deleted)
-    updated = conn.execute(stage.replacement(target, difference.table)).rowcount if count(UPDATE) else 0
+    left = _left_to_drop(conn, into, difference)
+    held = into.touched(conn, difference, DELETE, REPLACED)
+    deleted = _deleted(conn, target, left.others, count(DELETE, 0) - left.rows, held)
+    updated = conn.execute(stage.replacement(target, difference.table, held)).rowcount if count(UPDATE) else 0
     _every_row_was_there(target, "replaced", count(UPDATE, 0), updated)
-    if target.keyed:
-        _no_identity_is_there_already(conn, target, difference)
-    inserted = conn.execute(stage.insertion(target, difference.table)).rowcount if count(INSERT) else 0
-    return Applied(inserted, updated, deleted)
+    # To look for all rows in a large table takes as long as to write them, and the index looks for each anyway.
+    is_many = into.partitions is None and count(INSERT, 0) >= _MANY
+    proof = identity_index.proof(conn, target.table) if target.keyed and is_many else None
+    if target.keyed and proof is None:
+        _no_identity_is_there_already(conn, into, difference)
+    try:
+        inserted = conn.execute(stage.insertion(target, difference.table)).rowcount if count(INSERT) else 0
+    except psycopg.errors.UniqueViolation as error:
+        if proof is None or error.diag.constraint_name != proof:
+            raise
+        raise _is_there_already(target) from error
+    return Applied(inserted, updated, deleted + _dropped(conn, target, into.partitions, left, held))
+
+
+def _deleted(conn: Connection, target: Target, rows: sql.Composable, wanted: int, held: Touched | None) -> int:
+    deleted = conn.execute(stage.deletion(target, rows, held)).rowcount if wanted else 0
+    _every_row_was_there(target, "deleted", wanted, deleted)
+    return deleted
+
+
+@dataclass(frozen=True)
+class _LeftToDrop:
+    """What a difference deletes from partitions of which nothing is kept, and what it does besides."""
+
+    members: Sequence[Member]
+    theirs: sql.Composable
+    others: sql.Composable
+    rows: int = 0
+
+
+def _left_to_drop(conn: Connection, into: _Into, difference: Difference) -> _LeftToDrop:
+    """The rows that needn't be deleted one by one, because their partitions can be dropped with them."""
+    nothing = _LeftToDrop((), difference.table, difference.table)
+    members = into.partitions.outdated(conn, into.instant) if into.partitions is not None else []
+    if into.partitions is None or not members or into.partitions.are_heard(conn, members):
+        return replace(nothing, members=members)
+    in_them = into.partitions.rows_in(members, "d")
+    rows = [
+        sql.SQL("(SELECT * FROM {} AS d WHERE {}{})").format(difference.table, sql.SQL(sign), in_them)
+        for sign in ("", "NOT ")
+    ]
+    found = conn.execute(
+        sql.SQL("SELECT coalesce(sum(abs({})), 0)::bigint FROM {} AS d WHERE {} = {}").format(
+            sql.Identifier(WEIGHT), rows[0], sql.Identifier(OP), DELETE
+        )
+    ).fetchone()
+    return _LeftToDrop(members, rows[0], rows[1], int(found[0]) if found else 0)
+
+
+def _dropped(
+    conn: Connection, target: Target, partitions: Partitions | None, left: _LeftToDrop, held: Touched | None
+) -> int:
+    """Drop the partitions of which nothing is kept, as far as nobody reads them now; the number of their rows.
+
+    What can't be dropped is emptied, and dropped by a later refresh.
+    """
+    if partitions is None or not left.members:
+        return 0
+    dropped = partitions.drop(conn, left.members)
+    if dropped is None:
+        return _deleted(conn, target, left.theirs, left.rows, held)
+    _every_row_was_there(target, "deleted", left.rows, dropped)
+    return dropped
 
 
 def _populate(conn: Connection, target: Target, rows: sql.Composable, number: int) -> Applied:
@@ -360,6 +506,15 @@ def _is_empty(conn: Connection, target: Target) -> bool:
 
 
 # -- what each refresh keeps, or fails --------------------------------------------------------------
+
+
+def _nobody_has_moved_rows(conn: Connection, member: Computed) -> None:
+    """Raise if partitions came with rows or went since the content was looked at; `hold` keeps them from now on."""
+    if member.action is Action.REINITIALIZE:
+        return
+    rewritten, _ = _own_rows(conn, {member.stored.key: member})[member.stored.id]
+    if rewritten:
+        raise TransientFault("Its partitions were changed while it was refreshed", stream_table=member.name)
 
 
 def _nothing_changes_what_is_written(conn: Connection, target: Target) -> None:
@@ -407,28 +562,25 @@ def _no_identity_comes_twice(target: Target, difference: Difference) -> None:
         )
 
 
-def _no_identity_is_there_already(conn: Connection, target: Target, difference: Difference) -> None:
+def _no_identity_is_there_already(conn: Connection, into: _Into, difference: Difference) -> None:
     """Raise if the identity of a row to insert is stored already. The check runs after the deletions."""
     if not difference.counts.get(INSERT):
         return
-    # The query counts all such rows, though one would do: with EXISTS PostgreSQL expects to find one soon, and scans
-    # the whole table for it.
-    met = conn.execute(
-        sql.SQL("SELECT count(*) FROM {d} d JOIN {t} t ON t.{id} = d.{id} AND {same} WHERE d.{op} = {i}").format(
-            d=difference.table,
-            t=target.table.sql,
-            id=sql.Identifier(ROW_ID),
-            same=agree(target.key, "t", "d"),
-            op=sql.Identifier(OP),
-            i=INSERT,
-        )
-    ).fetchone()
+    target, partitions = into.target, into.partitions
+    # An identity without the partitions' column may be stored in any of them.
+    is_told = partitions is not None and partitions.column in target.identity
+    touched = into.touched(conn, difference, INSERT) if is_told else None
+    met = conn.execute(stage.existing(target, difference.table, touched)).fetchone()
     if met is not None and met[0]:
-        raise InvariantViolated(
-            f"The difference would insert an identity ({', '.join(target.identity)}) that is stored already",
-            stream_table=str(target.table),
-            remedy=_REMEDY,
-        )
+        raise _is_there_already(target)
+
+
+def _is_there_already(target: Target) -> InvariantViolated:
+    return InvariantViolated(
+        f"The difference would insert an identity ({', '.join(target.identity)}) that is stored already",
+        stream_table=str(target.table),
+        remedy=_REMEDY,
+    )
 
 
 def _no_identity_stands_twice(conn: Connection, target: Target) -> None:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -16,13 +17,20 @@ from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.dvm import SparkPlan
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
-from airflow_provider_pgtrickle.engine.errors import PgTrickleError
+from airflow_provider_pgtrickle.engine.errors import MemoryFault, OutOfTime, PgTrickleError
 from airflow_provider_pgtrickle.engine.refresh.executor import Computation, Planner, Staged, StageTarget, patiently
 from airflow_provider_pgtrickle.engine.spark.compute import computed
 from airflow_provider_pgtrickle.engine.spark.faults import translating
 from airflow_provider_pgtrickle.engine.spark.leaf import Leaf, Snapshot, portable_dsn, reader
 from airflow_provider_pgtrickle.engine.spark.meter import Meter
-from airflow_provider_pgtrickle.engine.spark.stage import KEY, collect, copy_from_executors, with_row_id
+from airflow_provider_pgtrickle.engine.spark.stage import (
+    KEY,
+    carry_by_executors,
+    collect,
+    copy_from_executors,
+    with_row_id,
+)
+from airflow_provider_pgtrickle.engine.spark.watch import Limits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,51 +54,76 @@ class SparkExecutor:
             interrupt = _interrupt_behind(error)
             if interrupt is None:
                 raise
-            # A query whose reader is gone would run on until it has rows to send, so it is ended here.
             self._end_readers(snapshot_id)
             raise interrupt from None
 
     def _compute(self, snapshot_id: str, computation: Computation, stage: StageTarget | None) -> Staged:
+        limit = computation.limit_ms
+        ends_at = None if limit is None else monotonic() + limit / 1000
+        limits = Limits(self._database.settings.spark_wait_seconds, ends_at)
         snapshot = Snapshot(self._database.jdbc, snapshot_id)
         if computation.spark is not None:
             try:
-                return self._in_spark(snapshot, computation, computation.spark, stage)
+                return self._in_spark(snapshot, computation, computation.spark, stage, limits)
             except PgTrickleError as error:
-                if not error.permanent or _interrupt_behind(error) is not None:
+                # Where memory is short, the planner takes another way, and remembers.
+                gives_way = isinstance(error, (MemoryFault, OutOfTime))
+                if not error.permanent or gives_way or _interrupt_behind(error) is not None:
                     raise
                 # PostgreSQL may be able to compute what Spark can't, such as NaN as a numeric or a sum of over 38
                 # digits.
                 _log.warning("%s PostgreSQL computes it instead.", error)
-                self._empty(stage)
-        return self._pushed(snapshot, computation, stage)
+                self._undo(snapshot, stage)
+        return self._pushed(snapshot, computation, stage, limits)
 
     def _in_spark(
-        self, snapshot: Snapshot, computation: Computation, plan: SparkPlan, stage: StageTarget | None
+        self,
+        snapshot: Snapshot,
+        computation: Computation,
+        plan: SparkPlan,
+        stage: StageTarget | None,
+        limits: Limits,
     ) -> Staged:
-        meter = Meter(self._spark)
+        meter = Meter(self._spark, limits)
         with translating(), computed(self._spark, meter, snapshot, plan) as rows:
             staged = self._staged(meter, with_row_id(rows, computation.columns), computation, stage)
         # Spark lacks the server's hash.
         return replace(staged, late=plan.late, identified=not computation.identified)
 
-    def _pushed(self, snapshot: Snapshot, computation: Computation, stage: StageTarget | None) -> Staged:
+    def _pushed(
+        self, snapshot: Snapshot, computation: Computation, stage: StageTarget | None, limits: Limits
+    ) -> Staged:
         """Let PostgreSQL compute all of it in one statement, which is one read for Spark."""
         # In Spark the columns get names by position, because their own may differ in case only.
         names = tuple(f"c{n}" for n in range(len(computation.columns)))
         leaf = Leaf(computation.sql, computation.slices, (WEIGHT, KEY, *names))
 
         def run(planner: Planner) -> Staged:
-            meter = Meter(self._spark)
-            rows = meter.read(replace(snapshot, planner=planner), leaf)
+            meter = Meter(self._spark, limits)
+            at = replace(snapshot, planner=planner)
             try:
+                if stage is not None and computation.identified:
+                    return self._carried(meter, at, computation, stage)
+                rows = meter.read(at, leaf)
                 return self._staged(
                     meter, with_row_id(rows, names, identified=computation.identified), computation, stage
                 )
             except PgTrickleError:
-                self._empty(stage)
+                self._undo(snapshot, stage)
                 raise
 
         return patiently(computation.patience_ms, run)
+
+    def _carried(self, meter: Meter, snapshot: Snapshot, computation: Computation, stage: StageTarget) -> Staged:
+        """PostgreSQL has computed everything, the row ids too: the rows go from session to session."""
+        queries = computation.slices or (computation.sql,)
+        columns = (WEIGHT, ROW_ID, *stage.columns)
+        copied = meter.run(
+            lambda: carry_by_executors(
+                self._spark, snapshot, queries, stage.schema, stage.table, columns, here=self._database.dsn
+            )
+        )
+        return Staged(copied, None, (stage.schema, stage.table), copied, len(queries), meter.jobs)
 
     def _staged(self, meter: Meter, rows: DataFrame, computation: Computation, stage: StageTarget | None) -> Staged:
         if stage is None:
@@ -99,13 +132,15 @@ class SparkExecutor:
         copied = meter.run(lambda: self._copy(rows, stage))
         return Staged(copied, None, (stage.schema, stage.table), meter.rows, meter.reads, meter.jobs)
 
-    def _empty(self, stage: StageTarget | None) -> None:
-        """Remove what a failed computation has staged."""
+    def _undo(self, snapshot: Snapshot, stage: StageTarget | None) -> None:
+        """End what a failed computation still reads, and remove what it has staged."""
+        self._end_readers(snapshot.snapshot_id)
         if stage is not None:
             with self._database.connect(autocommit=True, application_name="pgtrickle stage") as conn:
                 conn.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(stage.schema, stage.table)))
 
     def _end_readers(self, snapshot_id: str) -> None:
+        # A query whose reader is gone would run on until it has rows to send.
         with suppress(PgTrickleError, psycopg.Error), self._database.connect(autocommit=True) as conn:
             conn.execute(
                 "SELECT pg_catalog.pg_terminate_backend(pid, 2000) FROM pg_catalog.pg_stat_activity"
@@ -116,7 +151,8 @@ class SparkExecutor:
 
     def _copy(self, rows: DataFrame, stage: StageTarget) -> int:
         columns = (WEIGHT, ROW_ID, *stage.columns)
-        return copy_from_executors(rows, portable_dsn(self._database.jdbc), stage.schema, stage.table, columns)
+        there = portable_dsn(self._database.jdbc)
+        return copy_from_executors(rows, there, stage.schema, stage.table, columns, here=self._database.dsn)
 
 
 def _interrupt_behind(error: BaseException | None) -> BaseException | None:

@@ -12,15 +12,25 @@ from airflow_provider_pgtrickle.engine.catalog.faults import ROW_SECURITY
 from airflow_provider_pgtrickle.engine.errors import (
     ConnectionFault,
     EnvironmentFault,
+    MemoryFault,
     PermissionFault,
     PgTrickleError,
     RefreshError,
+    RoomFault,
     TransientFault,
     ValueFault,
 )
+from airflow_provider_pgtrickle.engine.spark import jvm
 
 _Remedy = str | None
 _MORE_MEMORY = "raise spark_driver_memory, or spark.driver.memory where Spark is started by you."
+_STANDING = (
+    "Put it into the file that spark_credentials means (PGPASSFILE or ~/.pgpass, PGSERVICEFILE or ~/.pg_service.conf),"
+    " on each machine of Spark and readable for it alone."
+)
+#: The exit code of Spark's JVMs that end for want of memory.
+_EXHAUSTED = 52
+_DRIVER_GONE = r"Py4JNetworkError|builtins\.Connection\w*Error"
 #: Errors are told by their text, because what an executor raises reaches the driver as text only, as through Connect.
 _KNOWN: tuple[tuple[re.Pattern[str], type[PgTrickleError], str, _Remedy], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), kind, message, remedy)
@@ -44,6 +54,15 @@ _KNOWN: tuple[tuple[re.Pattern[str], type[PgTrickleError], str, _Remedy], ...] =
             "Run one version of both everywhere.",
         ),
         (
+            # An executor says by its exit code what it ended of, and the JDBC driver in words of its own.
+            rf"OutOfMemoryError|Not enough memory to build and broadcast|exited with code {_EXHAUSTED}\b"
+            r"|Ran out of memory retrieving query results",
+            MemoryFault,
+            "Spark ran out of memory",
+            "Give it more: raise spark_driver_memory, or spark.driver.memory and spark.executor.memory where Spark is"
+            " started by you.",
+        ),
+        (
             r"ExecutorLost|executor .* exited|worker lost|FetchFailed|StatusCode\.UNAVAILABLE|INVALID_HANDLE"
             r"|SparkContext was shut down|stopped SparkContext",
             TransientFault,
@@ -51,16 +70,23 @@ _KNOWN: tuple[tuple[re.Pattern[str], type[PgTrickleError], str, _Remedy], ...] =
             None,
         ),
         (
-            r"Py4JNetworkError|builtins\.Connection\w*Error",
+            _DRIVER_GONE,
             TransientFault,
             "Spark's driver has ended, or was ended, during the computation",
             f"Where its log tells of an OutOfMemoryError, {_MORE_MEMORY}",
         ),
         (
-            r"OutOfMemoryError|Not enough memory to build and broadcast",
-            RefreshError,
-            "Spark ran out of memory",
-            f"Give it more: {_MORE_MEMORY}",
+            r"no password (?:was provided|supplied)",
+            ConnectionFault,
+            "Where Spark runs there is no password for PostgreSQL",
+            _STANDING,
+        ),
+        (
+            r"Unable to parse URL jdbc:postgresql://\?service=|definition of service \"[^\"]*\" not found"
+            r"|service file .* not found",
+            ConnectionFault,
+            "Where Spark runs there is no such service for PostgreSQL",
+            _STANDING,
         ),
         (r"password authentication failed", ConnectionFault, "PostgreSQL refuses the credentials", None),
         (r"row-level security", PermissionFault, "", ROW_SECURITY),
@@ -71,7 +97,15 @@ _KNOWN: tuple[tuple[re.Pattern[str], type[PgTrickleError], str, _Remedy], ...] =
             "The refresh's snapshot is gone: the transaction that held it open has ended",
             None,
         ),
-        (r"No space left on device", TransientFault, "The disk is full, so nothing could be staged", "Free space."),
+        (r"No space left on device", RoomFault, "The disk is full, so nothing could be staged", "Free space."),
+        (
+            # The setting's name is the same in each language.
+            r"temp_file_limit|ERROR: out of memory"
+            r"|psycopg\.errors\.(?:OutOfMemory|InsufficientResources|ConfigurationLimitExceeded)",
+            MemoryFault,
+            "",
+            "Raise temp_file_limit for the refreshing role, or give the server more memory.",
+        ),
         (
             r"Connection to \S+ refused|connection attempt failed|connection refused|too many clients"
             r"|terminating connection|server closed the connection|FAILED_JDBC\.CONNECTION"
@@ -106,6 +140,8 @@ def translated(exc: BaseException) -> PgTrickleError:
     text = "\n".join(f"{type(one).__module__}.{type(one).__name__}: {one}" for one in _chain(exc))
     found = _SERVER_MESSAGE.search(text)
     said = found["message"].strip() if found else ""
+    if re.search(_DRIVER_GONE, text) and jvm.ended_with() == _EXHAUSTED:
+        return RoomFault("Spark's driver ran out of memory", remedy=f"Give it more: {_MORE_MEMORY}")
     for pattern, kind, message, remedy in _KNOWN:
         if pattern.search(text):
             return kind(message or said or _first_line(exc), remedy=remedy)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: Each JVM with the pid that launched it: a forked child inherits the list but not the JVM.
 _launched: list[tuple[subprocess.Popen[Any], int]] = []
+# Its shutdown hooks take seconds where the machine has other work.
+_END_SECONDS = 30
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -90,6 +92,17 @@ def has_ended() -> bool:
 
     process = getattr(SparkContext._gateway, "proc", None)
     return process is not None and process.poll() is not None
+
+
+def ended_with() -> int | None:
+    """The exit code of this process's JVM, where it is ending or has ended; None if it goes on, or isn't ours."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    try:
+        return None if process is None else int(process.wait(_END_SECONDS))
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def let_go() -> None:

@@ -1,6 +1,7 @@
 """A leaf of a plan: rows that PostgreSQL computes and Spark reads, all at one exported snapshot.
 
-A classic session reads through JDBC, a Connect client by COPY (`read_by_copy`).
+A classic session reads through JDBC. A Connect client does where no password is sent, and else by COPY
+(`read_by_copy`).
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Leaf:
 def read(spark: SparkSession, snapshot: Snapshot, leaf: Leaf) -> DataFrame:
     """The leaf's rows. Spark pushes nothing into its SQL, which holds already all that PostgreSQL should compute."""
     queries = leaf.slices or (leaf.sql,)
-    if is_connect(spark):
+    if is_connect(spark) and not snapshot.jdbc.stands:
         enter = session_init(snapshot)
         return read_copied(spark, portable_dsn(snapshot.jdbc), enter, queries, leaf.columns)
     frames = [_partition(spark, snapshot, text, leaf.columns) for text in queries]
@@ -63,7 +64,10 @@ def read(spark: SparkSession, snapshot: Snapshot, leaf: Leaf) -> DataFrame:
 
 
 def portable_dsn(jdbc: JdbcTarget) -> str:
-    """The same target for libpq. It is complete, because executors lack our environment and password file."""
+    """The same target for libpq. It is complete, because executors lack our environment and password file.
+
+    Where credentials stand there, libpq finds them like JDBC: by the same service, or in the same password file.
+    """
     parameters = {name: value for name, value in jdbc.properties.items() if name != "driver"}
     return make_conninfo(jdbc.url.removeprefix("jdbc:"), **parameters)
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from airflow_provider_pgtrickle.engine.spark.faults import translating
 from airflow_provider_pgtrickle.engine.spark.leaf import Leaf, Snapshot, read
 from airflow_provider_pgtrickle.engine.spark.session import is_connect
-from airflow_provider_pgtrickle.engine.spark.watch import watched
+from airflow_provider_pgtrickle.engine.spark.watch import Limits, watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,8 +22,9 @@ _GROUP = "spark.jobGroup.id"
 class Meter:
     """Counts for one computation, whose leaves and actions all go through it."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, limits: Limits | None = None) -> None:
         self.spark = spark
+        self._limits = limits or Limits()
         self.reads = 0
         self.jobs = 0
         self._observed: list[Any] = []
@@ -30,10 +32,12 @@ class Meter:
 
     def read(self, snapshot: Snapshot, leaf: Leaf) -> DataFrame:
         """The leaf. Its rows are counted as they arrive, even if Spark reads some again after losing an executor."""
-        count, observation = _observing(self.spark)
-        self.reads += max(len(leaf.slices), 1)
-        self._observed.append(observation)
-        return read(self.spark, snapshot, leaf).observe(observation, count)
+        # The driver may be gone, and a Connect client lets the server ask the database for the plan's kind.
+        with translating():
+            count, observation = _observing(self.spark)
+            self.reads += max(len(leaf.slices), 1)
+            self._observed.append(observation)
+            return read(self.spark, snapshot, leaf).observe(observation, count)
 
     def keep(self, snapshot: Snapshot, leaf: Leaf) -> DataFrame:
         """The leaf, read now and cached, for plans that use a leaf or some of it more than once.
@@ -58,13 +62,13 @@ class Meter:
         """
         if is_connect(self.spark):
             self.jobs += 1
-            with watched(self.spark, ""):
+            with watched(self.spark, "", self._limits):
                 return action()
         context: Any = self.spark.sparkContext
         outer, group = context.getLocalProperty(_GROUP), f"pgtrickle-{uuid.uuid4()}"
         context.setLocalProperty(_GROUP, group)
         try:
-            with watched(self.spark, group):
+            with watched(self.spark, group, self._limits):
                 return action()
         finally:
             context.setLocalProperty(_GROUP, outer)

@@ -1,25 +1,20 @@
 """Reads a leaf by COPY in Spark's Python tasks, for Connect clients.
 
-A Connect server writes the options of a read, also a JDBC password, into its log, its UI and its event log. If a
-session ends before its last execution is released, it logs the whole plan, also what a pickled function holds. So the
-connection string travels in two halves: random bytes in a file of the session, and in the function what they hide.
-Neither says anything without the other.
+A Connect server writes the options of a read, also a JDBC password, into its log, its UI and its event log. How the
+connection string gets to a task instead: `sending`.
 """
 
 from __future__ import annotations
 
-import secrets
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.engine.errors import QueryError
 from airflow_provider_pgtrickle.engine.spark.faults import translating
+from airflow_provider_pgtrickle.engine.spark.sending import sent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,8 +24,6 @@ if TYPE_CHECKING:
 _TYPES = {16: "boolean", 20: "bigint", 21: "smallint", 23: "int", 25: "string", 1043: "string"}
 #: How much CSV is parsed at once. A row is never split, however long it is.
 _CHUNK_BYTES = 4 << 20
-#: What each session was sent, by connection string.
-_SENT: WeakKeyDictionary[SparkSession, dict[str, tuple[str, bytes]]] = WeakKeyDictionary()
 
 
 def read_copied(spark: SparkSession, dsn: str, enter: str, queries: Sequence[str], columns: Sequence[str]) -> DataFrame:
@@ -43,22 +36,8 @@ def read_copied(spark: SparkSession, dsn: str, enter: str, queries: Sequence[str
     names = [*columns, *names[len(columns) :]]
     schema = ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in zip(names, types, strict=True))
     return spark.range(0, len(copies), 1, len(copies)).mapInArrow(
-        _reader(*_halves(spark, dsn), enter, copies, types), schema
+        _reader(sent(spark, dsn), enter, copies, types), schema
     )
-
-
-def _halves(spark: SparkSession, dsn: str) -> tuple[str, bytes]:
-    """The name of the file that holds one half of the connection string in this session, and the other half."""
-    known = _SENT.setdefault(spark, {})
-    if dsn not in known:
-        text = dsn.encode()
-        pad = secrets.token_bytes(len(text))
-        with tempfile.TemporaryDirectory(prefix="pgtrickle-") as folder:
-            file = Path(folder) / f"pgtrickle-{secrets.token_hex(8)}"
-            file.write_bytes(pad)
-            spark.addArtifacts(str(file), file=True)
-        known[dsn] = file.name, bytes(a ^ b for a, b in zip(text, pad, strict=True))
-    return known[dsn]
 
 
 def _described(dsn: str, enter: str, query: str) -> tuple[list[str], list[str]]:
@@ -73,7 +52,7 @@ def _described(dsn: str, enter: str, query: str) -> tuple[list[str], list[str]]:
 
 
 def _reader(
-    pad_file: str, hidden: bytes, enter: str, copies: Sequence[str], types: Sequence[str]
+    dsn_of: Callable[[], str], enter: str, copies: Sequence[str], types: Sequence[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function uses nothing of this package, so that a server needs psycopg and pyarrow only."""
     limit = _CHUNK_BYTES
@@ -82,11 +61,8 @@ def _reader(
         import psycopg
         import pyarrow
         from pyarrow import csv
-        from pyspark import SparkFiles
 
-        with open(SparkFiles.get(pad_file), "rb") as pad:
-            dsn = bytes(a ^ b for a, b in zip(hidden, pad.read(), strict=True)).decode()
-
+        dsn = dsn_of()
         arrow = {"boolean": pyarrow.bool_(), "smallint": pyarrow.int16(), "int": pyarrow.int32()}
         arrow |= {"bigint": pyarrow.int64(), "string": pyarrow.string()}
         names = [f"f{n}" for n in range(len(types))]

@@ -101,8 +101,9 @@ class SparkProcess:
 class _Servers:
     """Starts on entry, ends on exit whatever happened in between."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
         self.folder = folder
+        self._own = dict(environment or {})
         self._started: list[SparkProcess] = []
 
     def __enter__(self) -> Self:
@@ -127,9 +128,21 @@ class _Servers:
         raise NotImplementedError
 
     def _run(self, name: str, command: Sequence[str], ready: re.Pattern[str], memory: str) -> SparkProcess:
-        process = SparkProcess(command, ready, self.folder / f"{name}.log", _environment(self.folder, memory))
+        process = SparkProcess(command, ready, self.folder / f"{name}.log", self._environment(memory))
         self._started.append(process)
         return process.start()
+
+    def _environment(self, memory: str) -> dict[str, str]:
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "_PYSPARK"))}
+        ours = {
+            "SPARK_HOME": str(spark_home()),
+            "SPARK_LOCAL_IP": LOOPBACK,
+            # This counts for a Connect server too, because spark-submit treats it as a daemon.
+            "SPARK_DAEMON_MEMORY": memory,
+            "SPARK_LOCAL_DIRS": str(self.folder / "local"),
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        return inherited | ours | self._own
 
 
 class StandaloneCluster(_Servers):
@@ -142,26 +155,38 @@ class StandaloneCluster(_Servers):
         self.workers: list[SparkProcess] = []
 
     def _start(self) -> None:
-        address = ["--host", LOOPBACK, "--port", "0", "--webui-port", "0"]
-        command = [str(spark_home() / "bin" / "spark-class")]
-        master = self._run(
-            "master", [*command, "org.apache.spark.deploy.master.Master", *address], _MASTER_READY, _DAEMON
-        )
+        master = self._run("master", self._command("master.Master"), _MASTER_READY, _DAEMON)
         assert master.match is not None
         self.url = master.match["url"]
-        for n in range(self._count):
-            size = ["--cores", "1", "--memory", self._memory, "--work-dir", str(self.folder / f"work-{n}")]
-            worker = [*command, "org.apache.spark.deploy.worker.Worker", *address, *size, self.url]
-            self.workers.append(self._run(f"worker-{n}", worker, _WORKER_READY, _DAEMON))
+        for _ in range(self._count):
+            self.add_worker()
+
+    def add_worker(self) -> None:
+        """One more, as when a lost machine is replaced. Applications that run get an executor on it."""
+        number = len(self._started) - 1
+        size = ["--cores", "1", "--memory", self._memory, "--work-dir", str(self.folder / f"work-{number}")]
+        command = [*self._command("worker.Worker"), *size, self.url]
+        self.workers.append(self._run(f"worker-{number}", command, _WORKER_READY, _DAEMON))
+
+    @staticmethod
+    def _command(kind: str) -> list[str]:
+        program = str(spark_home() / "bin" / "spark-class")
+        return [program, f"org.apache.spark.deploy.{kind}", "--host", LOOPBACK, "--port", "0", "--webui-port", "0"]
 
 
 class ConnectServer(_Servers):
     """A warm Spark Connect server; `url` is what `SPARK_REMOTE` wants."""
 
     def __init__(
-        self, folder: Path, settings: Settings, *, master: str = "local[2]", conf: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        settings: Settings,
+        *,
+        master: str = "local[2]",
+        conf: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(folder)
+        super().__init__(folder, environment)
         self._settings, self._master, self._conf = settings, master, dict(conf or {})
         self.url = ""
 
@@ -173,7 +198,7 @@ class ConnectServer(_Servers):
         """End it at once, as a crash would."""
         self._started[0].kill()
 
-    def _start(self) -> None:
+    def command(self) -> list[str]:
         conf = {
             "spark.connect.grpc.binding.address": LOOPBACK,
             "spark.connect.grpc.binding.port": "0",
@@ -187,10 +212,21 @@ class ConnectServer(_Servers):
         for key, value in conf.items():
             command += ["--conf", f"{key}={value}"]
         command += ["--jars", str(jdbc_jar(self._settings)), "--name", "pgtrickle-connect"]
-        command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-        server = self._run("connect", command, _CONNECT_READY, self._settings.spark_driver_memory)
+        return [*command, "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+
+    def environment(self) -> dict[str, str]:
+        return self._environment(self._settings.spark_driver_memory)
+
+    @staticmethod
+    def said(log: str) -> str | None:
+        """The URL of a server with this log; None as long as it isn't ready."""
+        found = _CONNECT_READY.search(log)
+        return f"sc://{LOOPBACK}:{found['port']}" if found else None
+
+    def _start(self) -> None:
+        server = self._run("connect", self.command(), _CONNECT_READY, self._settings.spark_driver_memory)
         assert server.match is not None
-        self.url = f"sc://{LOOPBACK}:{server.match['port']}"
+        self.url = self.said(server.match[0]) or ""
 
 
 def spark_home() -> Path:
@@ -198,15 +234,3 @@ def spark_home() -> Path:
     import pyspark
 
     return Path(pyspark.__file__).parent
-
-
-def _environment(folder: Path, memory: str) -> dict[str, str]:
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_", "_PYSPARK"))}
-    return env | {
-        "SPARK_HOME": str(spark_home()),
-        "SPARK_LOCAL_IP": LOOPBACK,
-        # This counts for a Connect server too, because spark-submit treats it as a daemon.
-        "SPARK_DAEMON_MEMORY": memory,
-        "SPARK_LOCAL_DIRS": str(folder / "local"),
-        "PYSPARK_PYTHON": sys.executable,
-    }

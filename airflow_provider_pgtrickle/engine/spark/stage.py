@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
@@ -13,11 +13,13 @@ from psycopg import sql
 from airflow_provider_pgtrickle.engine.catalog.search_path import pin
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
-from airflow_provider_pgtrickle.engine.spark.attempt import partition_copier
+from airflow_provider_pgtrickle.engine.spark.attempt import carrier, partition_copier
 from airflow_provider_pgtrickle.engine.spark.faults import translating
+from airflow_provider_pgtrickle.engine.spark.leaf import Snapshot, portable_dsn, session_init
+from airflow_provider_pgtrickle.engine.spark.sending import sent
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 KEY = "__pgt_key"
 _NAME_BYTES = 63
@@ -39,27 +41,71 @@ def collect(df: DataFrame) -> pa.Table:
         return df.toArrow()
 
 
-def copy_from_executors(df: DataFrame, dsn: str, schema: str, table: str, columns: Sequence[str]) -> int:
+def copy_from_executors(
+    df: DataFrame, dsn: str, schema: str, table: str, columns: Sequence[str], *, here: str | None = None
+) -> int:
     """COPY `df` into `columns` of `schema.table`, by position, from the executors; the number of rows.
 
+    `here`: how this process reaches the database, if `dsn` is good for the executors only.
     Each partition's rows arrive exactly once, however often Spark tries or speculates: see `attempt`.
     """
-    with ledger(dsn, schema, table) as arrived:
+    here = here or dsn
+    with ledger(here, schema, table) as arrived:
         with translating():
             staging(df, dsn, schema, table, columns).toArrow()
-        return _recorded(dsn, arrived)
+        return _recorded(here, arrived)
 
 
 def staging(df: DataFrame, dsn: str, schema: str, table: str, columns: Sequence[str]) -> DataFrame:
     """The plan that copies when it runs. It yields a row for each partition, with the number of rows copied."""
     arrived = sql.Identifier(schema, ledger_name(table))
-    copier = partition_copier(
-        dsn,
-        claim=sql.SQL("INSERT INTO {} (part) VALUES (%s) ON CONFLICT DO NOTHING").format(arrived).as_string(None),
-        copy=_copy_statement(sql.Identifier(schema, table), columns).as_string(None),
-        settle=sql.SQL("UPDATE {} SET copied = %s WHERE part = %s").format(arrived).as_string(None),
-    )
+    claim, settle = _claiming(arrived)
+    copy = _copy_statement(sql.Identifier(schema, table), columns).as_string(None)
+    copier = partition_copier(sent(df.sparkSession, dsn), claim=claim, copy=copy, settle=settle)
     return df.mapInArrow(copier, "copied bigint")
+
+
+def carry_by_executors(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    queries: Sequence[str],
+    schema: str,
+    table: str,
+    columns: Sequence[str],
+    *,
+    here: str | None = None,
+) -> int:
+    """COPY the rows of `queries` into `columns` of `schema.table`, by position; the number of rows.
+
+    A task carries the rows of each query from a session on the snapshot, exactly once: see `attempt`. `here`: as above.
+    """
+    dsn = here or portable_dsn(snapshot.jdbc)
+    carry = carrying(sent(spark, portable_dsn(snapshot.jdbc)), snapshot, queries, schema, table, columns)
+    with ledger(dsn, schema, table) as arrived:
+        with translating():
+            spark.range(0, len(queries), 1, len(queries)).mapInArrow(carry, "copied bigint").toArrow()
+        return _recorded(dsn, arrived)
+
+
+def carrying(
+    dsn_of: Callable[[], str],
+    snapshot: Snapshot,
+    queries: Sequence[str],
+    schema: str,
+    table: str,
+    columns: Sequence[str],
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What carries the rows of the queries whose numbers it is given."""
+    claim, settle = _claiming(sql.Identifier(schema, ledger_name(table)))
+    copy = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(schema, table), _listed(columns))
+    return carrier(
+        dsn_of,
+        enter=session_init(snapshot),
+        reads=[sql.SQL("COPY ({}\n) TO STDOUT").format(sql.SQL(query)).as_string(None) for query in queries],
+        claim=claim,
+        copy=copy.as_string(None),
+        settle=settle,
+    )
 
 
 def ledger_name(table: str) -> str:
@@ -68,10 +114,20 @@ def ledger_name(table: str) -> str:
     return table.encode()[: _NAME_BYTES - len(suffix)].decode(errors="ignore") + suffix
 
 
+def _claiming(arrived: sql.Identifier) -> tuple[str, str]:
+    """The statements by which an attempt claims a partition, and says how many rows it has."""
+    claim = sql.SQL("INSERT INTO {} (part) VALUES (%s) ON CONFLICT DO NOTHING").format(arrived)
+    settle = sql.SQL("UPDATE {} SET copied = %s WHERE part = %s").format(arrived)
+    return claim.as_string(None), settle.as_string(None)
+
+
 def _copy_statement(target: sql.Composable, columns: Sequence[str]) -> sql.Composed:
-    names = sql.SQL(", ").join(map(sql.Identifier, columns))
     # pyarrow writes a NULL as an empty field without quotes, as COPY expects, and puts an empty text into quotes.
-    return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv, ENCODING 'UTF8')").format(target, names)
+    return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv, ENCODING 'UTF8')").format(target, _listed(columns))
+
+
+def _listed(columns: Sequence[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, columns))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from airflow_provider_pgtrickle.engine.dvm.reasons import Reason
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
@@ -198,6 +199,34 @@ def test_explain_shows_the_range_and_the_index_it_wants(site: Site) -> None:
 def test_immediate_refuses_the_clock_in_one_sentence(site: Site) -> None:
     with pytest.raises(UsageError, match="IMMEDIATE can't follow the clock"):
         site.declare("week", LAST_WEEK, refresh_mode="IMMEDIATE")
+
+
+TODAY = "SELECT id, v FROM e WHERE day = ANY (ARRAY[current_date, current_date - 1])"
+
+
+@pytest.mark.parametrize(
+    ("query", "detail"), [(LAST_WEEK, "now"), (TODAY, "current_timestamp or the like"), (TODAY, "")]
+)
+def test_a_table_of_an_earlier_release_follows_the_clock_after_the_upgrade(site: Site, query: str, detail: str) -> None:
+    """As the release before the clock left it: FULL each time, because the query asks for the clock."""
+    declare(site, "week", query, refresh_mode="AUTO")
+    refusal = f"the query's answer may change with the clock or the session, not only with its sources ({detail})"
+    if not detail:
+        # As the release left it that followed comparisons, and no lists.
+        refusal = f"{Reason.COMPUTES_WITH_CLOCK.sentence} (CURRENT_DATE)"
+    site.run(
+        f"UPDATE pgtrickle.pgt_stream_tables SET differentiable = false, steady = false, clock_probe = NULL,"
+        f" refusal = $$ {refusal} $$",
+        "DELETE FROM pgtrickle.pgt_migrations WHERE number >= 20",
+    )
+    site.client.install()
+    at = NOON + DAY
+    result = refresh(site, "week", at=at)["week"]
+    assert (result.action, result.fallback_reason) == ("REINITIALIZE", "schema_changed")
+    assert site.differs("week", at_instant(query, at.isoformat())) == []
+    at += DAY
+    assert refresh(site, "week", at=at)["week"].action == "DIFFERENTIAL"
+    assert site.differs("week", at_instant(query, at.isoformat())) == []
 
 
 def test_a_frontier_without_an_instant_is_not_trusted(site: Site) -> None:

@@ -56,10 +56,32 @@ def test_a_small_table_keeps_to_the_difference_and_says_what_it_weighed(big: Wor
         " ORDER BY refresh_id DESC LIMIT 1"
     )[0]
     assert way == "pushed"
-    assert sorted(candidates) == ["FULL pushed", "difference pushed"]
+    assert sorted(candidates) == ["FULL lowered", "FULL pushed", "difference pushed"]
     assert actual > 0
     assert rows == 100
     assert "ms predicted" in (big.history("big")[0].plan or "")
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_a_full_that_nobody_chose_binds_no_difference(workshop: Workshop, forced: bool) -> None:
+    query = filtered(workshop.source("orders"), ("id", "amount"), "amount > 50")
+    workshop.stream_table(
+        "big", "id int, amount numeric", query, key=["id"], text=BIG, differential_max_change_ratio=None
+    )
+    workshop.run("ANALYZE orders")
+    auto = replace(workshop.settings, placement="auto")
+    workshop.refresh_one("big", settings=auto)
+    if forced:
+        workshop.refresh_one("big", settings=auto, force_full=True)
+    # It had a choice, of two ways to compute all of it.
+    weighed = "SELECT candidates FROM pgtrickle.pgt_refresh_history ORDER BY refresh_id DESC LIMIT 1"
+    assert sorted(workshop.rows(weighed)[0][0]) == ["FULL database", "FULL lowered", "FULL pushed"]
+    # As on a machine that was busy, but not by as much as a choice has to gain.
+    workshop.run("UPDATE pgtrickle.pgt_refresh_history SET actual_ms = 150")
+    workshop.run("UPDATE orders SET amount = amount + 1 WHERE id = 90")
+    result = workshop.refresh_one("big", settings=auto)
+    assert (result.action, result.way) == ("DIFFERENTIAL", "database")
+    assert workshop.differs("big", BIG) == []
 
 
 def test_slow_differences_give_way_to_full(big: Workshop) -> None:

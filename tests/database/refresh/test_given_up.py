@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.engine.refresh import cost
+from airflow_provider_pgtrickle.engine.refresh import cost, plan
 
 ROWS = 40_000
 TOTALS = "SELECT g, count(*) AS n, sum(v) AS s FROM t GROUP BY g"
@@ -86,6 +86,26 @@ def test_a_later_table_of_the_unit_reads_the_change_all_the_same(
         done = client.refresh(["totals", "large"])
     assert done["totals"].action == "FULL"
     assert client.verify("large").differences == client.verify("totals").differences == 0
+
+
+def test_what_postgresql_expects_far_more_of_than_of_full_is_not_even_tried(
+    client: PgTrickle, any_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("totals", "tried"):
+        client.create_stream_table(name, TOTALS)
+    _change(any_dsn)
+    assert client.refresh_stream_table("tried").action == "DIFFERENTIAL"
+    _change(any_dsn)
+    monkeypatch.setattr(cost, "_ASKED_MS", 0.0)
+    monkeypatch.setattr(cost, "_ESTIMATED_BY", 1e-6)
+    monkeypatch.setattr(plan, "LARGE_ESTIMATE", 0.0)
+    done = client.refresh_stream_table("totals")
+    assert (done.action, done.fallback_reason) == ("FULL", "predicted_cheaper")
+    assert _given_up(any_dsn, "totals") == [None, None]
+    assert client.history("totals", 1)[0]["doubt"] > 0
+    # What was measured counts more than any estimate.
+    assert client.refresh_stream_table("tried").action == "DIFFERENTIAL"
+    assert client.verify("totals").differences == client.verify("tried").differences == 0
 
 
 def test_mode_differential_gives_nothing_up(client: PgTrickle, any_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 
@@ -75,3 +76,21 @@ def _change(conn: psycopg.Connection[tuple[object, ...]], chance: random.Random,
             )
         case 3:
             conn.execute("DELETE FROM orders WHERE id = %s", (first - 10 + chance.randint(0, 9),))
+
+
+def test_an_attempt_takes_no_table_over_from_its_own_process(any_workshop: Workshop) -> None:
+    """Units that are refreshed side by side share their run. One is alive, whatever a retry may take over."""
+    orders = any_workshop.source("orders")
+    any_workshop.stream_table("big", "id int, amount numeric", filtered(orders, ("id", "amount"), "amount > 50"))
+    any_workshop.refresh("big")
+    any_workshop.run("UPDATE orders SET amount = amount + 100 WHERE id < 4")
+    with psycopg.connect(any_workshop.database.dsn) as blocking, ThreadPoolExecutor(1) as threads:
+        blocking.execute("LOCK TABLE big IN SHARE MODE")
+        first = threads.submit(any_workshop.refresh, "big", run_token="run#1")
+        while not any_workshop.rows("SELECT FROM pg_locks WHERE NOT granted"):
+            assert not first.done()
+        (second,) = any_workshop.refresh("big", run_token="run#1").values()
+        assert (second.action, second.fallback_reason) == ("SKIP", "locked")
+        blocking.rollback()
+        assert [result.action for result in first.result().values()] == ["DIFFERENTIAL"]
+    assert any_workshop.differs("big", BIG) == []

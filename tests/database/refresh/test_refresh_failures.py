@@ -193,6 +193,32 @@ def test_no_credential_reaches_the_history(big: Workshop) -> None:
     assert "s3cret" not in (big.record("big").last_error or "")
 
 
+def test_totals_survive_the_history_that_they_were_counted_in(big: Workshop) -> None:
+    statement = (
+        "SELECT total_refreshes, successful_refreshes, failed_refreshes, skipped_refreshes, total_rows_inserted,"
+        " total_rows_updated, total_rows_deleted, round(avg_duration_ms::numeric, 3),"
+        " round(max_duration_ms::numeric, 3) FROM pgtrickle.pg_stat_stream_tables"
+    )
+    big.refresh_one("big")
+    for _ in range(3):
+        big.run("UPDATE orders SET amount = amount + 1000 WHERE id < 40")
+        big.run("DELETE FROM orders WHERE id = (SELECT max(id) FROM orders)")
+        big.refresh_one("big")
+    failing(big, RuntimeError("no"))
+    with pytest.raises(RuntimeError):
+        big.refresh_one("big")
+    before = big.rows(statement)
+    assert before[0][:4] == (6, 5, 1, 0)
+    for most in (4, 1, 0):
+        big.run(
+            "UPDATE pgtrickle.pgt_refresh_history SET start_time = now() - interval '31 days' WHERE refresh_id <="
+            f" (SELECT max(refresh_id) - {most} FROM pgtrickle.pgt_refresh_history)"
+        )
+        assert history.prune(big.conn, 30) > 0 or most == 0
+        assert big.rows(statement) == before
+    assert len(big.history("big")) == 1
+
+
 def test_old_history_is_forgotten_but_never_the_last(big: Workshop) -> None:
     big.refresh_one("big")
     big.run("UPDATE pgtrickle.pgt_refresh_history SET start_time = now() - interval '31 days'")

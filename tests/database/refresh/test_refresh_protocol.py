@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import psycopg
 import pytest
@@ -15,6 +16,12 @@ from tests.database.refresh.handwritten import filtered
 from tests.database.refresh.workshop import Workshop
 
 BIG = "SELECT id, amount FROM orders WHERE amount > 50"
+
+
+@pytest.fixture
+def processes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attempts in one process don't take over from each other; these stand for attempts in several."""
+    monkeypatch.setattr(lease, "at_work", lambda token: nullcontext())
 
 
 @pytest.fixture
@@ -81,6 +88,7 @@ def test_a_refresh_leaves_no_lock_behind_for_the_next(big: Workshop) -> None:
         assert big.refresh_one("big").action == "NO_DATA"
 
 
+@pytest.mark.usefixtures("processes_of_their_own")
 def test_a_retry_of_the_same_run_takes_over_and_the_orphan_cannot_commit(big: Workshop) -> None:
     big.run("DELETE FROM orders WHERE id = 100")
     retried = []
@@ -106,6 +114,7 @@ def test_an_orphan_whose_session_lives_is_fenced_by_the_lease(big: Workshop) -> 
     assert big.record("big").status == "ACTIVE"
 
 
+@pytest.mark.usefixtures("processes_of_their_own")
 def test_a_lease_past_its_time_is_taken_over(big: Workshop) -> None:
     big.run("DELETE FROM orders WHERE id = 100")
     newer = []

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from psycopg import sql
 
-from airflow_provider_pgtrickle.engine.errors import InvariantViolated, RefreshError
+from airflow_provider_pgtrickle.engine.errors import InvariantViolated, RefreshError, TableAltered
+from airflow_provider_pgtrickle.engine.refresh import write
 from tests.database.refresh.handwritten import HandWritten, filtered
 from tests.database.refresh.workshop import Workshop
 
@@ -174,6 +175,28 @@ def test_a_difference_that_contradicts_the_stored_rows_fails_loudly(
     # The remedy that the message names.
     fill(any_workshop, query, "SELECT 1 AS a, 'y' AS b")
     assert any_workshop.record("st").status == "ACTIVE"
+
+
+def test_a_large_difference_with_an_identity_that_is_stored_fails_as_loudly(
+    any_workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the identity's own index finds it, and one of somebody else's is still told as theirs."""
+    monkeypatch.setattr(write, "_MANY", 2)
+    query = table(any_workshop, "a int, b text", key=["a"])
+    fill(any_workshop, query, "SELECT 1 AS a, 'x' AS b")
+    with pytest.raises(InvariantViolated, match="that is stored already"):
+        change(any_workshop, query, "SELECT 1 AS __pgt_w, a, 'y' AS b FROM generate_series(1, 5) a")
+    assert any_workshop.rows("SELECT a, b FROM st") == [(1, "x")]
+    assert any_workshop.record("st").status == "ERROR"
+    fill(any_workshop, query, "SELECT 1 AS a, 'y' AS b")
+    assert change(any_workshop, query, "SELECT 1 AS __pgt_w, a, 'z' || a AS b FROM generate_series(2, 5) a") == (
+        4,
+        0,
+        0,
+    )
+    any_workshop.run("CREATE UNIQUE INDEX theirs ON st (b)")
+    with pytest.raises(TableAltered, match="'theirs' refuses"):
+        change(any_workshop, query, "SELECT 1 AS __pgt_w, a, 'y' AS b FROM generate_series(6, 9) a")
 
 
 def test_a_first_content_with_an_identity_twice_fails(workshop: Workshop) -> None:

@@ -60,14 +60,17 @@ class Application:
         self._process.wait()
 
 
-def submitted(master: str, dsn: str, folder: Path, token: str, *conf: str) -> Application:
+def submitted(
+    master: str, dsn: str, folder: Path, token: str, *conf: str, full: bool = False, **settings: Any
+) -> Application:
     """By spark-submit, with the package as a zip."""
     command = [str(spark_home() / "bin" / "spark-submit"), "--master", master, "--jars", str(jdbc_jar(Settings.load()))]
     command += ["--py-files", str(zip_package(folder / "pgtrickle.zip"))]
     for setting in ("spark.ui.enabled=false", f"spark.driver.host={LOOPBACK}", *conf):
         command += ["--conf", setting]
-    command += [str(application()), "--tables", "st", "--run-token", token]
-    return Application(command, dsn, folder / f"{token}.log", SPARK_HOME=str(spark_home()))
+    command += [str(application()), "--tables", "st", "--run-token", token, *(["--full"] if full else [])]
+    environment = {f"PGTRICKLE_{name.upper()}": str(value) for name, value in settings.items()}
+    return Application(command, dsn, folder / f"{token}.log", SPARK_HOME=str(spark_home()), **environment)
 
 
 def by_python(remote: str, dsn: str, folder: Path, token: str) -> Application:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,8 @@ _TABLES = """
     CREATE DOMAIN checked AS int CHECK (halt(2, VALUE) IS NOT NULL);
     CREATE TABLE orders (id int PRIMARY KEY, g int NOT NULL, v int NOT NULL);
     INSERT INTO orders SELECT n, n % 7, n FROM generate_series(1, 200) n;
+    CREATE TABLE groups (g int PRIMARY KEY, name text NOT NULL);
+    INSERT INTO groups SELECT n, 'group ' || n FROM generate_series(0, 6) n;
 """
 _HALTS = """
     CREATE FUNCTION halting() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -54,15 +56,16 @@ _HALTS = """
 class Shop:
     """The database, the user's session in it, and what a test does to both."""
 
-    def __init__(self, dsn: str, conn: psycopg.Connection[Any]) -> None:
+    def __init__(self, dsn: str, conn: psycopg.Connection[Any], query: str = QUERY, plain: str = PLAIN) -> None:
         self.dsn = dsn
         self.conn = conn
+        self._plain = plain
         self.settings = Settings.load(retry_attempts=1)
         self.database = Database(dsn, self.settings)
         install(conn)
         conn.execute(_TABLES)
         with PgTrickle(dsn, executor=lambda: PostgresExecutor(self.database)) as pt:
-            pt.create_stream_table("st", QUERY, differential_max_change_ratio=0.0)
+            pt.create_stream_table("st", query, differential_max_change_ratio=0.0)
         conn.execute(_HALTS)
 
     def change(self) -> None:
@@ -71,13 +74,19 @@ class Shop:
         self.conn.execute("UPDATE orders SET v = v + 1 WHERE id % 10 = 3")
         self.conn.execute("DELETE FROM orders WHERE id = (SELECT min(id) FROM orders)")
 
-    def refresh(self, spark: Any, token: str | None = None, **settings: Any) -> RefreshResult:
+    def refresh(self, spark: Any, token: str | None = None, *, full: bool = False, **settings: Any) -> RefreshResult:
+        """On this session, or by PostgreSQL alone where there is none."""
         chosen = Settings.load(**{"retry_attempts": 1} | settings)
         database = Database(self.dsn, chosen)
         names = [QualifiedName("public", "st")]
         try:
             results = refresh_unit(
-                database, names, executor=lambda: SparkExecutor(spark, database), settings=chosen, run_token=token
+                database,
+                names,
+                executor=lambda: SparkExecutor(spark, database) if spark else PostgresExecutor(database),
+                settings=chosen,
+                force_full=full,
+                run_token=token,
             )
         finally:
             database.close()
@@ -85,9 +94,13 @@ class Shop:
 
     def differences(self) -> list[tuple[Any, ...]]:
         """Rows that the stream table has too many or too few."""
+        columns = [
+            column.name for column in self.conn.execute(f"SELECT * FROM ({self._plain}) q LIMIT 0").description or ()
+        ]
+        stored = f"SELECT {', '.join(columns)} FROM st"
         return self.conn.execute(
-            f"(SELECT 'surplus', * FROM ((SELECT id, g, v::int FROM st) EXCEPT ALL ({PLAIN})) a)"
-            f" UNION ALL (SELECT 'missing', * FROM (({PLAIN}) EXCEPT ALL (SELECT id, g, v::int FROM st)) b)"
+            f"(SELECT 'surplus', * FROM (({stored}) EXCEPT ALL ({self._plain})) a)"
+            f" UNION ALL (SELECT 'missing', * FROM (({self._plain}) EXCEPT ALL ({stored})) b)"
         ).fetchall()
 
     def history(self) -> list[tuple[str, str | None]]:
@@ -115,6 +128,13 @@ class Shop:
                 yield halted
             finally:
                 self.conn.execute("SELECT pg_advisory_unlock(%s, %s)", (_SPACE, STEPS[step]))
+
+    def waiting(self) -> list[int]:
+        """The PostgreSQL sessions that wait for a lock, whichever it is."""
+        rows = self.conn.execute(
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        ).fetchall()
+        return [pid for (pid,) in rows]
 
     def wait_for_sessions_to_end(self) -> None:
         """Until no session of a refresh is left: the server learns of a killed client when it next looks."""
@@ -181,11 +201,12 @@ def until(condition: Callable[[], bool]) -> None:
 def children(pid: int) -> list[int]:
     """All processes below one, by the kernel's own list."""
     found: list[int] = []
-    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            below = [int(child) for child in listed.read_text().split()]
-        except (FileNotFoundError, ProcessLookupError):
-            continue  # it ended while we looked
-        for child in below:
-            found += [child, *children(child)]
+    # It, or a thread of it, may end while we look.
+    threads: list[Path] = []
+    with suppress(FileNotFoundError, ProcessLookupError):
+        threads += Path(f"/proc/{pid}/task").iterdir()
+    for thread in threads:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            for child in (thread / "children").read_text().split():
+                found += [int(child), *children(int(child))]
     return found

@@ -42,8 +42,8 @@ def test_a_lost_thread_of_the_driver_is_a_failure_and_no_wait(spark_alone: None)
     told = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, timeout=240, check=False)
     assert "Uncaught exception in thread Thread[serve-Arrow" in told.stderr
     assert told.stdout.splitlines() == [
-        "TransientFault Spark's driver has ended, or was ended, during the computation. Where its log tells of an"
-        " OutOfMemoryError, raise spark_driver_memory, or spark.driver.memory where Spark is started by you.",
+        "RoomFault Spark's driver ran out of memory. Give it more: raise spark_driver_memory, or spark.driver.memory"
+        " where Spark is started by you.",
         "ended",
         "4 rows",
     ], told.stderr[-2000:]

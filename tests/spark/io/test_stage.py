@@ -64,32 +64,38 @@ def test_attempts_that_fail_after_their_commit_are_not_repeated(on_cluster, conn
     assert _content(conn) == EXACT
 
 
-def test_an_attempt_that_comes_after_the_end_adds_nothing(any_spark, conn, stage, snapshot_now):
+def test_an_attempt_that_comes_after_the_end_adds_nothing(any_spark, database, conn, stage, snapshot_now):
     with snapshot_now() as snapshot:
         dsn = portable_dsn(snapshot.jdbc)
         df = read(any_spark, snapshot, LEAF)
-        assert copy_from_executors(df, dsn, "public", "s", ["n"]) == 4000
+        assert copy_from_executors(df, dsn, "public", "s", ["n"], here=database.dsn) == 4000
         with pytest.raises(Exception, match="s_parts"):
             staging(df, dsn, "public", "s", ["n"]).toArrow()
     assert _content(conn) == EXACT
 
 
-def test_a_value_that_its_column_refuses_fails_the_stage_in_postgresqls_words(any_spark, conn, stage, snapshot_now):
+def test_a_value_that_its_column_refuses_fails_the_stage_in_postgresqls_words(
+    any_spark, database, conn, stage, snapshot_now
+):
     with snapshot_now() as snapshot:
         df = read(any_spark, snapshot, Leaf("SELECT 'x' AS n"))
         with pytest.raises(PgTrickleError, match="invalid input syntax for type integer"):
-            copy_from_executors(df, portable_dsn(snapshot.jdbc), "public", "s", ["n"])
+            copy_from_executors(df, portable_dsn(snapshot.jdbc), "public", "s", ["n"], here=database.dsn)
     assert _content(conn) == (0, 0, 0)
     assert conn.execute("SELECT to_regclass('s_parts')").fetchone() == (None,)
 
 
-def test_losing_a_worker_in_mid_computation_changes_no_row(cluster, on_cluster, database, conn, snapshot_now):
-    """Two partitions have arrived and two are being read when one of the two workers is killed."""
+@pytest.mark.parametrize("identified", [False, True], ids=["staged", "carried"])
+def test_losing_a_worker_in_mid_computation_changes_no_row(
+    cluster, on_cluster, database, conn, snapshot_now, identified
+):
+    """Two slices have arrived and two are being read when one of the two workers is killed."""
     conn.execute("CREATE UNLOGGED TABLE s (__pgt_w int, __pgt_row_id bigint, n int)")
-    query = "SELECT 1 AS __pgt_w, n::text AS __pgt_key, n::text AS n FROM generate_series({}, 4000, 4) n{}"
+    key = "bigint" if identified else "text"
+    query = f"SELECT 1 AS __pgt_w, n::{key} AS __pgt_key, n::text AS n FROM generate_series({{}}, 4000, 4) n{{}}"
     gate = ", (SELECT pg_advisory_xact_lock_shared(7)) gate"
     slices = tuple(query.format(k, gate if k > 2 else "") for k in range(1, 5))
-    computation = Computation(query.format(1, ""), ("n",), 4000, large=True, slices=slices)
+    computation = Computation(query.format(1, ""), ("n",), 4000, identified=identified, large=True, slices=slices)
     with snapshot_now() as snapshot, ThreadPoolExecutor(1) as pool:
         conn.execute("SELECT pg_advisory_lock(7)")
         running = pool.submit(
@@ -99,20 +105,21 @@ def test_losing_a_worker_in_mid_computation_changes_no_row(cluster, on_cluster, 
             StageTarget("public", "s", ("n",)),
         )
         try:
-            _until(
+            until(
                 lambda: (
                     conn.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").fetchone()
                     == (2,)
                 )
             )
-            cluster.workers[0].kill()
+            cluster.workers.pop(0).kill()
         finally:
             conn.execute("SELECT pg_advisory_unlock(7)")
         assert running.result(_DEADLINE_SECONDS).rows == 4000
     assert _content(conn) == EXACT
+    cluster.add_worker()
 
 
-def _until(condition) -> None:
+def until(condition) -> None:
     """Ask again until true: PostgreSQL has no way to tell us of a lock that someone waits for."""
     over = threading.Event()
     timer = threading.Timer(_DEADLINE_SECONDS, over.set)

@@ -34,7 +34,6 @@ def test_spark_reads_the_sums_side_by_side_and_sees_what_differs(
 ) -> None:
     spark = Counting(any_spark, database)
     settings: dict[str, Any] = {
-        "pushdown_max_rows": 1000,
         "read_partition_rows": 5000,
         "differential_max_change_ratio": 0.0,
     }

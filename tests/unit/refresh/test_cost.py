@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from airflow_provider_pgtrickle.engine.refresh.cost import Candidate, Experience, Sample, Way
+from airflow_provider_pgtrickle.engine.refresh.cost import Candidate, Experience, Sample, Way, limit_ms
 
 DIFFERENCE, FULL = Candidate(Way.DATABASE, whole=False), Candidate(Way.DATABASE, whole=True)
 ON_SPARK = Candidate(Way.PUSHED, whole=False)
@@ -78,7 +80,60 @@ def test_spark_has_to_be_worth_its_start() -> None:
     assert choice(candidates=(DIFFERENCE, ON_SPARK)).way is Way.DATABASE
 
 
-def test_what_spark_took_counts_for_each_of_its_ways() -> None:
+def test_a_way_never_taken_is_believed_to_take_what_the_others_make_likely() -> None:
     known = Experience((taken(Candidate(Way.PUSHED, whole=True), 8_000),))
-    lowered = known.predicted(Candidate(Way.LOWERED, whole=True), 1, MILLION)
-    assert 7_900 < lowered.predicted_ms < 8_100
+    by_ways = {way: known.predicted(Candidate(way, whole=True), 1, MILLION).predicted_ms for way in Way}
+    assert 7_900 < by_ways[Way.PUSHED] < 8_100
+    assert by_ways[Way.DATABASE] < by_ways[Way.SLICED] < by_ways[Way.PUSHED] < by_ways[Way.LOWERED]
+
+
+PUSHED, SLICED, LOWERED = (Candidate(way, whole=True) for way in (Way.PUSHED, Way.SLICED, Way.LOWERED))
+
+
+def test_ways_of_spark_are_measured_apart() -> None:
+    both = (PUSHED, LOWERED)
+    assert choice(candidates=both).way is choice(taken(PUSHED, 9_000), candidates=both).way is Way.PUSHED
+    known = taken(LOWERED, 900, age=1)
+    assert choice(taken(PUSHED, 9_000), known, candidates=both).way is Way.LOWERED
+    assert choice(taken(PUSHED, 900), taken(LOWERED, 9_000, age=1), candidates=both).way is Way.PUSHED
+
+
+def test_slices_are_taken_first_and_left_where_they_took_longer() -> None:
+    both = (SLICED, PUSHED)
+    assert choice(candidates=both).way is Way.SLICED
+    slow = [taken(SLICED, 9_000, age=age) for age in (0, 2)]
+    assert choice(*slow, taken(PUSHED, 3_000, age=1), candidates=both).way is Way.PUSHED
+
+
+def test_what_spark_never_computed_is_tried_once_where_it_takes_long() -> None:
+    both = (PUSHED, LOWERED)
+
+    def way(ms: float, times: int, *others: Sample) -> Way:
+        return choice(*(taken(PUSHED, ms, age=age) for age in range(times)), *others, candidates=both).way
+
+    assert way(60_000, 3) is Way.LOWERED
+    assert way(60_000, 2) is Way.PUSHED
+    assert way(6_000, 3) is Way.PUSHED
+    assert way(60_000, 3, taken(LOWERED, 90_000, age=4)) is Way.PUSHED
+
+
+def test_postgresql_is_asked_before_the_first_difference_and_not_each_time() -> None:
+    first = taken(FULL, 900, age=0, chosen=False)
+    both = [Candidate(Way.DATABASE, False, 90.0), Candidate(Way.DATABASE, True, 900.0)]
+    assert Experience((first,)).is_in_doubt(both)
+    assert Experience((first,)).doubt(1_000) is None
+    said = Experience((replace(first, doubt=30.0, changes=1_000), first))
+    assert [said.doubt(changes) for changes in (400, 600, 1e6)] == [None, 30.0, 30.0]
+    assert Experience((replace(first, doubt=30.0, age=20),)).doubt(1_000) is None
+    assert not Experience((taken(DIFFERENCE, 90), first)).is_in_doubt(both)
+    assert not Experience((first,)).is_in_doubt(both[:1])
+    assert not Experience((first,)).is_in_doubt(both[1:])
+    assert not Experience((first,)).is_in_doubt([both[0], Candidate(Way.DATABASE, True, 99.0)])
+
+
+def test_a_difference_on_spark_has_a_limit_in_time_that_its_first_job_can_meet() -> None:
+    difference = Candidate(Way.PUSHED, False, 300.0)
+    assert limit_ms(difference, [difference, Candidate(Way.PUSHED, True, 200.0)]) == 10_000
+    assert limit_ms(difference, [difference, Candidate(Way.LOWERED, True, 9_000.0)]) == 27_000
+    assert limit_ms(difference, [difference]) is None
+    assert limit_ms(PUSHED, [difference, PUSHED]) is None

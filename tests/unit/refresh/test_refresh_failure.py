@@ -22,6 +22,7 @@ from airflow_provider_pgtrickle.engine.settings import Settings
         (ValueError("a bug"), Verdict.COUNT),
         (errors.LeaseLost("taken"), Verdict.BLAMELESS),
         (errors.EnvironmentFault("no Java"), Verdict.BLAMELESS),
+        (errors.NoWorkers("nobody is there"), Verdict.BLAMELESS),
         (errors.UnknownStreamTable("which?"), Verdict.BLAMELESS),
         (KeyboardInterrupt(), Verdict.BLAMELESS),
     ],

@@ -1,0 +1,120 @@
+"""Tables without changes are refreshed together; where that is not all there is to do, nobody has asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.engine.catalog import locks
+from airflow_provider_pgtrickle.engine.errors import LeaseLost
+from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.observe import observe
+from airflow_provider_pgtrickle.engine.refresh.unit import refresh_idle
+
+NAMES = [QualifiedName("public", f"st{number}") for number in range(4)]
+
+
+@pytest.fixture
+def pt(any_dsn: str) -> Iterator[PgTrickle]:
+    """Three tables over one source, the first two in a chain, and one over another source."""
+    with PgTrickle(any_dsn, placement="database", differential_max_change_ratio=0.0) as client:
+        client.install()
+        with psycopg.connect(any_dsn, autocommit=True) as conn:
+            for source in ("a", "b"):
+                conn.execute(f"CREATE TABLE {source} (id int PRIMARY KEY, v int)")
+                conn.execute(f"INSERT INTO {source} SELECT i, i FROM generate_series(1, 50) i")
+            conn.execute("ANALYZE")
+        for number, source in enumerate(("a", "st0", "a", "b")):
+            client.create_stream_table(f"st{number}", f"SELECT id, v + 1 AS v FROM {source}")
+        yield client
+
+
+def idle(pt: PgTrickle) -> dict[str, RefreshResult] | None:
+    return refresh_idle(pt.database, NAMES, settings=pt.settings, run_token="r#1", initiated_by="test")
+
+
+def rows(pt: PgTrickle, statement: str) -> list[Any]:
+    with pt.database.transaction() as conn:
+        return conn.execute(statement.encode()).fetchall()
+
+
+def catalog(pt: PgTrickle) -> list[Any]:
+    return rows(
+        pt,
+        "SELECT pgt_id, status, frontier, data_timestamp, consecutive_errors, last_error, lease_token, h.n"
+        " FROM pgtrickle.pgt_stream_tables LEFT JOIN (SELECT pgt_id, count(*) AS n FROM pgtrickle.pgt_refresh_history"
+        " GROUP BY pgt_id) h USING (pgt_id) ORDER BY 1",
+    )
+
+
+def test_data_timestamps_move_in_one_commit(pt: PgTrickle) -> None:
+    before = {at for (at,) in rows(pt, "SELECT data_timestamp FROM pgtrickle.pgt_stream_tables")}
+    done = idle(pt)
+    assert done is not None
+    assert [done[str(name)].action for name in NAMES] == ["NO_DATA"] * 4
+    moved = {at for (at,) in rows(pt, "SELECT data_timestamp FROM pgtrickle.pgt_stream_tables")}
+    assert len(moved) == 1
+    assert moved.isdisjoint(before)
+    commits = rows(
+        pt, "SELECT count(DISTINCT xmin::text), count(*) FROM pgtrickle.pgt_refresh_history WHERE run_token = 'r'"
+    )
+    assert commits == [(1, 4)]
+
+
+def test_one_change_gives_way_and_is_refreshed_by_itself(pt: PgTrickle) -> None:
+    with psycopg.connect(pt.database.dsn, autocommit=True) as conn:
+        conn.execute("UPDATE a SET v = v + 1 WHERE id = 7")
+    before = catalog(pt)
+    assert idle(pt) is None
+    assert catalog(pt) == before
+    assert [pt.refresh_stream_table(str(name)).action for name in (NAMES[1], NAMES[2], NAMES[3])] == [
+        "DIFFERENTIAL",
+        "DIFFERENTIAL",
+        "NO_DATA",
+    ]
+    there, wanted = "SELECT id, v FROM public.st1", "SELECT id, v + 2 FROM public.a"
+    assert rows(pt, f"({there} EXCEPT ALL {wanted}) UNION ALL ({wanted} EXCEPT ALL {there})") == []
+    assert idle(pt) is not None
+
+
+def test_a_table_that_somebody_else_refreshes_gives_way(pt: PgTrickle) -> None:
+    before = catalog(pt)
+    with pt.database.transaction() as other:
+        assert locks.try_lock_for_transaction(other, before[2][0])
+        assert idle(pt) is None
+        assert catalog(pt) == before
+    assert idle(pt) is not None
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "DROP TABLE st3",
+        "ALTER TABLE b ALTER v TYPE bigint",
+        "ALTER TABLE b DISABLE TRIGGER ALL",
+        "UPDATE pgtrickle.pgt_stream_tables SET is_gated = true WHERE pgt_name = 'st3'",
+        "UPDATE pgtrickle.pgt_stream_tables SET status = 'SUSPENDED' WHERE pgt_name = 'st3'",
+    ],
+)
+def test_whatever_is_wrong_with_one_table_is_nothing_to_the_others(pt: PgTrickle, broken: str) -> None:
+    with psycopg.connect(pt.database.dsn, autocommit=True) as conn:
+        conn.execute(broken.encode())
+    before = catalog(pt)
+    assert idle(pt) is None
+    assert catalog(pt) == before
+
+
+def test_who_lost_the_lease_does_not_go_on(pt: PgTrickle, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*arguments: Any) -> Any:
+        with pt.database.transaction() as conn:
+            conn.execute("UPDATE pgtrickle.pgt_stream_tables SET lease_token = 'another'")
+        return observe(*arguments)
+
+    monkeypatch.setattr("airflow_provider_pgtrickle.engine.refresh.unit.observe", killed)
+    with pytest.raises(LeaseLost):
+        idle(pt)
