@@ -11,6 +11,10 @@ VERSION=${PGTRICKLE_TEST_POSTGRES:-15}
 PROGRAMS=${PGTRICKLE_TEST_PG15_BIN:-/usr/lib/postgresql/$VERSION/bin}
 NO_CLUSTER=/etc/postgresql-common/createcluster.d/pgtrickle.conf
 
+# Who waits for minutes sees what is fetched; a log needs no progress.
+quiet=--quiet
+[[ -t 1 ]] && quiet=
+
 say() { printf '==> %s\n' "$*"; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 
@@ -96,12 +100,12 @@ python_environment() {
     if command -v uv > /dev/null; then
         say "Python packages (uv, .venv)"
         [[ -x .venv/bin/python ]] || uv venv --quiet || fail "uv can't make a virtual environment: see above."
-        uv pip sync --quiet --python .venv requirements.lock &&
+        uv pip sync $quiet --python .venv requirements.lock &&
             uv pip install --quiet --python .venv --no-deps --editable . || fail "uv failed to install: see above."
     else
         say "Python packages (pip, .venv)"
         [[ -x .venv/bin/python && -x .venv/bin/pip ]] || pip_environment
-        .venv/bin/pip install --quiet --requirement requirements.lock &&
+        .venv/bin/pip install $quiet --requirement requirements.lock &&
             .venv/bin/pip install --quiet --no-deps --editable . || fail "pip install failed: see above."
     fi
     cat requirements.lock pyproject.toml > "$stamp"
@@ -114,9 +118,9 @@ tool() {
     cmp -s "$lock" "$folder/.installed" && return
     [[ -x $folder/bin/python ]] || .venv/bin/python -m venv "$folder" || fail "Python can't make $folder: see above."
     if command -v uv > /dev/null; then
-        uv pip sync --quiet --python "$folder" "$lock" || fail "uv failed to install $name: see above."
+        uv pip sync $quiet --python "$folder" "$lock" || fail "uv failed to install $name: see above."
     else
-        "$folder/bin/pip" install --quiet --requirement "$lock" || fail "pip failed to install $name: see above."
+        "$folder/bin/pip" install $quiet --requirement "$lock" || fail "pip failed to install $name: see above."
     fi
     cp "$lock" "$folder/.installed"
 }

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.factory.stream_table_graph import StreamTableGraph
     from airflow_provider_pgtrickle.factory.stream_table_group import StreamTableGroup
-    from airflow_provider_pgtrickle.stream_table import StreamTable
+    from airflow_provider_pgtrickle.stream_table import StreamTable, Unit
 
 __version__ = "0.1.0"
-__all__ = ["StreamTable", "StreamTableGraph", "StreamTableGroup"]
+__all__ = ["StreamTable", "StreamTableGraph", "StreamTableGroup", "Unit"]
 
 _HOMES = {
     "StreamTable": "airflow_provider_pgtrickle.stream_table",
     "StreamTableGraph": "airflow_provider_pgtrickle.factory.stream_table_graph",
     "StreamTableGroup": "airflow_provider_pgtrickle.factory.stream_table_group",
+    "Unit": "airflow_provider_pgtrickle.stream_table",
 }
 
 

@@ -18,23 +18,12 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 
-from airflow_provider_pgtrickle.engine import dvm, progress
-from airflow_provider_pgtrickle.engine.capture import mode, wal
-from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers, drop_orphan_stages, sample_buffers
-from airflow_provider_pgtrickle.engine.catalog import migrate, records, requests
+from airflow_provider_pgtrickle.engine import progress
+from airflow_provider_pgtrickle.engine.catalog import migrate, records
 from airflow_provider_pgtrickle.engine.catalog.database import Database, server_default_schema, translating
-from airflow_provider_pgtrickle.engine.catalog.planned import planned
-from airflow_provider_pgtrickle.engine.catalog.probe import Probe
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path, read_only
-from airflow_provider_pgtrickle.engine.declare import dependencies, owners
-from airflow_provider_pgtrickle.engine.declare.alter import alter, difference, revert
-from airflow_provider_pgtrickle.engine.declare.create import create
-from airflow_provider_pgtrickle.engine.declare.definition import analysed, explained
-from airflow_provider_pgtrickle.engine.declare.drop import drop
-from airflow_provider_pgtrickle.engine.declare.options import Options
-from airflow_provider_pgtrickle.engine.declare.owners import Claim, Owner
-from airflow_provider_pgtrickle.engine.declare.uninstall import uninstall
+from airflow_provider_pgtrickle.engine.declare import dependencies
 from airflow_provider_pgtrickle.engine.dvm.budget import deep
 from airflow_provider_pgtrickle.engine.errors import (
     EnvironmentFault,
@@ -44,20 +33,22 @@ from airflow_provider_pgtrickle.engine.errors import (
     UnknownStreamTable,
     UsageError,
 )
-from airflow_provider_pgtrickle.engine.immediate import live
+from airflow_provider_pgtrickle.engine.immediate.waiting import enliven
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh import cost, history
-from airflow_provider_pgtrickle.engine.refresh import verify as verification
 from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
-from airflow_provider_pgtrickle.engine.refresh.verify import Verification
 from airflow_provider_pgtrickle.engine.settings import Settings
-from airflow_provider_pgtrickle.health import Finding, examine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from airflow_provider_pgtrickle.engine import dvm
+    from airflow_provider_pgtrickle.engine.catalog.probe import Probe
+    from airflow_provider_pgtrickle.engine.declare import keeping
+    from airflow_provider_pgtrickle.engine.declare.owners import Claim, Owner
     from airflow_provider_pgtrickle.engine.refresh.executor import Executor
+    from airflow_provider_pgtrickle.engine.refresh.verify import Verification
+    from airflow_provider_pgtrickle.health import Finding
 
 
 _STATUS = """
@@ -124,9 +115,16 @@ class PgTrickle:
     # Declaring
 
     def install(self) -> list[str]:
-        """Create the catalog or bring it to this version; the names of the migrations that were applied."""
+        """Create the catalog or bring it to this version; the names of the migrations that were applied.
+
+        Tables that an older version captures are captured by this one's functions from now on.
+        """
+        from airflow_provider_pgtrickle.engine.capture.renewal import renew
+
         with self.database.connect() as conn:
-            return migrate.install(conn)
+            applied = migrate.install(conn)
+            conn.commit()
+            return applied + renew(conn)
 
     def create_stream_table(
         self,
@@ -143,10 +141,15 @@ class PgTrickle:
 
         `owner` is the file that declares it; nobody else may then declare it otherwise.
         """
+        from airflow_provider_pgtrickle.engine.declare import owners
+        from airflow_provider_pgtrickle.engine.declare.create import create
+        from airflow_provider_pgtrickle.engine.declare.options import Options
+        from airflow_provider_pgtrickle.engine.immediate import live
+
         checked = Options.checked(self.settings, options | {"schedule": schedule, "refresh_mode": refresh_mode})
         with self._transaction() as conn:
             created = create(conn, self.settings, self._name(conn, name), query, checked)
-            if checked.refresh_mode == live.MODE:
+            if checked.refresh_mode == records.IMMEDIATE:
                 live.refuse(conn, self.settings, created.stream_table)
             live.settle(conn)
             if owner is not None:
@@ -175,6 +178,10 @@ class PgTrickle:
 
         With `initialize=False` a new query is left to the next refresh, which shows the old content until then.
         """
+        from airflow_provider_pgtrickle.engine.declare import owners
+        from airflow_provider_pgtrickle.engine.declare.alter import difference
+        from airflow_provider_pgtrickle.engine.declare.options import Options
+
         given = options | {"schedule": schedule, "refresh_mode": refresh_mode}
         there = self._find(name)
         if there is None:
@@ -198,9 +205,19 @@ class PgTrickle:
 
     def changes(self, name: str, query: str, **options: Any) -> dict[str, Any]:
         """The changes that `create_or_replace_stream_table` would make to it: options by name, and `query`."""
+        from airflow_provider_pgtrickle.engine.declare.alter import difference
+        from airflow_provider_pgtrickle.engine.declare.options import Options
+
         checked = Options.checked(self.settings, options)
         with self._transaction() as conn:
             return difference(conn, records.get(conn, self._name(conn, name)), query, checked)
+
+    def cost_of_query(self, name: str, query: str) -> keeping.Cost:
+        """What it will cost to give the stream table another query: whether its content follows from what is stored."""
+        from airflow_provider_pgtrickle.engine.declare import keeping
+
+        with self._transaction() as conn:
+            return keeping.cost(conn, self.settings, records.get(conn, self._name(conn, name)), query)
 
     def alter_stream_table(self, name: str, **changes: Any) -> StreamTable:
         """Change schedule, refresh_mode, status, query or options, all of them or none.
@@ -208,6 +225,8 @@ class PgTrickle:
         With a new query readers see the old content until the new one is complete. `accept=True` accepts the functions
         and views of others behind the query as they are now.
         """
+        from airflow_provider_pgtrickle.engine.declare import owners
+
         with self._transaction() as conn:
             qualified = self._name(conn, name)
             owned = owners.owners(conn).get(str(qualified))
@@ -218,6 +237,9 @@ class PgTrickle:
 
     def drop_stream_table(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> tuple[str, ...]:
         """Drop it, with triggers and buffers that nobody else needs; the names of what was dropped."""
+        from airflow_provider_pgtrickle.engine.declare.drop import drop
+        from airflow_provider_pgtrickle.engine.immediate import live
+
         with self._transaction() as conn:
             qualified = self._name(conn, name)
             there = records.find(conn, qualified)
@@ -232,6 +254,8 @@ class PgTrickle:
 
     def withdraw(self, *names: str) -> None:
         """Let their sources' writers no longer maintain IMMEDIATE tables, until they are refreshed."""
+        from airflow_provider_pgtrickle.engine.immediate import live
+
         with self._transaction() as conn:
             live.withdraw(conn, *(records.get(conn, self._name(conn, name)) for name in names))
 
@@ -246,7 +270,10 @@ class PgTrickle:
     # Refreshing
 
     def refresh_stream_table(self, name: str, force_full: bool = False) -> RefreshResult:
-        """Refresh it after the stream tables that it reads, each unit on a snapshot of its own."""
+        """Refresh it after the stream tables that it reads, each unit on a snapshot of its own.
+
+        Of a unit by declaration all tables are refreshed.
+        """
         return self.refresh_with_upstream(name, force_full)[-1]
 
     def refresh_with_upstream(self, name: str, force_full: bool = False) -> list[RefreshResult]:
@@ -254,17 +281,20 @@ class PgTrickle:
         with self._before_refresh() as conn:
             qualified = self._name(conn, name)
             wanted_table = records.get(conn, qualified)
-            is_alone = not (wanted_table.is_hidden or dependencies.reads_stream_tables(conn, wanted_table))
+            is_alone = not (
+                wanted_table.is_hidden or wanted_table.together or dependencies.reads_stream_tables(conn, wanted_table)
+            )
             if not is_alone and not wanted_table.is_live:
-                tables = {str(table.qualified): table for table in records.get_all(conn)}
+                tables = {str(table.qualified): table for table in records.connected(conn, [wanted_table.id])}
                 graph = dependencies.graph(conn, tables.values())
         if wanted_table.is_live:
             return [self._reconcile(wanted_table, force_full=force_full)]
         if is_alone:
             return [self._refresh([qualified], force_full=force_full)[str(qualified)]]
         by_name = {name: table.qualified for name, table in tables.items()}
-        upstream = [name for name in graph.upstream(str(qualified)) if not tables[name].is_live]
-        wanted = {str(qualified), *upstream}
+        mine_too = {name for name, table in tables.items() if table.id in wanted_table.together}
+        upstream = {other for name in (str(qualified), *mine_too) for other in graph.upstream(name)}
+        wanted = {str(qualified), *mine_too, *(name for name in upstream if not tables[name].is_live)}
         done: dict[str, RefreshResult] = {}
         for unit in graph.units():
             members = [by_name[member] for member in unit if member in wanted]
@@ -282,8 +312,10 @@ class PgTrickle:
         with self._before_refresh() as conn:
             schema = cache(lambda: server_default_schema(conn))
             qualified = {name: QualifiedName.parse(name, schema) for name in names}
-            order = {member: position for position, member in enumerate(dependencies.graph(conn).order())}
-            alive = [st for st in records.named(conn, list(qualified.values())) if st.is_live]
+            named = records.named(conn, list(qualified.values()))
+            graph = dependencies.graph(conn, records.connected(conn, [st.id for st in named]))
+            order = {member: position for position, member in enumerate(graph.order())}
+            alive = [st for st in named if st.is_live]
         results = {str(st.qualified): self._reconcile(st, force_full=force_full) for st in alive}
         members = {target for target in qualified.values() if str(target) not in results}
         if members:
@@ -307,6 +339,9 @@ class PgTrickle:
         is the share of the rows to compare, by hash ranges picked at random. `repair` computes anew what differs, and
         verifies that. A stopped verification of a large table goes on where it was, unless `restart` is given.
         """
+        from airflow_provider_pgtrickle.engine.immediate import live
+        from airflow_provider_pgtrickle.engine.refresh import verify as verification
+
         with self._transaction() as conn:
             tables = [t for t in records.get_all(conn) if not t.is_hidden]
             names = [records.get(conn, self._name(conn, name)).qualified] if name else [t.qualified for t in tables]
@@ -319,7 +354,7 @@ class PgTrickle:
             self.database, self._usable_executor, self.settings, sample, refresh, repair, restart, withdraw
         )
         found = verification.verify(request, names)
-        live.enliven(self.database, self.settings, [verified.name for verified in found.tables if verified.repaired])
+        enliven(self.database, self.settings, [verified.name for verified in found.tables if verified.repaired])
         self._refresh_readers(withdrawn)
         return found
 
@@ -328,6 +363,8 @@ class PgTrickle:
 
         Each refresh does that. Where a database is seldom refreshed, it lets the server remove its log.
         """
+        from airflow_provider_pgtrickle.engine.capture import mode
+
         with self.database.session() as conn, translating():
             migrate.require(conn)
             return mode.drain(conn, self.settings)
@@ -337,6 +374,12 @@ class PgTrickle:
 
         The log is pumped before, and slots that nothing reads any more are dropped.
         """
+        from airflow_provider_pgtrickle.engine.capture.cleanup import clean_buffers, drop_orphan_stages, sample_buffers
+        from airflow_provider_pgtrickle.engine.catalog import requests
+        from airflow_provider_pgtrickle.engine.immediate import live
+        from airflow_provider_pgtrickle.engine.refresh import history
+        from airflow_provider_pgtrickle.engine.refresh import verify as verification
+
         self._settle_capture()
         with self._transaction() as conn:
             drop_orphan_stages(conn)
@@ -350,13 +393,25 @@ class PgTrickle:
 
     def sample_buffers(self) -> None:
         """Note how much stands in each change buffer, unless that was noted in the last ten minutes."""
+        from airflow_provider_pgtrickle.engine.capture.cleanup import sample_buffers
+
         with self._transaction() as conn:
             sample_buffers(conn)
+
+    def notice_use(self) -> None:
+        """Note which tables in tier `auto` somebody has read since the last look: what isn't read cools down."""
+        from airflow_provider_pgtrickle.engine.refresh import use
+
+        with self._transaction() as conn:
+            use.notice(conn)
 
     # Showing
 
     def explain_st(self, name: str) -> dvm.Explanation:
         """Explain a stream table: operator tree, delta SQL, leaves, sink, and why it is (not) differentiable."""
+        from airflow_provider_pgtrickle.engine.immediate import live
+        from airflow_provider_pgtrickle.engine.refresh import cost
+
         with self._transaction() as conn:
             table = records.get(conn, self._name(conn, name))
             parts = tuple(
@@ -364,10 +419,13 @@ class PgTrickle:
                 for part in records.parts(conn, table.id)
             )
             writers = live.writers_costs(conn, table) if table.is_live else ()
-            return replace(self._explained(conn, table), parts=parts, ways=cost.told(conn, table.id), writers=writers)
+            ways = cost.told(conn, table.id, self.settings)
+            return replace(self._explained(conn, table), parts=parts, ways=ways, writers=writers)
 
     def validate_query(self, query: str) -> dvm.Explanation:
         """Explain a query before anything is created."""
+        from airflow_provider_pgtrickle.engine.declare.definition import analysed
+
         with self._transaction() as conn:
             return self._explain(conn, *analysed(conn, query, own_path(conn)))
 
@@ -398,6 +456,8 @@ class PgTrickle:
 
     def estimate(self, query: str) -> tuple[int, float]:
         """The rows that PostgreSQL expects of a query, and the cost of computing all of it in its own unit."""
+        from airflow_provider_pgtrickle.engine.catalog.planned import planned
+
         with self._transaction() as conn, read_only(conn):
             plan = planned(conn, query)
         return int(plan["Plan Rows"]), float(plan["Total Cost"])
@@ -408,6 +468,8 @@ class PgTrickle:
         They are those that the plan of their graph missed, all of a graph that is gone itself, and those whose file
         isn't below the folder of its bundle.
         """
+        from airflow_provider_pgtrickle.engine.declare import owners
+
         with self._transaction() as conn:
             known = owners.owners(conn)
         return {
@@ -431,6 +493,9 @@ class PgTrickle:
 
         Objects of yours that read a stream table stop it, or go too with `cascade`.
         """
+        from airflow_provider_pgtrickle.engine.capture import wal
+        from airflow_provider_pgtrickle.engine.declare.uninstall import uninstall
+
         with self.database.transaction() as conn:
             if not migrate.is_installed(conn):
                 return ()
@@ -442,33 +507,43 @@ class PgTrickle:
 
     def health(self) -> list[Finding]:
         """Check everything that a refresh needs."""
+        from airflow_provider_pgtrickle.health import examine
+
         return examine(self.database)
 
     # Internals
 
     def _settle_capture(self) -> None:
         """After sources have lost readers: what is left in the log is pumped, and an unused slot is dropped."""
+        from airflow_provider_pgtrickle.engine.capture import mode
+
         with self.database.session() as conn, translating():
             mode.settle(conn, self.settings)
 
     def _alter(self, name: QualifiedName, changes: dict[str, Any], *, refresh: bool = True) -> StreamTable:
-        anew = {"query", "refresh_mode", "status", "accept"}
+        from airflow_provider_pgtrickle.engine.declare.alter import alter, revert
+        from airflow_provider_pgtrickle.engine.immediate import live
+
+        anew = {"query", "refresh_mode", "status", "accept", "keep", "partition_every"}
         with self._transaction() as conn:
             there = records.get(conn, name)
             withdrawn = live.withdraw(conn, there) if anew & set(changes) else []
             altered = alter(conn, self.settings, name, changes)
             now = altered.stream_table
-            if now.refresh_mode == live.MODE and {"query", "refresh_mode"} & set(changes):
+            if now.refresh_mode == records.IMMEDIATE and {"query", "refresh_mode"} & set(changes):
                 live.refuse(conn, self.settings, now)
             live.settle(conn)
         if {"query", "cdc_mode"} & set(changes):
             self._settle_capture()
         # Writers maintain it no longer, or not yet.
-        is_left = not now.is_live and (there.is_live or (now.refresh_mode == live.MODE and bool(anew & set(changes))))
+        is_wanted = now.refresh_mode == records.IMMEDIATE and bool(anew & set(changes))
+        is_left = not now.is_live and (there.is_live or is_wanted)
         notices = altered.notices
         if altered.needs_refresh and refresh:
             with self._undone_on_failure(lambda conn: revert(conn, altered)):
-                result = self._refresh([name], force_full=True, initiated_by="alter")[str(name)]
+                # What the new query shares with the old one is kept.
+                has_none = now.kept_query is None
+                result = self._refresh([name], force_full=has_none, initiated_by="alter")[str(name)]
             if result.action == "SKIP":
                 notices += (f"{name} keeps its old content until its next refresh ({result.fallback_reason})",)
         elif is_left and now.is_populated and now.status == "ACTIVE" and refresh:
@@ -484,6 +559,9 @@ class PgTrickle:
 
     def _reconcile(self, st: StreamTable, *, force_full: bool) -> RefreshResult:
         """Compare a table that writers maintain with its query, and compute it anew if they differ."""
+        from airflow_provider_pgtrickle.engine.immediate import live
+        from airflow_provider_pgtrickle.engine.refresh import verify as verification
+
         started = time.perf_counter()
         request = verification.Request(self.database, self._usable_executor, self.settings, refresh=False)
         verified = verification.verify(request, [st.qualified]).tables[0]
@@ -494,10 +572,10 @@ class PgTrickle:
             if result.action == "SKIP":
                 return result
             self._refresh_readers(withdrawn)
-            return replace(result, action=live.MODE, fallback_reason=verified.reason or result.fallback_reason)
+            return replace(result, action=records.IMMEDIATE, fallback_reason=verified.reason or result.fallback_reason)
         return RefreshResult(
             name=str(st.qualified),
-            action=live.MODE,
+            action=records.IMMEDIATE,
             duration_ms=round((time.perf_counter() - started) * 1000, 3),
             data_timestamp=verified.data_timestamp,
             rows_read=verified.rows_compared,
@@ -510,6 +588,8 @@ class PgTrickle:
                 self.refresh_stream_table(name.quoted)
 
     def _populate(self, table: StreamTable) -> None:
+        from airflow_provider_pgtrickle.engine.declare.drop import drop
+
         with self._undone_on_failure(lambda conn: drop(conn, self.settings, table.qualified)):
             result = self._refresh([table.qualified], force_full=True, initiated_by="create")[str(table.qualified)]
         self._require_filled(table, result)
@@ -550,7 +630,7 @@ class PgTrickle:
                 force_full=force_full,
                 initiated_by=initiated_by,
             )
-            live.enliven(self.database, self.settings, [n for n, result in results.items() if result.action != "SKIP"])
+            enliven(self.database, self.settings, [n for n, result in results.items() if result.action != "SKIP"])
             return results
         except Exception:
             raise
@@ -600,9 +680,13 @@ class PgTrickle:
         return SparkExecutor(session, self.database)
 
     def _explained(self, conn: psycopg.Connection, table: StreamTable) -> dvm.Explanation:
+        from airflow_provider_pgtrickle.engine.declare.definition import analysed
+
         return self._explain(conn, *analysed(conn, table.maintained_query, accepted=table.foreign_code))
 
     def _explain(self, conn: psycopg.Connection, _: Probe, view: dvm.View) -> dvm.Explanation:
+        from airflow_provider_pgtrickle.engine.declare.definition import explained
+
         return explained(conn, view)
 
     @contextmanager

@@ -112,13 +112,21 @@ def _slots(database: Database) -> tuple[bool, str]:
     return not told, "; ".join(told) or kept or "no replication slot"
 
 
+def _plural(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def _stream_tables(database: Database) -> tuple[bool, str]:
     with database.transaction() as conn:
         if not migrate.is_installed(conn):
             return False, "the catalog is not installed"
         tables = records.get_all(conn)
+        found = conn.execute("SELECT name FROM pgtrickle.stream_tables_info WHERE stale ORDER BY name").fetchall()
+    late = f"; older than twice their schedule: {', '.join(name for (name,) in found)}" if found else ""
     halted = [f"{table.qualified} is {table.status}" for table in tables if table.is_halted]
-    return not halted, "; ".join(halted) or f"{len(tables)} stream tables, none halted"
+    parts = sum(table.is_hidden for table in tables)
+    count = _plural(len(tables) - parts, "stream table") + (f" and {_plural(parts, 'part')}" if parts else "")
+    return not halted, ("; ".join(halted) or f"{count}, none halted") + late
 
 
 def _verifications(database: Database) -> tuple[bool, str]:

@@ -40,7 +40,7 @@ WHERE a.attnum > 0 AND NOT a.attisdropped AND NOT starts_with(a.attname, '__pgt_
 ORDER BY a.attrelid, a.attnum
 """
 
-_SOURCES = "SELECT source_relid, source_type FROM pgtrickle.pgt_reads WHERE pgt_id = %s"
+_SOURCES = "SELECT source_relid, source_type FROM pgtrickle.pgt_reads_of(ARRAY[%s::bigint])"
 
 _VIEWS = """
 SELECT n.nspname, c.relname, pg_get_viewdef(c.oid)

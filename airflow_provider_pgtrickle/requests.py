@@ -15,13 +15,16 @@ from psycopg import sql
 from airflow_provider_pgtrickle.engine.catalog import migrate, records, requests
 from airflow_provider_pgtrickle.engine.catalog.alerts import CHANNEL
 from airflow_provider_pgtrickle.engine.catalog.database import translating
-from airflow_provider_pgtrickle.engine.catalog.requests import Request
+from airflow_provider_pgtrickle.engine.catalog.requests import Request, Wanted
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
+from airflow_provider_pgtrickle.engine.declare import owners
+from airflow_provider_pgtrickle.engine.declare.options import check
 from airflow_provider_pgtrickle.engine.errors import (
     EnvironmentFault,
     PgTrickleError,
     PgTrickleWarning,
     RefreshError,
+    UnknownStreamTable,
     redact,
 )
 from airflow_provider_pgtrickle.engine.refresh.decision import Skip
@@ -57,8 +60,8 @@ class Served:
         return f"{self.request}: {done}"
 
 
-def serve(client: PgTrickle, *, wait: bool = False) -> Iterator[Served]:
-    """Carry requests out, oldest first.
+def serve(client: PgTrickle, *, wait: bool = False, wanted: Wanted = requests.ALL) -> Iterator[Served]:
+    """Carry requests out, oldest first, all or those that are wanted.
 
     It ends when nothing is left to do; with `wait` it then listens for more, until it is interrupted.
     """
@@ -68,19 +71,19 @@ def serve(client: PgTrickle, *, wait: bool = False) -> Iterator[Served]:
             # Before the first look, or what is asked for between the two would wait.
             conn.execute(sql.SQL("LISTEN {}").format(sql.Identifier(CHANNEL)))
         while True:
-            yield from _waiting(client, conn)
+            yield from _waiting(client, conn, wanted)
             if not wait:
                 return
             for _ in conn.notifies(timeout=_LOOK_SECONDS, stop_after=1):
                 pass
 
 
-def _waiting(client: PgTrickle, conn: Connection) -> Iterator[Served]:
+def _waiting(client: PgTrickle, conn: Connection, wanted: Wanted) -> Iterator[Served]:
     """Carry out what waits now."""
-    requests.settle(conn)
-    requests.see(conn)
+    requests.settle(conn, wanted.names)
+    requests.see(conn, wanted.names)
     busy: set[int] = set()
-    while (request := requests.take(conn, beside=busy)) is not None:
+    while (request := requests.take(conn, beside=busy, wanted=wanted)) is not None:
         number = request.request_id
         try:
             served = _served(client, request)
@@ -117,9 +120,7 @@ def _served(client: PgTrickle, request: Request) -> Served:
 
 def _declared(client: PgTrickle, request: Request) -> dict[str, Any]:
     assert request.query is not None
-    with client.under(request.search_path) as declaring, _heard() as notices:
-        with declaring.database.transaction() as conn:
-            _refuse_other_path(own_path(conn), request.search_path)
+    with _as_asked(client, request) as (declaring, notices):
         declared = declaring.create_or_replace_stream_table(
             request.table.quoted, request.query, initialize=request.initialize, **request.options
         )
@@ -130,6 +131,21 @@ def _declared(client: PgTrickle, request: Request) -> dict[str, Any]:
         "is_populated": declared.is_populated,
         "notices": notices,
     }
+
+
+@contextmanager
+def _as_asked(client: PgTrickle, request: Request) -> Iterator[tuple[PgTrickle, list[str]]]:
+    """A client to which names mean what they meant to who asked, and what its declarations tell."""
+    with client.under(request.search_path) as declaring, _heard() as notices:
+        with declaring.database.transaction() as conn:
+            _refuse_other_path(own_path(conn), request.search_path)
+        yield declaring, notices
+
+
+@contextmanager
+def _heard_of(client: PgTrickle) -> Iterator[tuple[PgTrickle, list[str]]]:
+    with _heard() as notices:
+        yield client, notices
 
 
 def _refuse_other_path(own: str, meant: str | None) -> None:
@@ -146,7 +162,7 @@ def _refreshed(client: PgTrickle, request: Request) -> dict[str, Any] | None:
     result = client.refresh_stream_table(request.table.quoted, force_full=request.force_full)
     if result.action != "SKIP":
         return _told(result)
-    if result.fallback_reason in (Skip.LOCKED, Skip.FRONTIER_MOVED):
+    if result.fallback_reason in (Skip.LOCKED, Skip.FRONTIER_MOVED, Skip.QUEUED):
         return None
     raise RefreshError(
         f"It was not refreshed, because it is {result.fallback_reason}",
@@ -165,10 +181,36 @@ def _dropped(client: PgTrickle, request: Request) -> dict[str, Any]:
     return {"dropped": list(client.drop_stream_table(name, cascade=readers, if_exists=True))}
 
 
+def _altered(client: PgTrickle, request: Request) -> dict[str, Any]:
+    """What was changed of the table that was meant. What a file declares is changed there, but for the status."""
+    changes = request.options["changes"]
+    options = {name: value for name, value in changes.items() if name not in ("query", "status", "accept")}
+    check(client.settings, options)
+    with client.database.transaction() as conn:
+        there = records.find(conn, request.table)
+        if there is None or there.id != request.options["pgt_id"]:
+            raise UnknownStreamTable(f"The stream table {request.table} that was meant is gone")
+        if options or "query" in changes:
+            owners.refuse_stranger(conn, str(request.table))
+    # What is no query has no names that the path could change.
+    asked = _as_asked(client, request) if "query" in changes else _heard_of(client)
+    with asked as (declaring, notices):
+        altered = declaring.alter_stream_table(request.table.quoted, **changes)
+    return {
+        "stream_table": str(altered.qualified),
+        "altered": sorted(changes),
+        "status": altered.status,
+        "refresh_mode": altered.refresh_mode,
+        "is_populated": altered.is_populated,
+        "notices": notices,
+    }
+
+
 _CARRIED_OUT: dict[str, Callable[[PgTrickle, Request], dict[str, Any] | None]] = {
     requests.DECLARE: _declared,
     requests.REFRESH: _refreshed,
     requests.DROP: _dropped,
+    requests.ALTER: _altered,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -34,18 +35,23 @@ class StreamTable:
     :param query: one SELECT in PostgreSQL's SQL
     :param schedule: `5m`, a cron expression in UTC, `@daily`; None: calculated from the tables that read it
     :param refresh_mode: AUTO, DIFFERENTIAL, FULL or IMMEDIATE: maintained by its sources' writers, without a schedule
-    :param append_only: stored, but without effect: a difference that only adds rows is one plain INSERT anyway
+    :param append_only: rows of its sources are only ever inserted, which is checked
+    :param append_only_breach: what an UPDATE, DELETE or TRUNCATE of a source does: `end` that declaration, or be
+    `refuse`d
     :param diamond_consistency: `atomic`: a diamond that closes here is one unit; `none`: its tables stand alone
     :param diamond_schedule_policy: `fastest`: such a unit is due when one of its tables is; `slowest`: when all are
     :param cdc_mode: how changes of its sources are captured: `trigger`, `wal` or `auto`; None: by the setting
     :param partition_by: `RANGE(column)`, `LIST(column)` or `HASH(column)`, to partition its storage
-    :param tier: `hot`: refreshed on schedule; `warm`: in twice its duration, but by cron as usual; `cold`: once filled,
-    only on demand; `frozen`: never
+    :param partition_every: the partitions that refreshes make as rows come: `1 month`, `1000` of a number, `value`
+    :param keep: how far back it goes, such as `2 years`: rows of older partitions are not in the content
+    :param tier: `hot`: refreshed on schedule; `warm`: half as often; `cold`: once filled, only on demand; `frozen`:
+    never; `auto`: hot, warm or cold, as it is read
     :param differential_max_change_ratio: a refresh runs FULL if a larger share of a source has changed
     :param verify_every: how often its DAG compares the content with the query, such as `1d`; None: never
     :param placement: where its changes are computed: `spark`, `auto` or `database`; None: as the graph or setting says
     :param unlogged_buffers: whether capture may do without a log; after a crash of the server it then runs FULL once;
     None: as the graph or setting says
+    :param unit: the unit that it is in, by name: `Unit` says it of several tables
     :param description: for the documentation of its DAG and task
     :param depends_on: stream tables that the query reads through a view, which its text doesn't show
     :param tags: words by which `tag:…` selects it
@@ -57,15 +63,19 @@ class StreamTable:
     schedule: str | None = None
     refresh_mode: str = "AUTO"
     append_only: bool = False
+    append_only_breach: str = "end"
     diamond_consistency: str = "atomic"
     diamond_schedule_policy: str = "fastest"
     cdc_mode: str | None = None
     partition_by: str | None = None
+    partition_every: str | None = None
+    keep: str | None = None
     tier: str = "hot"
     differential_max_change_ratio: float | None = None
     verify_every: str | None = None
     placement: str | None = None
     unlogged_buffers: bool | None = None
+    unit: str | None = None
     description: str | None = field(default=None, repr=False)
     depends_on: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -100,6 +110,7 @@ class StreamTable:
             self.schedule,
             self._options.diamond_consistency,
             self._options.diamond_schedule_policy,
+            self._options.unit,
         )
 
     @property
@@ -135,6 +146,22 @@ class StreamTable:
     def _asset(self) -> Asset:
         return asset_of(self.__dict__.get("_home") or Home(DEFAULT_CONN_ID), self.qualified)
 
+    def join(self, unit: str) -> None:
+        """Put the table into a unit. Like an asset of it, the declaration stays the same one."""
+        if self._options.unit not in (None, unit):
+            raise UsageError(
+                f"It is in unit {self._options.unit!r}, and can't be in {unit!r}, too",
+                stream_table=self.name,
+                remedy="Make one unit of the two.",
+            )
+        object.__setattr__(self, "unit", unit)
+        for fact in ("_options", "node"):
+            self.__dict__.pop(fact, None)
+        try:
+            _ = self._options
+        except UsageError as error:
+            raise UsageError(error.message, remedy=error.remedy, stream_table=self.name) from None
+
     def settle(self, home: Home, placement: str | None = None, unlogged_buffers: bool | None = None) -> None:
         """Set the table's database, and what its graph says for all. A table can't be in graphs of two databases."""
         settled = self.__dict__.get("_home", home)
@@ -148,6 +175,27 @@ class StreamTable:
         self.__dict__["_home"] = home
         self.__dict__["_placement"] = placement
         self.__dict__["_unlogged_buffers"] = unlogged_buffers
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Stream tables that must be consistent with one another, whatever reads what: `Unit("ledger", [a, b, c])`.
+
+    They are refreshed on one snapshot and in one commit, by whoever refreshes one of them. Put it into the graph's
+    `tables`.
+
+    :param name: its task's id
+    :param tables: the declarations, in any order. Tables through which a source reaches them in a second way are taken
+    along
+    """
+
+    name: str
+    tables: Sequence[StreamTable]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", tuple(self.tables))
+        for table in self.tables:
+            table.join(self.name)
 
 
 @dataclass(frozen=True)

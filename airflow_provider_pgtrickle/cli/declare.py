@@ -14,16 +14,27 @@ from airflow_provider_pgtrickle.engine.errors import UsageError
 _OPTIONS: tuple[Argument, ...] = (
     argument("--schedule", help="5m, a cron expression (UTC), or 'calculated': as its readers need it"),
     argument("--refresh-mode", type=str.upper, metavar="MODE", help="AUTO, DIFFERENTIAL, FULL or IMMEDIATE"),
-    argument("--append-only", action=argparse.BooleanOptionalAction, default=None, help="the sources only see inserts"),
+    argument(
+        "--append-only",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="sources only grow",
+    ),
+    argument("--append-only-breach", metavar="end|refuse", help="what an UPDATE or DELETE of a source does to that"),
     argument("--diamond-consistency", metavar="none|atomic"),
     argument("--diamond-schedule-policy", metavar="fastest|slowest"),
     argument("--cdc-mode", metavar="auto|trigger"),
-    argument("--tier", metavar="hot|warm|cold|frozen"),
+    argument("--tier", metavar="hot|warm|cold|frozen|auto"),
     argument(
         "--differential-max-change-ratio", type=float, metavar="RATIO", help="above it a refresh runs FULL; 0: never"
     ),
+    argument(
+        "--partition-every", metavar="LENGTH|value|none", help="partitions that refreshes make: '1 month', '1000'"
+    ),
+    argument("--keep", metavar="LENGTH|all", help="how far back its partitions go, such as '2 years'"),
     argument("--verify-every", metavar="1d|never", help="how often its DAG compares the content with the query"),
     argument("--placement", metavar="spark|auto|database", help="where its changes are computed"),
+    argument("--unit", metavar="NAME|none", help="the unit that it is in: its tables are refreshed together"),
     argument(
         "--unlogged-buffers",
         action=argparse.BooleanOptionalAction,
@@ -67,6 +78,12 @@ def alter(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
         changes["accept"] = True
     if not changes:
         raise UsageError("There is nothing to alter", remedy="Name what to change, such as --schedule 10m.")
+    if arguments.plan:
+        if query is None:
+            raise UsageError("--plan says what a query will cost", remedy="Pass --query or --query-file.")
+        cost = client.cost_of_query(arguments.name, query)
+        data = {"name": arguments.name, "kept": cost.kept, "why_anew": cost.why, "rows": cost.rows}
+        return Answer(text=f"{arguments.name}: {cost}.", data=data)
     table = client.alter_stream_table(arguments.name, **changes)
     return Answer(text=f"Altered {table.qualified}.", data={"name": str(table.qualified), "altered": sorted(changes)})
 
@@ -124,6 +141,7 @@ COMMANDS = (
             *_QUERY,
             *_OPTIONS,
             argument("--status", type=str.upper, metavar="active|suspended", help="suspend it, or resume it"),
+            argument("--plan", action="store_true", help="only say what the new query will cost"),
             argument(
                 "--accept", action="store_true", help="take functions and views of others as they are now (roles.md)"
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import re
 import signal
@@ -40,8 +41,11 @@ OK, FAILED, USAGE = 0, 1, 2
 _SIGNALLED = 128
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def parser(first: str | None = None) -> argparse.ArgumentParser:
+    """The whole command line. If `first`, its first word, is a command, then with that command alone.
+
+    Making all of them takes as long as a small refresh.
+    """
     # `--dsn` and `--json` are understood before and after the command's name.
     shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     shared.add_argument(
@@ -55,7 +59,8 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"pgtrickle {__version__}")
     subparsers = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_parser_class(shared))
-    for command in commands():
+    known = commands()
+    for command in [command for command in known if command.name == first] or known:
         command.add_to(subparsers)
     return top
 
@@ -63,12 +68,12 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. The exit code is 0 done, 1 failed, 2 misused, or 128 plus the signal that ended it."""
     try:
-        made = parser()
+        given = sys.argv[1:] if argv is None else argv
         if "_ARGCOMPLETE" in os.environ:
             import argcomplete
 
-            argcomplete.autocomplete(made)
-        arguments = made.parse_args(argv)
+            argcomplete.autocomplete(parser())
+        arguments = parser(next(iter(given), None)).parse_args(given)
     except SystemExit as left:
         return int(left.code or 0)
     warnings.showwarning = _show_warning
@@ -103,8 +108,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(command: Command, arguments: argparse.Namespace) -> int:
     """Run a command on the database it names and print its answer."""
+    # What is imported stays: nothing of it is ever garbage, and to look for some takes a tenth of the time.
+    gc.disable()
     from airflow_provider_pgtrickle.client import PgTrickle
 
+    gc.freeze()
+    gc.enable()
     dsn = getattr(arguments, "dsn", None) or os.environ.get("PGTRICKLE_DSN")
     if not dsn and command.needs_database:
         raise UsageError("No database is named", remedy="Set PGTRICKLE_DSN, or pass --dsn.")

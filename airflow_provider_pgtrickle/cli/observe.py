@@ -25,21 +25,7 @@ _STATUS = (
     "gate",
     "error",
 )
-_HISTORY = (
-    "refresh_id",
-    "start_time",
-    "action",
-    "status",
-    "fallback_reason",
-    "rows_inserted",
-    "rows_updated",
-    "rows_deleted",
-    "duration_ms",
-    "way",
-    "candidates",
-    "actual_ms",
-    "error_message",
-)
+_HISTORY = ("refresh_id", "start_time", "did", "rows", "duration_ms", "notes")
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.client import PgTrickle
@@ -77,7 +63,32 @@ def watch(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
 def history(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
     if arguments.number < 1:
         raise UsageError("The number of refreshes must be 1 or more")
-    return Answer(rows=client.history(arguments.name, arguments.number), columns=_HISTORY)
+    return Answer(rows=[_read(row) for row in client.history(arguments.name, arguments.number)], columns=_HISTORY)
+
+
+def _read(row: dict[str, Any]) -> dict[str, Any]:
+    """With what was done and why, the rows written, and what else there is to say, each in one column."""
+    done = row["status"] == "COMPLETED"
+    did = (row["action"], row["fallback_reason"]) if done else (row["status"], row["action"])
+    changed = f"+{row['rows_inserted']} ~{row['rows_updated']} -{row['rows_deleted']}"
+    return {
+        **row,
+        "did": f"{did[0]} ({did[1]})" if did[1] else did[0],
+        "rows": changed if done else None,
+        "notes": row["error_message"] or _computed(row["way"], row["actual_ms"], row["candidates"]),
+    }
+
+
+def _computed(way: str | None, took: float | None, candidates: dict[str, float] | None) -> str | None:
+    """Where it was computed and in what time, and what each possible way was predicted to take, the shortest first.
+
+    >>> _computed("database", 57.2, {"FULL pushed": 1204.6, "difference database": 8.2})
+    'database 57 ms; predicted: difference database 8 ms, FULL pushed 1,205 ms'
+    """
+    known = f"{way} {took:,.0f} ms" if way and took is not None else way
+    ways = sorted((candidates or {}).items(), key=lambda one: one[1])
+    predicted = ", ".join(f"{name} {ms:,.0f} ms" for name, ms in ways)
+    return "; ".join(filter(None, (known, predicted and f"predicted: {predicted}"))) or None
 
 
 def tree(client: PgTrickle, arguments: argparse.Namespace) -> Answer:

@@ -46,6 +46,8 @@ _STYLES = {
     **dict.fromkeys(("SUSPENDED", "ERROR", "FAILED", "DIFFERENT"), "bold red"),
     "NO_DATA": "dim",
 }
+#: Words up to this length are never broken.
+_LONGEST_WORD = 20
 #: Columns in which any value is worth a look.
 _LOUD = {"gate": "yellow", "error": "red", "error_message": "red"}
 
@@ -66,7 +68,16 @@ def grid(answer: Answer) -> Table:
     for number, head in enumerate(heads):
         right = all(isinstance(row.get(head), int | float | timedelta | None) for row in rows)
         whole = not number or any(isinstance(row.get(head), datetime | timedelta) for row in rows)
-        made.add_column(head.replace("_", " "), justify="right" if right else "left", no_wrap=whole, overflow="fold")
+        title = head.replace("_", " ")
+        made.add_column(
+            title,
+            justify="right" if right else "left",
+            no_wrap=whole,
+            overflow="fold",
+            min_width=min(
+                _LONGEST_WORD, max(map(len, " ".join([title, *(_short(row.get(head)) for row in rows)]).split()))
+            ),
+        )
     for row in rows:
         made.add_row(*(Text(_short(row.get(head)), style=_style(head, row.get(head))) for head in heads))
     return made
@@ -80,7 +91,8 @@ def _short(value: Any) -> str:
 def _style(head: str, value: Any) -> str:
     if head == "stale" and value is True:
         return "yellow"
-    return _LOUD.get(head) or (_STYLES.get(value, "") if isinstance(value, str) else "")
+    # A reason may follow in parentheses.
+    return _LOUD.get(head) or (_STYLES.get(value.partition(" (")[0], "") if isinstance(value, str) else "")
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:

@@ -106,7 +106,14 @@ def _split_ids(
 
 
 def _units(graph: Graph, ordered: Sequence[tuple[str, ...]], by_name: Mapping[str, StreamTable]) -> tuple[Unit, ...]:
-    ids = {unit: _unit_id([by_name[member].qualified for member in unit]) for unit in ordered}
+    ids = {unit: _id_of(graph, unit, by_name) for unit in ordered}
+    taken: dict[str, tuple[str, ...]] = {}
+    for unit, task_id in ids.items():
+        if (other := taken.setdefault(task_id, unit)) is not unit:
+            raise UsageError(
+                f"The tasks of {', '.join(other)} and of {', '.join(unit)} would both be called {task_id}",
+                remedy="Give the unit another name.",
+            )
     unit_of = {member: unit for unit in ordered for member in unit}
     units = []
     for unit in ordered:
@@ -153,6 +160,17 @@ def _task_id(name: QualifiedName, default_schema: str = DEFAULT_SCHEMA) -> str:
 def _unit_id(names: Sequence[QualifiedName], default_schema: str = DEFAULT_SCHEMA) -> str:
     """A unit's id: its tables joined by `__`."""
     return _fitting("__".join(_task_id(name, default_schema) for name in names))
+
+
+def _id_of(graph: Graph, unit: Sequence[str], by_name: Mapping[str, StreamTable]) -> str:
+    """A declared unit's id is its name, so that a table that joins it changes no id."""
+    declared = graph.declared(unit)
+    if not declared or len(unit) == 1:
+        return _unit_id([by_name[member].qualified for member in unit])
+    text = "__".join(declared)
+    if text in _RESERVED:
+        raise UsageError(f"A unit can't be called {text!r}, like a task of the DAG", remedy="Give it another name.")
+    return _fitting(text)
 
 
 def _fitting(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from datetime import timedelta
+from difflib import get_close_matches
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,11 +12,19 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_provider_pgtrickle.engine.declare.options import check
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.graph import selection
+from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.factory import folder, forgotten
 from airflow_provider_pgtrickle.factory.caller import caller
 from airflow_provider_pgtrickle.factory.components import Component, components
-from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID, Home, StreamTable
+from airflow_provider_pgtrickle.stream_table import (
+    DEFAULT_CONN_ID,
+    DEFAULT_SCHEMA,
+    Home,
+    StreamTable,
+    Unit,
+    asset_of,
+)
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG, Asset
@@ -31,7 +40,7 @@ class StreamTableGraph:
     """Stream tables that live in one PostgreSQL database, turned into one DAG.
 
     :param name: the DAG's id, or what its DAGs' ids begin with where it is split
-    :param tables: the declarations, in any order
+    :param tables: the declarations, in any order; a `Unit` stands for its tables
     :param postgres_conn_id: a connection of type `pgtrickle` or `postgres`
     :param spark_conn_id: of type `spark` (spark-submit) or `spark_connect` (a warm session in the task's process)
     :param granularity: `unit`: one task for each refresh unit; `graph`: one task refreshes all that is due in one
@@ -53,13 +62,14 @@ class StreamTableGraph:
     :param deadline: how long a run may take from its queueing; if it isn't done by then, the alert `stale_data` is
     sent. For other callbacks put a `deadline` for `DAG(...)` into `dag_args`
     :param database_uri: `postgres://host:port/database`, if the assets should carry the real address
-    :param follows: assets whose updates start a run, beside the schedules of the tables
+    :param follows: assets whose updates start a run, beside the schedules of the tables: `["orders"]` names sources,
+        which Airflow then draws in the DAG's graph; any other asset is one of yours
     """
 
     def __init__(
         self,
         name: str,
-        tables: Iterable[StreamTable],
+        tables: Iterable[StreamTable | Unit],
         postgres_conn_id: str = DEFAULT_CONN_ID,
         spark_conn_id: str = "spark_default",
         *,
@@ -76,14 +86,15 @@ class StreamTableGraph:
         spark_args: Mapping[str, Any] | None = None,
         deadline: timedelta | None = None,
         database_uri: str | None = None,
-        follows: Iterable[Asset] = (),
+        follows: Iterable[Asset | str] = (),
     ) -> None:
         if granularity not in ("unit", "graph"):
             raise UsageError(f"granularity can't be {granularity!r}", remedy="Use 'unit' or 'graph'.")
         if on_removed not in ("keep", "gate", "drop"):
             raise UsageError(f"on_removed can't be {on_removed!r}", remedy="Use 'keep', 'gate' or 'drop'.")
         self.name = name
-        self.tables = tuple(tables)
+        declared = (one.tables if isinstance(one, Unit) else (one,) for one in tables)
+        self.tables: tuple[StreamTable, ...] = tuple(table for several in declared for table in several)
         if not self.tables:
             raise UsageError(f"Graph {name!r} has no tables", remedy="Give at least one StreamTable.")
         self.postgres_conn_id = postgres_conn_id
@@ -103,7 +114,9 @@ class StreamTableGraph:
         #: The file that declares it, which owns its tables.
         self.file = str(caller().get("__file__", ""))
         self.home = Home(postgres_conn_id, database_uri.rstrip("/") if database_uri else None)
-        self.follows = tuple(follows)
+        if isinstance(follows, str):
+            raise UsageError(f"follows must be a list, not {follows!r}", remedy=f"Write follows=[{follows!r}].")
+        self.follows = tuple(self.source(one) if isinstance(one, str) else one for one in follows)
         #: What adds tasks to each DAG, behind those of its tables.
         self.behind: Callable[[DAG, Component], object] | None = None
         # The components are computed here and not in register(), so that a circle or a bad schedule is an error of the
@@ -168,6 +181,18 @@ class StreamTableGraph:
     def declared(self) -> tuple[str, ...]:
         """All its tables, by `schema.name`."""
         return tuple(sorted(str(table.qualified) for table in self.tables))
+
+    def source(self, name: str) -> Asset:
+        """The asset of a table that the graph reads: what loads the table has it among its outlets."""
+        wanted = QualifiedName.parse(name, DEFAULT_SCHEMA)
+        read = {str(one) for table in self.tables for one in table.reads}
+        if str(wanted) not in read:
+            close = get_close_matches(str(wanted), sorted(read), n=1)
+            raise UsageError(
+                f"Graph {self.name!r} reads no {wanted}",
+                remedy=f"Did you mean {close[0]}?" if close else f"It reads {', '.join(sorted(read)) or 'nothing'}.",
+            )
+        return asset_of(self.home, wanted)
 
     def selected(self, select: str | Iterable[str] | None, exclude: str | Iterable[str] | None = None) -> Component:
         """The units of the tables that these terms select; without terms all of them."""

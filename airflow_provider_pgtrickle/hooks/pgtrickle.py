@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 from psycopg.conninfo import make_conninfo
 
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError, UsageError, redact
-from airflow_provider_pgtrickle.engine.settings import Settings
+from airflow_provider_pgtrickle.engine.settings import RETIRED, Settings
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_pgtrickle.client import PgTrickle
 
-_SETTINGS = frozenset(f.name for f in fields(Settings))
+_SETTINGS = frozenset(f.name for f in fields(Settings)) | RETIRED
 
 
 @cache

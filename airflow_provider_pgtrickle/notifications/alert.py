@@ -26,7 +26,7 @@ class AlertNotifier(BaseNotifier):
     (`{{ alert.event }}`, `{{ alert.stream_table }}`, `{{ alert.text }}`).
 
     :param event: one of stale_data, auto_suspended, reinitialize_needed, buffer_growth_warning,
-        refresh_failed, diamond_partial_failure, content_differs
+        refresh_failed, diamond_partial_failure, content_differs, append_only_ended
     :param stream_table: the stream table it is about (templated)
     :param text: the alert's text (templated)
     :param postgres_conn_id: the connection on which to NOTIFY; None sends nothing to PostgreSQL

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,6 +13,7 @@ from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.operators import outcome
 from airflow_provider_pgtrickle.operators.outcome import Outcome
+from airflow_provider_pgtrickle.operators.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_pgtrickle.engine.catalog.database import Database
     from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
     from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
+    from airflow_provider_pgtrickle.operators.unit import Unit
 
 _log = logging.getLogger(__name__)
 
@@ -88,6 +90,26 @@ class FencedRun:
             self._answer()
         return True
 
+    def refresh_idle(self, units: Sequence[Unit]) -> bool:
+        """Move the data timestamps of units without changes in one commit; False if each has to be refreshed itself."""
+        tables = [table.qualified for unit in units for table in unit.tables]
+        if self._asked(tables):
+            return False
+        done = move_together(self.database, tables, self.settings, run_token=self._turn, initiated_by=self._initiator)
+        if done is None:
+            return False
+        self._let_writers_maintain([name for name, result in done.items() if result.status == "COMPLETED"])
+        return True
+
+    def side_by_side(
+        self, order: Sequence[str], reads: Mapping[str, Collection[str]], work: Callable[[str], None]
+    ) -> None:
+        """Call `work` for each after what it reads, up to `parallel_refreshes` at a time, each with a session."""
+        most = max(self.settings.parallel_refreshes, 1)
+        self.database.keep_sessions(most)
+        # A task that is killed or takes too long waits for no refresh.
+        side_by_side(order, reads, most, work, self.kill)
+
     def _asked(self, tables: Sequence[QualifiedName]) -> dict[QualifiedName, bool]:
         """What SQL asked for; True for in full. A run may ask hundreds of times, so the warm session answers."""
         from airflow_provider_pgtrickle.engine.catalog import requests
@@ -112,12 +134,12 @@ class FencedRun:
 
         If that can't be now, they are as fresh as any other table, and the next run tries again.
         """
-        from airflow_provider_pgtrickle.engine.immediate import live
+        from airflow_provider_pgtrickle.engine.immediate.waiting import enliven
 
         try:
             if done is None:
                 done = [name for name, o in self.outcomes().items() if o.result.status == "COMPLETED"]
-            for table in live.enliven(self.database, self.settings, done):
+            for table in enliven(self.database, self.settings, done):
                 _log.info("%s is maintained by its sources' writers from now on", table)
         except PgTrickleError as error:
             _log.warning("Not yet maintained by its sources' writers: %s", error)
@@ -154,6 +176,24 @@ class FencedRun:
             self._backend.kill()
 
 
+#: So many units without changes are refreshed in one commit. One that has to be refreshed after all sends all back.
+_IDLE_AT_ONCE = 20
+
+
+def together(units: Sequence[Unit]) -> Iterator[Sequence[Unit]]:
+    """Units without changes in the numbers in which they are refreshed."""
+    yield from (units[first : first + _IDLE_AT_ONCE] for first in range(0, len(units), _IDLE_AT_ONCE))
+
+
+def move_together(
+    database: Database, tables: Sequence[QualifiedName], settings: Settings, *, run_token: str, initiated_by: str
+) -> dict[str, RefreshResult] | None:
+    """Move the data timestamps of tables without changes; None if they have to be refreshed unit by unit."""
+    from airflow_provider_pgtrickle.engine.refresh.unit import refresh_idle
+
+    return refresh_idle(database, tables, settings=settings, run_token=run_token, initiated_by=initiated_by)
+
+
 def refresh_without_spark(
     database: Database,
     tables: Sequence[QualifiedName],
@@ -162,6 +202,7 @@ def refresh_without_spark(
     run_token: str,
     initiated_by: str,
     force_full: bool = False,
+    queues: bool = True,
 ) -> dict[str, RefreshResult] | None:
     """Refresh a unit by what PostgreSQL computes; None if Spark is needed.
 
@@ -180,6 +221,7 @@ def refresh_without_spark(
             force_full=force_full,
             run_token=run_token,
             initiated_by=initiated_by,
+            queues=queues,
         )
     except NoExecutor:
         return None

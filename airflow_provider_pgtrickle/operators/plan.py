@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches, unified_diff
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from airflow_provider_pgtrickle.engine.schedule import Effective
 from airflow_provider_pgtrickle.operators import declarer, outcome, readiness
 from airflow_provider_pgtrickle.operators.asked import Asked
 from airflow_provider_pgtrickle.operators.database import as_airflow, hook_of
-from airflow_provider_pgtrickle.operators.fenced_run import refresh_without_spark
+from airflow_provider_pgtrickle.operators.fenced_run import move_together, refresh_without_spark, together
 from airflow_provider_pgtrickle.operators.unit import Unit
 from airflow_provider_pgtrickle.operators.verify import due
 from airflow_provider_pgtrickle.stream_table import DEFAULT_CONN_ID, DEFAULT_SCHEMA, StreamTable
@@ -95,11 +96,13 @@ class StreamTablePlanOperator(BaseOperator):
             claim = declarer.of_graph(context, self.graph, self.file, self.moved_from)
             # Pending changes are counted in the buffers.
             client.pump()
-            states = self._declared(client, claim)
+            client.notice_use()
+            states = self._altered(client, self._declared(client, claim))
             self._handle_removed(client, claim.owner)
             states = self._withdraw_suspect(client, states)
             self._compare_with_postgres(states)
             self._tell_of_stale(client, states)
+            self._tell_of_slow(client, states)
             client.sample_buffers()
             verdict = _judged(self.units, states, self.schedules, context, client.settings, self.due_only)
             if self.skips:
@@ -174,6 +177,9 @@ class StreamTablePlanOperator(BaseOperator):
                 name,
                 "\n".join(lines),
             )
+            # If PostgreSQL refuses it, so will declaring it.
+            with suppress(PgTrickleError):
+                self.log.info("%s: %s", name, client.cost_of_query(_spelled(table), table.query))
         if not changes:
             self.log.info("%s is written otherwise and means the same: nothing is computed anew", name)
 
@@ -247,18 +253,26 @@ class StreamTablePlanOperator(BaseOperator):
     def _refresh_idle(self, client: PgTrickle, verdict: Verdict, context: Context) -> Verdict:
         """Move the data timestamps of units without changes, which takes milliseconds and no Spark."""
         idle = [unit for unit in self.units if verdict.skip.get(unit.task_id) == readiness.NO_CHANGE]
-        needs_spark = [
-            unit.task_id
-            for unit in idle
-            if refresh_without_spark(
-                client.database,
-                [table.qualified for table in unit.tables],
-                client.settings,
-                run_token=outcome.run_token(context),
-                initiated_by=outcome.initiator(context),
-            )
-            is None
-        ]
+        token, initiator = outcome.run_token(context), outcome.initiator(context)
+        needs_spark = []
+        for batch in together(idle):
+            tables = [table.qualified for unit in batch for table in unit.tables]
+            if move_together(client.database, tables, client.settings, run_token=token, initiated_by=initiator):
+                continue
+            needs_spark += [
+                unit.task_id
+                for unit in batch
+                if refresh_without_spark(
+                    client.database,
+                    [table.qualified for table in unit.tables],
+                    client.settings,
+                    run_token=token,
+                    initiated_by=initiator,
+                    # They have no changes, and the plan of a graph must not wait for the refreshes of others.
+                    queues=False,
+                )
+                is None
+            ]
         return verdict.with_also(needs_spark, self.units)
 
     def _see_requests(self, client: PgTrickle) -> None:
@@ -267,6 +281,19 @@ class StreamTablePlanOperator(BaseOperator):
 
         with client.database.transaction() as conn:
             requests.see(conn, [str(table.qualified) for table in self.tables])
+
+    def _altered(self, client: PgTrickle, states: dict[str, TableState]) -> dict[str, TableState]:
+        """The states, after requests to alter these tables were carried out: what they resume may be due now."""
+        from airflow_provider_pgtrickle.engine.catalog import requests
+        from airflow_provider_pgtrickle.requests import serve
+
+        wanted = requests.Wanted((requests.ALTER,), tuple(states))
+        with client.database.transaction() as conn:
+            if not requests.waits(conn, wanted):
+                return states
+        for served in serve(client, wanted=wanted):
+            self.log.info("%s", served)
+        return self._read(client, list(states))
 
     def _answer_requests(self, client: PgTrickle, states: Mapping[str, TableState]) -> None:
         """Answer what SQL asked for and was done, or won't be, in this run. The tasks answer what they do."""
@@ -313,6 +340,22 @@ class StreamTablePlanOperator(BaseOperator):
             stale = alerts.tell_of_stale(conn, list(states))
         for name in stale:
             self.log.warning("%s is older than twice its schedule", name)
+
+    def _tell_of_slow(self, client: PgTrickle, states: Mapping[str, TableState]) -> None:
+        """Warn of tables whose refresh takes longer than their schedule, which no schedule can keep."""
+        for name, state in sorted(states.items()):
+            schedule = self.schedules[name]
+            if state.is_live or (times := state.rarer(schedule)) == 1:
+                continue
+            self.log.warning(
+                "The last refresh of %s took %.0f s, longer than its schedule (%s). %s",
+                name,
+                state.last_seconds,
+                schedule,
+                f"Until it fits it is refreshed {times} times as rarely (auto_backoff)."
+                if client.settings.auto_backoff
+                else "Lengthen the schedule, or switch auto_backoff on.",
+            )
 
     def _compare_with_postgres(self, states: Mapping[str, TableState]) -> None:
         """Warn of reads through views, which PostgreSQL knows and the queries' text, and so the DAG, doesn't show."""
@@ -371,6 +414,7 @@ def _judged(
         halted_fail=settings.halted == "fail",
         selected=asked.selected(units),
         full=asked.full_refresh,
+        backs_off=settings.auto_backoff,
     )
 
 

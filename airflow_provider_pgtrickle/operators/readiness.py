@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_pgtrickle.engine.catalog.records import HALTED_STATUSES
 from airflow_provider_pgtrickle.engine.refresh.decision import gated
-from airflow_provider_pgtrickle.engine.schedule import Effective, Every
+from airflow_provider_pgtrickle.engine.schedule import Effective
 from airflow_provider_pgtrickle.operators.unit import Unit
 
 if TYPE_CHECKING:
@@ -26,45 +26,54 @@ NOT_SELECTED = "not selected"
 # Sources without change capture (materialized views, foreign tables) may always have changed.
 _STATES = """
 SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedule, st.refresh_mode, st.append_only,
-       st.diamond_consistency, st.diamond_schedule_policy, st.requested_cdc_mode AS cdc_mode, st.partition_by, st.tier,
-       st.differential_max_change_ratio, st.verify_every, st.placement, st.unlogged_buffers,
+       st.append_only_breach,
+       st.diamond_consistency, st.diamond_schedule_policy, st.requested_cdc_mode AS cdc_mode, st.partition_by,
+       st.partition_every, st.keep, st.tier,
+       st.differential_max_change_ratio, st.verify_every, st.placement, st.unlogged_buffers, st.unit,
        st.status, st.is_populated, st.needs_reinit,
        st.is_gated, st.gated_reason, st.last_error, st.data_timestamp, coalesce(b.pending, 0)::bigint AS pending_rows,
        clock_timestamp() AS asked_at, coalesce(d.uncaptured, false) AS uncaptured, st.steady,
        coalesce(d.stream_tables, '{}') AS stream_tables, x.pgt_id IS NOT NULL AS is_distrusted, st.fingerprint,
-       st.is_live, r.is_full AS asked_full, c.probes AS clock_probes
+       st.is_live, r.is_full AS asked_full, c.probes AS clock_probes, w.tier AS effective_tier, l.duration_ms
   FROM pgtrickle.pgt_stream_tables st
-  LEFT JOIN (SELECT stream_table, sum(pending_rows) AS pending
-               FROM pgtrickle.change_buffer_sizes() GROUP BY stream_table) b
-    ON b.stream_table = st.pgt_schema || '.' || st.pgt_name
+  LEFT JOIN pgtrickle.pgt_tiers_of(%(ids)s::bigint[]) w ON w.pgt_id = st.pgt_id
+  LEFT JOIN (SELECT pgt_id, sum(pending_rows) AS pending
+               FROM pgtrickle.pgt_buffer_sizes(%(ids)s::bigint[]) GROUP BY pgt_id) b
+    ON b.pgt_id = st.pgt_id
   LEFT JOIN (SELECT pgt_id, bool_or(cdc_mode = 'NONE' AND source_type <> 'VIEW') AS uncaptured,
                     array_agg(source_schema || '.' || source_name) FILTER (WHERE source_type = 'STREAM_TABLE')
                         AS stream_tables
-               FROM pgtrickle.pgt_reads GROUP BY pgt_id) d
+               FROM pgtrickle.pgt_reads_of(%(ids)s::bigint[]) GROUP BY pgt_id) d
     ON d.pgt_id = st.pgt_id
-  LEFT JOIN (SELECT coalesce(part_of, pgt_id) AS pgt_id, array_agg(clock_probe) AS probes
-               FROM pgtrickle.pgt_stream_tables WHERE clock_probe IS NOT NULL GROUP BY 1) c
-    ON c.pgt_id = st.pgt_id
-  LEFT JOIN pgtrickle.pgt_distrusted x ON x.pgt_id = st.pgt_id
+  CROSS JOIN LATERAL (SELECT array_agg(p.clock_probe) AS probes FROM pgtrickle.pgt_stream_tables p
+                       WHERE (p.pgt_id = st.pgt_id OR p.part_of = st.pgt_id) AND p.clock_probe IS NOT NULL) c
+  LEFT JOIN pgtrickle.pgt_distrusted_of(%(ids)s::bigint[]) x ON x.pgt_id = st.pgt_id
   LEFT JOIN (SELECT pgt_schema, pgt_name, bool_or(force_full) AS is_full FROM pgtrickle.pgt_requests
               WHERE kind = 'REFRESH' AND answered_at IS NULL GROUP BY pgt_schema, pgt_name) r
     ON (r.pgt_schema, r.pgt_name) = (st.pgt_schema, st.pgt_name)
- WHERE NOT st.is_hidden AND (%(names)s::text[] IS NULL OR st.pgt_schema || '.' || st.pgt_name = ANY(%(names)s))
+  LEFT JOIN LATERAL (SELECT h.duration_ms FROM pgtrickle.pgt_refresh_history h
+                      WHERE h.pgt_id = st.pgt_id AND h.status = 'COMPLETED' AND h.action NOT IN ('NO_DATA', 'SKIP')
+                      ORDER BY h.refresh_id DESC LIMIT 1) l ON true
+ WHERE NOT st.is_hidden AND (%(ids)s::bigint[] IS NULL OR st.pgt_id = ANY(%(ids)s::bigint[]))
 """
 
 _DECLARED = (
     "schedule",
     "refresh_mode",
     "append_only",
+    "append_only_breach",
     "diamond_consistency",
     "diamond_schedule_policy",
     "cdc_mode",
     "partition_by",
+    "partition_every",
+    "keep",
     "tier",
     "differential_max_change_ratio",
     "verify_every",
     "placement",
     "unlogged_buffers",
+    "unit",
 )
 
 
@@ -96,13 +105,33 @@ class TableState:
     """Somebody asked in SQL for a refresh; True if for a full one, None if nobody did."""
     is_moved: bool = False
     """Since its data timestamp the clock has let rows in or out."""
+    effective_tier: str | None = None
+    """What tier `auto` means now; None: what is declared."""
+
+    last_seconds: float = 0.0
+    """How long its last refresh took that had something to do."""
+
+    def rarer(self, schedule: Effective) -> int:
+        """How many times as rarely it is to be refreshed, 1, 2, 4, …, to take no longer than from one time to the next.
+
+        It is 1 as long as its refresh takes no longer than its schedule.
+        """
+        times = 1
+        if self.last_seconds > schedule.seconds:
+            while schedule.rarer(times).interval < self.last_seconds:
+                times *= 2
+        return times
+
+    @property
+    def tier(self) -> str:
+        return str(self.effective_tier or self.options["tier"])
 
     @property
     def held(self) -> str | None:
         """Why somebody wants it not to be refreshed by a schedule; None if nobody does."""
         if self.gated_reason is not None:
             return gated(self.gated_reason)
-        return "frozen" if self.options["tier"] == "frozen" else None
+        return "frozen" if self.tier == "frozen" else None
 
     @property
     def halted(self) -> str | None:
@@ -141,18 +170,20 @@ class TableState:
             or self.is_waiting
         )
 
-    def is_due(self, schedule: Effective) -> bool:
-        """A warm table takes twice its time; a cold one is refreshed on demand only, once it has content.
+    def is_due(self, schedule: Effective, *, backs_off: bool = False) -> bool:
+        """A warm table takes twice its time or every second firing; a cold one, once filled, waits for a demand.
 
         A table that waits for its writers is due at once: no schedule says how old it may become.
         """
         if not self.is_populated or self.is_waiting or self.asked_full is not None:
             return True
-        tier = self.options["tier"]
-        if tier == "cold":
+        if self.tier == "cold":
             return False
-        if tier == "warm" and isinstance(schedule, Every):
-            schedule = Every(schedule.seconds * 2)
+        times = self.rarer(schedule) if backs_off else 1
+        if self.tier == "warm":
+            times = max(times, 2)
+        if times > 1:
+            schedule = schedule.rarer(times)
         return schedule.is_due(self.data_timestamp, self.asked_at)
 
 
@@ -160,12 +191,12 @@ def read(conn: psycopg.Connection[Any], names: Iterable[str] | None = None) -> d
     """Every stream table's state, or those named, in one query."""
     from psycopg.rows import dict_row
 
-    from airflow_provider_pgtrickle.engine.catalog import fingerprint, migrate
+    from airflow_provider_pgtrickle.engine.catalog import fingerprint, migrate, records
 
     migrate.require(conn)
-    wanted = None if names is None else sorted(names)
+    ids = None if names is None else records.ids(conn, names)
     with conn.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(_STATES, {"names": wanted}).fetchall()
+        rows = cursor.execute(_STATES, {"ids": ids}).fetchall()
     moved = _moved(conn, rows)
     known = [row["fingerprint"] for row in rows if row["fingerprint"]]
     same = {before for before, now in zip(known, fingerprint.all_again(conn, known), strict=True) if before == now}
@@ -189,6 +220,8 @@ def read(conn: psycopg.Connection[Any], names: Iterable[str] | None = None) -> d
             asked_at=row["asked_at"],
             asked_full=row["asked_full"],
             is_moved=row["name"] in moved,
+            effective_tier=row["effective_tier"],
+            last_seconds=(row["duration_ms"] or 0.0) / 1000,
         )
         for row in rows
     }
@@ -273,6 +306,7 @@ def judge(
     halted_fail: bool = True,
     selected: Collection[str] | None = None,
     full: bool = False,
+    backs_off: bool = False,
 ) -> Verdict:
     """Judge the units in refresh order, because a unit that runs is a change for those that read it.
 
@@ -284,7 +318,11 @@ def judge(
     broken: dict[str, str] = {}
     for unit in units:
         members = [states[name] for name in unit.names]
-        due = [not scheduled or state.is_due(schedules[state.name]) for state in members if not state.is_live]
+        due = [
+            not scheduled or state.is_due(schedules[state.name], backs_off=backs_off)
+            for state in members
+            if not state.is_live
+        ]
         if selected is not None and unit.task_id not in selected:
             skip[unit.task_id] = NOT_SELECTED
         elif why := held(members):

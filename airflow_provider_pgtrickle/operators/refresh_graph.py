@@ -14,7 +14,7 @@ from airflow_provider_pgtrickle.engine.errors import SURROUNDINGS, PgTrickleErro
 from airflow_provider_pgtrickle.operators import outcome
 from airflow_provider_pgtrickle.operators.asked import Asked
 from airflow_provider_pgtrickle.operators.database import as_airflow, hook_of
-from airflow_provider_pgtrickle.operators.fenced_run import FencedRun
+from airflow_provider_pgtrickle.operators.fenced_run import FencedRun, together
 from airflow_provider_pgtrickle.operators.plan import MOST_NAMES, due_units
 from airflow_provider_pgtrickle.operators.readiness import NO_CHANGE
 from airflow_provider_pgtrickle.operators.unit import Unit
@@ -35,7 +35,8 @@ _EVENTS_AT_ONCE = 50
 class StreamTableGraphRefreshOperator(BaseOperator):
     """Refreshes the units that are due and changed, one after the other, in one Spark session or application.
 
-    Units that PostgreSQL computes are refreshed by this process, which opens no Spark for them.
+    Units that PostgreSQL computes are refreshed by this process, which opens no Spark for them. Those that don't read
+    each other are refreshed side by side, up to `parallel_refreshes` at a time.
 
     A unit that fails stops only the units that read it. The tasks of units that were brought up to date are left to the
     scheduler, the others are skipped. It returns the arguments of a mapped `StreamTableOutcomeOperator`.
@@ -92,6 +93,9 @@ class StreamTableGraphRefreshOperator(BaseOperator):
             }
             halted = dict(verdict.halted) if run.settings.halted == "fail" else {}
             due = [unit for unit in due if unit.task_id not in halted]
+            if not full:
+                done = _moved(run, _idle(due, reads, verdict.skip, halted), reads)
+                due = [unit for unit in due if unit.task_id not in done]
             failed = self._refresh(run, due, reads, for_spark, halted, full)
             outcomes = run.outcomes()
         return self._report(context, failed, outcomes)
@@ -146,20 +150,26 @@ class StreamTableGraphRefreshOperator(BaseOperator):
     ) -> dict[str, str]:
         """By task id: why units failed, are halted, or were left out because they read such a unit."""
         failed = dict(halted)
-        wanted: dict[str, Unit] = {}
-        for unit in due:
-            if broken := reads[unit.task_id] & failed.keys():
-                failed[unit.task_id] = _left_out(unit, broken)
-            elif for_spark.intersection(unit.names) or reads[unit.task_id] & wanted.keys():
-                wanted[unit.task_id] = unit
+        left: set[str] = set()
+        units = {unit.task_id: unit for unit in due}
+
+        def refresh(task_id: str) -> None:
+            unit = units[task_id]
+            if broken := {read for read in reads[task_id] if read in failed}:
+                failed[task_id] = _left_out(unit, broken)
+            elif for_spark.intersection(unit.names) or not left.isdisjoint(reads[task_id]):
+                left.add(task_id)
             else:
                 try:
                     if not run.refresh_without_spark([table.qualified for table in unit.tables], force_full=full):
-                        wanted[unit.task_id] = unit
+                        left.add(task_id)
                 except SURROUNDINGS:
                     raise
                 except PgTrickleError as error:
-                    failed[unit.task_id] = str(error)
+                    failed[task_id] = str(error)
+
+        run.side_by_side(list(units), reads, refresh)
+        wanted = {task_id: unit for task_id, unit in units.items() if task_id in left}
         return failed | self._compute(run, wanted, reads, full) if wanted else failed
 
     def _compute(
@@ -204,6 +214,35 @@ def _failed(told: Mapping[str, Outcome], units: Iterable[Unit], reads: Mapping[s
 
 def _left_out(unit: Unit, failed: Iterable[str]) -> str:
     return f"{unit.task_id} was not refreshed: it reads {', '.join(sorted(failed))}, which failed"
+
+
+def _idle(
+    due: Sequence[Unit], reads: Mapping[str, set[str]], skip: Mapping[str, str], halted: Mapping[str, str]
+) -> list[Unit]:
+    """Those of the units, upstream first, in which nothing has changed, nor is going to by what they read."""
+    busy = set(halted)
+    for unit in due:
+        if unit.task_id not in skip or reads[unit.task_id] & busy:
+            busy.add(unit.task_id)
+    return [unit for unit in due if unit.task_id not in busy]
+
+
+def _moved(run: FencedRun, idle: Sequence[Unit], reads: Mapping[str, set[str]]) -> set[str]:
+    """Move the data timestamps of units without changes, side by side too; the task ids of those that were moved."""
+    batches = {batch[0].task_id: batch for batch in together(idle)}
+    home = {unit.task_id: first for first, batch in batches.items() for unit in batch}
+    between = {
+        first: {home[read] for unit in batch for read in reads[unit.task_id] if read in home} - {first}
+        for first, batch in batches.items()
+    }
+    moved: set[str] = set()
+
+    def move(first: str) -> None:
+        if run.refresh_idle(batches[first]):
+            moved.update(unit.task_id for unit in batches[first])
+
+    run.side_by_side(list(batches), between, move)
+    return moved
 
 
 def _upstream(units: Sequence[Unit], states: Mapping[str, TableState]) -> dict[str, set[str]]:

@@ -21,9 +21,9 @@ ALERTS: tuple[str, ...] = tuple(event.value for event in Event if event not in _
 class AlertTrigger(RecordTrigger):
     """Fires for the alerts named in `events`, each once for as long as its condition lasts.
 
-    Conditions that the catalog shows (stale, suspended, to be reinitialized, failed, differing, buffers grown) are read
-    there, so an alert that was sent while nobody listened is announced on the next connect. Only
-    `diamond_partial_failure` is passed on as it arrives; its tables also show `refresh_failed`.
+    Conditions that the catalog shows (stale, suspended, to be reinitialized, failed, differing, no longer append-only,
+    buffers grown) are read there, so an alert that was sent while nobody listened is announced on the next connect.
+    Only `diamond_partial_failure` is passed on as it arrives; its tables also show `refresh_failed`.
 
     :param events: names of alerts, all by default
     :param stream_tables: only alerts of these; all by default
@@ -95,6 +95,8 @@ def _conditions(record: Record, buffer_warning_rows: int) -> Iterable[tuple[Even
             yield Event.REFRESH_FAILED, table.name, table.last_failure, _failure(table)
         if table.differed:
             yield Event.CONTENT_DIFFERS, table.name, table.differed, {}
+        if table.append_only_ended:
+            yield Event.APPEND_ONLY_ENDED, table.name, 0, {"reason": table.append_only_ended}
     for (stream_table, source), rows in sorted(record.pending.items()):
         if rows > buffer_warning_rows:
             yield Event.BUFFER_GROWTH_WARNING, stream_table, 0, {"source": source, "pending_rows": rows}

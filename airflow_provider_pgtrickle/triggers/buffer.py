@@ -14,7 +14,7 @@ from airflow_provider_pgtrickle.triggers.condition import Condition, ConditionTr
 _QUESTION = """
 SELECT b.source_table, coalesce(b.pending_rows, 0) AS pending_rows
 FROM pgtrickle.pgt_stream_tables st
-LEFT JOIN pgtrickle.change_buffer_sizes() b ON b.stream_table = st.pgt_schema || '.' || st.pgt_name
+LEFT JOIN LATERAL pgtrickle.pgt_buffer_sizes(ARRAY[st.pgt_id]) b ON true
 WHERE st.pgt_schema = %s AND st.pgt_name = %s
 ORDER BY b.source_table
 """

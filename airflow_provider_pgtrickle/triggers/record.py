@@ -15,7 +15,7 @@ from airflow_provider_pgtrickle.engine.catalog import alerts
 _TABLES = sql.SQL("""
 SELECT st.pgt_id, st.pgt_schema, st.pgt_name, st.xmin::text AS row_version, st.status, st.needs_reinit,
        st.reinit_reason, st.data_timestamp, st.consecutive_errors, st.last_error,
-       {stale} AS stale,
+       {stale} AS stale, CASE WHEN st.append_only THEN st.append_only_ended END AS append_only_ended,
        CASE WHEN i.verified = 'DIFFERENT' THEN extract(epoch FROM i.verified_at)::bigint ELSE 0 END AS differed
 FROM pgtrickle.pgt_stream_tables st
 JOIN pgtrickle.stream_tables_info i ON i.pgt_id = st.pgt_id
@@ -76,6 +76,8 @@ class TableState:
     stale: bool
     differed: int = 0
     """The time, in seconds since 1970, at which its last verification found a difference; 0 if it found none."""
+    append_only_ended: str | None = None
+    """What ended its declaration `append_only`; None while it holds."""
     last_change: Change | None = None
     last_failure: int = 0
     """The refresh id of the newest failed refresh, 0 where none failed yet."""
@@ -154,6 +156,7 @@ def _state(row: dict[str, Any], before: TableState | None) -> TableState:
         last_error=row["last_error"],
         stale=bool(row["stale"]),
         differed=row["differed"],
+        append_only_ended=row["append_only_ended"],
         last_change=before.last_change if before else None,
         last_failure=before.last_failure if before else 0,
     )

@@ -152,7 +152,9 @@ export interface Detail extends Omit<Table, "last_action" | "last_status" | "las
   description: string | null;
   original_query: string;
   partition_by: string | null;
+  unit: string | null;
   append_only: boolean;
+  append_only_ended: string | null;
   verify_every: string | null;
   verified: string | null;
   verified_at: string | null;

@@ -108,6 +108,7 @@ function Entry({ connId, name, refresh, run, share }: EntryProps): ReactNode {
 const WAYS: Record<string, string> = {
   database: "in PostgreSQL, no row left it",
   pushed: "in PostgreSQL, its rows carried by Spark",
+  sliced: "in PostgreSQL, in slices that Spark carried side by side",
   lowered: "on Spark, from what it read of the sources",
 };
 

@@ -90,6 +90,12 @@ export function TableView({ name, part, pending }: Props): ReactNode {
           </Fact>
           <Fact label="Placement">{table.placement ?? "as the setting says"}</Fact>
           <Fact label="Tier">{table.tier}</Fact>
+          {table.unit && <Fact label="Unit">{table.unit}</Fact>}
+          {table.append_only && (
+            <Fact label="Sources">
+              {table.append_only_ended ? `not append-only any more: ${table.append_only_ended}` : "append-only, which is checked"}
+            </Fact>
+          )}
           {table.partition_by && <Fact label="Partitioned">{table.partition_by}</Fact>}
           <Fact label="DAG">
             {table.dag ? (
