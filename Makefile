@@ -21,7 +21,7 @@ audit:  ## known vulnerabilities of what requirements.lock pins; needs pip-audit
 	pip-audit --no-deps --disable-pip -r requirements.lock
 
 test: lint  ## set-up, lint and all tests but the soaks
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow" -n logical --maxprocesses 4
 
 live: setup  ## all tests under a live Airflow; `make test` has a core of them
 	$(PYTEST) -m live

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -28,6 +28,7 @@ from tests import servers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.scheduler import LoadScopeScheduling
 
 _TESTS = Path(__file__).parent
 _NEEDS = {
@@ -53,6 +54,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(marker)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Where processes share the tests, a file stays in one; so does all that starts Spark, which one at a time may."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            needs = _NEEDS.get(Path(file).parts[1], [])
+            return "spark" if {"spark", "airflow"} & {*needs} else file
+
+    return ByFile(config, log)
+
+
 @pytest.fixture(scope="session")
 def postgres18() -> Iterator[PostgresServer]:
     with servers.running(18) as server:
@@ -65,15 +80,27 @@ def postgres15() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def template18() -> str | None:
+    """The database that `dsn` is a copy of; None: it is empty, as it is for a test marked `empty`."""
+    return None
+
+
+@pytest.fixture(scope="session")
+def template15() -> str | None:
+    """The same for `dsn15`."""
+    return None
+
+
 @pytest.fixture
-def _database(postgres18: PostgresServer) -> Iterator[str]:
-    with servers.fresh_database(postgres18) as name:
+def _database(request: pytest.FixtureRequest, postgres18: PostgresServer, template18: str | None) -> Iterator[str]:
+    with servers.fresh_database(postgres18, _copied(request, template18)) as name:
         yield name
 
 
 @pytest.fixture
 def dsn(postgres18: PostgresServer, _database: str) -> str:
-    """A fresh empty database on PostgreSQL 18, for the ordinary role that the URL names."""
+    """A fresh database on PostgreSQL 18, empty or a copy of `template18`, for the ordinary role that it names."""
     return servers.ordinary_dsn(postgres18, _database)
 
 
@@ -84,8 +111,8 @@ def admin_dsn(postgres18: PostgresServer, _database: str) -> str:
 
 
 @pytest.fixture
-def _database15(postgres15: PostgresServer) -> Iterator[str]:
-    with servers.fresh_database(postgres15) as name:
+def _database15(request: pytest.FixtureRequest, postgres15: PostgresServer, template15: str | None) -> Iterator[str]:
+    with servers.fresh_database(postgres15, _copied(request, template15)) as name:
         yield name
 
 
@@ -130,6 +157,10 @@ def spark(spark_alone: None) -> Iterator[SparkSession]:
     session = obtain(None, Settings.load(spark_master="local[2]"))
     yield session
     session.stop()
+
+
+def _copied(request: pytest.FixtureRequest, template: str | None) -> str | None:
+    return None if request.node.get_closest_marker("empty") else template
 
 
 def _held_by_parent() -> bool:

@@ -16,6 +16,8 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.embedded import PostgresServer
 from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.migrate import install
+from tests.answers import only
 
 #: The second server's version. Another one takes 15's place, under 15's fixtures, because the tests need only two.
 SECOND = int(os.environ.get("PGTRICKLE_TEST_POSTGRES") or 15)
@@ -24,6 +26,12 @@ _DISK = Path(tempfile.gettempdir())
 _MEMORY = Path("/dev/shm")
 _ROOM = 2 << 30
 _PREFIX = "pgtrickle-tests"
+
+#: Whether a database has subscriptions or slots; both are told of in every database.
+_REPLICATES = """
+SELECT EXISTS (SELECT FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid WHERE d.datname = %s)
+    OR EXISTS (SELECT FROM pg_replication_slots WHERE database = %s)
+"""
 
 #: The product runs as this role: no superuser, owner of its database.
 ORDINARY_ROLE = "app"
@@ -69,23 +77,38 @@ def running(version: int, **options: str) -> Iterator[PostgresServer]:
 
 
 @contextmanager
-def fresh_database(server: PostgresServer) -> Iterator[str]:
-    """The name of an empty database, dropped at the end. The ordinary role has the rights that the docs give it."""
+def fresh_database(server: PostgresServer, template: str | None = None) -> Iterator[str]:
+    """The name of a copy of `template` or an empty database, dropped at the end.
+
+    The ordinary role has the rights that the docs give it.
+    """
     name = f"t_{secrets.token_hex(6)}"
     database, role = sql.Identifier(name), sql.Identifier(ORDINARY_ROLE)
     with psycopg.connect(server.dsn(), autocommit=True) as conn:
-        conn.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(database))
+        copied = sql.Identifier(template or "template0")
+        conn.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(database, copied))
         conn.execute(sql.SQL("GRANT CONNECT, CREATE, TEMPORARY ON DATABASE {} TO {}").format(database, role))
-    with psycopg.connect(server.dsn(name), autocommit=True) as conn:
-        # Where the tests' own tables and stream tables stand.
-        conn.execute(sql.SQL("GRANT USAGE, CREATE ON SCHEMA public TO {}").format(role))
+    if template is None:
+        with psycopg.connect(server.dsn(name), autocommit=True) as conn:
+            # Where the tests' own tables and stream tables stand.
+            conn.execute(sql.SQL("GRANT USAGE, CREATE ON SCHEMA public TO {}").format(role))
     try:
         yield name
     finally:
         # A test may have crashed or restarted the server; its database goes with the server then.
         with psycopg.connect(server.start().dsn(), autocommit=True) as conn:
-            _drop_subscriptions(server, name)
+            if only(conn.execute(_REPLICATES, [name, name])) == (True,):
+                _drop_subscriptions(server, name)
             conn.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@contextmanager
+def template_database(server: PostgresServer) -> Iterator[str]:
+    """The name of a database with the catalog installed, for others to be copied from: that is a third of the work."""
+    with fresh_database(server) as name:
+        with user_session(ordinary_dsn(server, name)) as conn:
+            install(conn)
+        yield name
 
 
 def ordinary_dsn(server: PostgresServer, dbname: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
+import subprocess
 import sys
 import threading
 from functools import partial
@@ -59,6 +61,7 @@ def totals(shell: Shell) -> None:
     assert shell("create", "totals", "--query", TOTALS, "--schedule", "5m")[0] == 0
 
 
+@pytest.mark.empty
 def test_before_install_every_command_says_to_install(
     dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -161,6 +164,42 @@ def test_what_there_is_can_be_read_by_people(shell: Shell) -> None:
         assert out.strip()
 
 
+@pytest.mark.usefixtures("totals")
+def test_the_history_is_told_in_words(shell: Shell, dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(
+            "UPDATE pgtrickle.pgt_refresh_history SET way = 'database', actual_ms = 57,"
+            """ candidates = '{"FULL pushed": 1204.6, "difference database": 8.2}'"""
+        )
+        conn.execute(
+            "INSERT INTO pgtrickle.pgt_refresh_history (pgt_id, action, status, error_message)"
+            " SELECT pgt_id, 'DIFFERENTIAL', 'FAILED', 'division by zero' FROM pgtrickle.pgt_stream_tables"
+        )
+    _, out, _ = shell("history", "totals")
+    head, _, failed, filled = (line.split() for line in out.splitlines())
+    assert head == ["refresh_id", "start_time", "did", "rows", "duration_ms", "notes"]
+    assert failed[3:] == ["FAILED", "(DIFFERENTIAL)", "division", "by", "zero"]
+    assert filled[3:8] == ["FULL", "(never_populated)", "+5", "~0", "-0"]
+    assert "database 57 ms; predicted: difference database 8 ms, FULL pushed 1,205 ms" in out
+    candidates = [row["candidates"] for row in shell.json("history", "totals")]
+    assert candidates == [None, {"FULL pushed": 1204.6, "difference database": 8.2}]
+
+
+@pytest.mark.usefixtures("totals")
+def test_health_counts_what_status_shows_and_names_what_is_old(shell: Shell, dsn: str) -> None:
+    ranked = f"SELECT t.*, rank() OVER (ORDER BY total) AS place FROM ({TOTALS}) t"
+    assert shell("create", "ranked", "--query", ranked, "--schedule", "5m")[0] == 0
+    told = {row["check"]: row["detail"] for row in shell.json("health")}
+    assert told["stream tables"] == "2 stream tables and 1 part, none halted"
+    assert len(shell.json("status")) == 2
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(
+            "UPDATE pgtrickle.pgt_stream_tables SET data_timestamp = now() - interval '1 day' WHERE pgt_name = 'totals'"
+        )
+    told = {row["check"]: row["detail"] for row in shell.json("health")}
+    assert told["stream tables"].endswith("none halted; older than twice their schedule: public.totals")
+
+
 def test_what_writers_maintain_is_declared_shown_and_compared(shell: Shell, dsn: str) -> None:
     code, out, _ = shell("create", "totals", "--query", TOTALS, "--refresh-mode", "immediate")
     assert (code, out) == (0, "Stream table public.totals is there, populated, in mode IMMEDIATE.\n")
@@ -200,6 +239,19 @@ def test_what_writers_maintain_takes_no_schedule(shell: Shell, argv: list[str], 
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert sentence in err
     assert [row["is_live"] for row in shell.json("status")] == [True]
+
+
+@pytest.mark.usefixtures("totals")
+def test_what_another_query_will_cost_is_told_before(shell: Shell) -> None:
+    (there,) = shell.json("status")
+    narrowed = f"SELECT * FROM ({there['original_query']}) AS q WHERE false"
+    code, told, _ = shell("alter", "totals", "--query", narrowed, "--plan")
+    assert (code, "its content follows from what is stored" in told) == (0, True)
+    told_anew = shell.json("alter", "totals", "--query", "SELECT 1 AS one", "--plan")
+    assert (told_anew["kept"], told_anew["why_anew"]) == (None, "its table is made anew")
+    assert shell("alter", "totals", "--plan")[0] == 2
+    (still,) = shell.json("status")
+    assert (still["original_query"], still["needs_reinit"]) == (there["original_query"], False)
 
 
 @pytest.mark.usefixtures("totals")
@@ -446,3 +498,35 @@ def test_who_waits_at_a_terminal_sees_what_is_done(
     os.close(ours)
     assert "public.totals: writing the difference" in "".join(seen)
     assert "DIFFERENTIAL" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("totals")
+def test_watch_follows_what_postgresql_tells_until_ctrl_c(shell: Shell, dsn: str) -> None:
+    ours, its = pty.openpty()
+    seen: list[str] = []
+
+    def until(words: str) -> None:
+        while words not in "".join(seen):
+            seen.append(os.read(ours, 4096).decode(errors="replace"))
+
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "30"}
+    # It looks by itself only after an hour.
+    # Whoever runs the tests in the background may have had SIGINT ignored.
+    heeds = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    command = [sys.executable, "-c", f"{heeds}; from airflow_provider_pgtrickle.cli import main; sys.exit(main())"]
+    watching = subprocess.Popen(
+        [*command, "watch", "--interval", "3600"], stdin=its, stdout=its, stderr=its, env=environment
+    )
+    try:
+        until("totals")
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            conn.execute("SELECT pgtrickle.gate('totals', 'held by a test')")
+            conn.execute("NOTIFY pg_trickle_alert, 'look'")
+        until("held")
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait() == 0
+    finally:
+        watching.kill()
+        watching.wait()
+        os.close(its)
+        os.close(ours)

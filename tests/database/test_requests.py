@@ -412,7 +412,9 @@ with PgTrickle(dsn, executor=lambda: PostgresExecutor(Database(dsn))) as client:
     [
         "gate('totals')",
         "ungate('totals')",
+        "resume('totals')",
         "request_refresh('totals')",
+        "request_alter('totals', '{\"tier\": \"cold\"}')",
         "request_declare('t', 'SELECT 1 AS a')",
     ],
 )
@@ -447,5 +449,96 @@ def test_what_the_page_shows_runs(shop: Shop) -> None:
     (block,) = re.findall(r"<!-- runs as a psql user -->\n```sql\n(.*?)```", page, re.DOTALL)
     shop.psql.execute(block)
     *others, dropped = shop.serve()
-    assert [served.error for served in others] == [None, None, None]
+    assert [served.error for served in others] == [None, None, None, None]
     assert dropped.answer == {"dropped": ["public.big", "public.totals"]}
+
+
+def test_an_alteration_is_carried_out_and_answered(any_shop: Shop) -> None:
+    number = any_shop.ask(
+        "SELECT pgtrickle.request_alter('totals', %s)", json.dumps({"schedule": "10m", "tier": "warm"})
+    )
+    assert any_shop.ask("SELECT schedule FROM pgtrickle.pgt_stream_tables") == "5m"
+    any_shop.serve()
+    answered = any_shop.request(number)
+    assert (answered["status"], answered["error"]) == ("DONE", None)
+    assert answered["answer"]["altered"] == ["schedule", "tier"]
+    (row,) = any_shop.psql.execute("SELECT schedule, tier FROM pgtrickle.pgt_stream_tables").fetchall()
+    assert row == ("10m", "warm")
+
+
+def test_an_altered_query_has_the_askers_names(any_shop: Shop) -> None:
+    any_shop.psql.execute("CREATE SCHEMA other; CREATE TABLE other.orders (id int, customer_id int, amount int)")
+    any_shop.psql.execute("INSERT INTO other.orders VALUES (1, 7, 70); SET search_path = other, public")
+    number = any_shop.ask("SELECT pgtrickle.request_alter('public.totals', %s)", json.dumps({"query": TOTALS}))
+    any_shop.serve()
+    assert any_shop.request(number)["error"] is None
+    assert any_shop.psql.execute("SELECT customer_id, total FROM public.totals").fetchall() == [(7, 70)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"shedule": "10m"}, "no option named 'shedule'"),
+        ({"name": "sums"}, "no option named 'name'"),
+        ({"schedule": "often"}, "often"),
+        ({"status": "PAUSED"}, "status can't be 'PAUSED'"),
+        ({"query": "SELECT * FROM nowhere"}, "nowhere"),
+    ],
+)
+def test_what_can_not_be_altered_is_answered_with_the_reason(
+    shop: Shop, changes: dict[str, Any], sentence: str
+) -> None:
+    number = shop.ask("SELECT pgtrickle.request_alter('totals', %s)", json.dumps(changes))
+    shop.serve()
+    assert shop.request(number)["status"] == "FAILED"
+    assert sentence in shop.request(number)["error"]
+    assert shop.is_right()
+
+
+def test_an_alteration_means_the_table_that_was_there(shop: Shop) -> None:
+    number = shop.ask("SELECT pgtrickle.request_alter('totals', '{\"schedule\": \"10m\"}')")
+    shop.client.drop_stream_table("totals")
+    shop.client.create_stream_table("totals", TOTALS, schedule="5m")
+    shop.serve()
+    assert "is gone" in shop.request(number)["error"]
+    assert shop.ask("SELECT schedule FROM pgtrickle.pgt_stream_tables") == "5m"
+
+
+def test_what_a_file_declares_is_changed_there_but_for_its_status(shop: Shop) -> None:
+    shop.psql.execute(
+        "INSERT INTO pgtrickle.pgt_owners SELECT pgt_id, '', '/dags/shop.py', 'shop' FROM pgtrickle.pgt_stream_tables"
+    )
+    refused = shop.ask("SELECT pgtrickle.request_alter('totals', '{\"schedule\": \"10m\"}')")
+    paused = shop.ask("SELECT pgtrickle.request_alter('totals', '{\"status\": \"SUSPENDED\"}')")
+    shop.serve()
+    assert "declared by shop in /dags/shop.py" in shop.request(refused)["error"]
+    assert shop.request(paused)["answer"]["status"] == "SUSPENDED"
+
+
+def test_resuming_in_sql_is_what_altering_the_status_is(any_shop: Shop) -> None:
+    halt = "UPDATE pgtrickle.pgt_stream_tables SET status = 'ERROR', consecutive_errors = 3, last_error = '7 / 0'"
+    state = "SELECT status, consecutive_errors, last_error, needs_reinit FROM pgtrickle.pgt_stream_tables"
+    with psycopg.connect(any_shop.dsn, autocommit=True) as listening:
+        listening.execute("LISTEN pg_trickle_alert")
+        left, told = [], []
+        for resume in (
+            lambda: any_shop.client.alter_stream_table("totals", status="ACTIVE"),
+            lambda: any_shop.psql.execute("SELECT pgtrickle.resume('totals')"),
+        ):
+            any_shop.psql.execute(halt)
+            resume()
+            left.append(any_shop.psql.execute(state).fetchall())
+            told.append([json.loads(n.payload) for n in listening.notifies(timeout=5, stop_after=1)])
+    assert left[0] == left[1] == [("ACTIVE", 0, None, False)]
+    assert told[0] == told[1] == [{"event": "resumed", "stream_table": "public.totals", "was": "ERROR"}]
+    any_shop.psql.execute("UPDATE orders SET amount = 1000 WHERE id = 1")
+    number = any_shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    any_shop.serve()
+    assert any_shop.request(number)["answer"]["action"] == "DIFFERENTIAL"
+    assert any_shop.is_right()
+
+
+@pytest.mark.parametrize("changes", ["{}", "[]", "7", '{"query": 7}', '{"query": null}'])
+def test_changes_that_say_nothing_are_errors_at_once(shop: Shop, changes: str) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        shop.ask("SELECT pgtrickle.request_alter('totals', %s)", changes)

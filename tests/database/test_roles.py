@@ -24,6 +24,8 @@ from airflow_provider_pgtrickle.engine.errors import PermissionFault
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from airflow_provider_pgtrickle.requests import serve
 
+pytestmark = pytest.mark.empty
+
 PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "roles.md"
 LOGINS = ("shop_app", "pgtrickle", "runner", "dashboard", "monitor")
 _BLOCK = re.compile(r"<!-- runs as (?P<who>[^>]+) -->\n```sql\n(?P<text>.*?)```", re.DOTALL)
@@ -182,6 +184,26 @@ def refreshed_by_runner(declared: Shop) -> Shop:
     return declared
 
 
+def test_a_role_that_only_refreshes_writes_into_partitions_and_makes_none(declared: Shop) -> None:
+    with declared.client("pgtrickle") as pt:
+        pt.create_stream_table(
+            "reports.parted", "SELECT id, amount FROM sales.orders", partition_by="id", partition_every="1000"
+        )
+    declared.run("pgtrickle")
+    declared.run("admin for the runner")
+    _written(declared)
+    with declared.client("runner") as pt:
+        assert pt.refresh_stream_table("reports.parted").action == "DIFFERENTIAL"
+        with declared.session("shop_app") as conn:
+            conn.execute("UPDATE sales.orders SET id = 5000 WHERE id = 7")
+        with pytest.raises(PermissionFault, match="may make none in a table of"):
+            pt.refresh_stream_table("reports.parted")
+    with declared.client("pgtrickle") as pt:
+        pt.alter_stream_table("reports.parted", status="ACTIVE")
+        assert pt.refresh_stream_table("reports.parted").action == "DIFFERENTIAL"
+        assert pt.verify("reports.parted").differences == 0
+
+
 def test_a_role_that_only_refreshes_answers_requests_and_makes_none(refreshed_by_runner: Shop) -> None:
     shop = refreshed_by_runner
     with shop.session("pgtrickle") as conn:
@@ -239,7 +261,7 @@ def test_large_refreshes_of_it_are_staged_in_a_schema_of_its_own(refreshed_by_ru
     shop = refreshed_by_runner
     _written(shop)
     with shop.client("runner") as pt:
-        pt.settings = replace(pt.settings, collect_max_rows=1, pushdown_max_changes=0)
+        pt.settings = replace(pt.settings, collect_max_rows=1)
         result = pt.refresh_stream_table("reports.totals")
         assert (result.action, result.rows_updated) == ("DIFFERENTIAL", 2)
         pt.cleanup()
@@ -249,7 +271,7 @@ def test_large_refreshes_of_it_are_staged_in_a_schema_of_its_own(refreshed_by_ru
         conn.execute(shop.named("DROP SCHEMA runner"))
     _written(shop)
     with shop.client("runner") as pt:
-        pt.settings = replace(pt.settings, collect_max_rows=1, pushdown_max_changes=0)
+        pt.settings = replace(pt.settings, collect_max_rows=1)
         with pytest.raises(PermissionFault, match="CREATE SCHEMA AUTHORIZATION"):
             pt.refresh_stream_table("reports.totals", force_full=True)
 

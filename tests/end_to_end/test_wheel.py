@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -142,6 +143,34 @@ def test_the_first_project_runs_as_its_readme_says(environment: Path, tmp_path: 
     assert set(status) == {"public.order_totals", "public.best_customers"}
     assert {row[1] for row in status.values()} == {"ACTIVE"}
     assert {row[5] for row in status.values()} & {"FULL"}
+
+
+def test_the_first_project_needs_no_java_where_placement_is_auto(environment: Path, tmp_path: Path, dsn: str) -> None:
+    run(environment / "pgtrickle", "init", "shop", "--dsn", dsn, cwd=tmp_path)
+    with psycopg.connect(dsn, autocommit=True) as database:
+        database.execute((tmp_path / "shop" / "shop.sql").read_bytes())
+    # Nothing else can be found there, Java neither.
+    bare = tmp_path / "programs"
+    bare.mkdir()
+    for program in ("bash", "env"):
+        (bare / program).symlink_to(str(shutil.which(program)))
+    given = {
+        "PATH": f"{environment}:{bare}",
+        "JAVA_HOME": "",
+        "PGTRICKLE_DSN": dsn,
+        "AIRFLOW_HOME": str(tmp_path / "airflow"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(tmp_path / "shop" / "dags"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__PGTRICKLE__PLACEMENT": "auto",
+    }
+    for command in ("db migrate", "connections import shop/connections.json", "dags test shop"):
+        run(environment / "airflow", *command.split(), cwd=tmp_path, **given)
+    with psycopg.connect(dsn, autocommit=True) as database:
+        database.execute("UPDATE orders SET amount = amount + 1 WHERE id <= 5")
+    run(environment / "airflow", "dags", "test", "shop", cwd=tmp_path, **given)
+    told = json.loads(run(environment / "pgtrickle", "history", "order_totals", "--json", cwd=tmp_path, **given))
+    done = [(row["action"], row["status"], row["way"]) for row in told]
+    assert done == [("DIFFERENTIAL", "COMPLETED", "database"), ("FULL", "COMPLETED", "database")]
 
 
 @pytest.mark.usefixtures("spark_alone")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -15,11 +16,11 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.models.taskinstance import TaskInstance
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG, CronTriggerTimetable, DeltaTriggerTimetable, MultipleCronTriggerTimetable
+from airflow.sdk import DAG, Asset, CronTriggerTimetable, DeltaTriggerTimetable, MultipleCronTriggerTimetable
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.serialization.serialized_objects import DagSerialization
 
-from airflow_provider_pgtrickle import StreamTable, StreamTableGraph, StreamTableGroup
+from airflow_provider_pgtrickle import StreamTable, StreamTableGraph, StreamTableGroup, Unit
 from airflow_provider_pgtrickle.engine.errors import CycleDetected, UsageError
 from airflow_provider_pgtrickle.operators import StreamTableGraphRefreshOperator, StreamTablePlanOperator
 
@@ -30,7 +31,7 @@ def table(name: str, *sources: str, **options: Any) -> StreamTable:
     return StreamTable(name, f"SELECT * FROM {', '.join(sources)}", **options)
 
 
-def dags(*tables: StreamTable, **options: Any) -> dict[str, DAG]:
+def dags(*tables: StreamTable | Unit, **options: Any) -> dict[str, DAG]:
     return {dag.dag_id: dag for dag in StreamTableGraph("shop", tables, **options).dags()}
 
 
@@ -80,6 +81,40 @@ def test_a_diamond_is_one_task() -> None:
     (dag,) = dags(table("t", "o"), table("x", "t"), table("y", "t"), table("r", "x", "y"), table("e", "r")).values()
     assert edges(dag) == {"plan": [], "t": ["plan"], "x__y__r": ["t"], "e": ["x__y__r"]}
     assert dag.get_task("x__y__r").task_display_name == "x, y, r"
+
+
+def test_a_declared_unit_is_one_task_of_its_name_whatever_joins_it() -> None:
+    a, b, c = table("a", "orders"), table("b", "items"), table("c", "b")
+    (dag,) = dags(Unit("ledger", [a, b]), c).values()
+    assert edges(dag) == {"plan": [], "ledger": ["plan"], "c": ["ledger"]}
+    assert [t.options["unit"] for t in (a, b, c)] == ["ledger", "ledger", None]
+    (dag,) = dags(Unit("ledger", [table("a", "orders"), table("b", "items"), table("c", "b")])).values()
+    assert edges(dag) == {"plan": [], "ledger": ["plan"]}
+    (dag,) = dags(table("a", "orders", unit="ledger"), table("b", "items", unit="ledger"), split=False).values()
+    assert edges(dag) == {"plan": [], "ledger": ["plan"]}
+
+
+def test_a_unit_of_unconnected_tables_is_one_dag_of_a_graph_that_is_split() -> None:
+    made = dags(table("z", "orders"), Unit("ledger", [table("a", "x", component="a"), table("b", "y")]), split=True)
+    assert sorted(made) == ["shop__a", "shop__z"]
+    assert edges(made["shop__a"]) == {"plan": [], "ledger": ["plan"]}
+
+
+def test_a_table_of_a_unit_keeps_the_asset_that_others_follow() -> None:
+    a, b = table("a", "orders"), table("b", "items")
+    StreamTableGraph("shop", [Unit("ledger", [a, b])], "shop_pg").dags()
+    assert a.asset.uri == "pgtrickle://shop_pg/public/a"
+
+
+def test_a_unit_that_cannot_be_is_an_error_of_the_file() -> None:
+    with pytest.raises(UsageError, match=r"a: It is in unit 'one', and can't be in 'two', too"):
+        Unit("two", [table("a", "orders", unit="one")])
+    with pytest.raises(UsageError, match=r"a: .*IMMEDIATE can't be in unit 'ledger'"):
+        Unit("ledger", [table("a", "orders", refresh_mode="IMMEDIATE")])
+    with pytest.raises(UsageError, match="would both be called c"):
+        dags(Unit("c", [table("a", "orders"), table("b", "items")]), table("c", "b"))
+    with pytest.raises(UsageError, match="can't be called 'plan'"):
+        dags(Unit("plan", [table("a", "orders"), table("b", "items")]))
 
 
 def test_names_that_airflow_does_not_allow_are_told_apart() -> None:
@@ -380,3 +415,25 @@ def test_five_hundred_tables_are_built_without_a_connection(monkeypatch: pytest.
     print(f"\n500 tables parsed into {len(made)} DAGs in {time.perf_counter() - started:.2f} s")
     assert [len(dag.tasks) for dag in made] == [501]
     assert len(StreamTableGraph("shop", many(500), split=True).dags()) == 50
+
+
+def test_sources_that_are_followed_start_the_dag() -> None:
+    tables = [StreamTable("totals", "SELECT a FROM orders JOIN sales.items USING (a)", schedule="5m")]
+    graph = StreamTableGraph("g", tables, "shop_pg", follows=["orders", Asset("elsewhere")])
+    (dag,) = graph.dags()
+    condition: Any = dag.timetable.asset_condition
+    assert [asset.name for asset in condition.objects] == ["shop_pg.orders", "elsewhere"]
+    assert graph.source("sales.items") in dag.get_task("totals").inlets
+
+
+@pytest.mark.parametrize(
+    ("follows", "sentence"),
+    [
+        (["order"], "reads no public.order. Did you mean public.orders"),
+        (["w.x"], "It reads public.orders"),
+        ("orders", "must be a list"),
+    ],
+)
+def test_what_is_followed_is_checked(follows: Any, sentence: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        StreamTableGraph("g", [StreamTable("totals", "SELECT a FROM orders")], follows=follows)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
+from airflow_provider_pgtrickle import StreamTable, StreamTableGraph, Unit
 from airflow_provider_pgtrickle.backends import selection
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.errors import UsageError
@@ -122,3 +122,29 @@ def test_auto_opens_spark_only_where_that_is_predicted_to_be_cheaper(
     ).fetchall()
     assert done == [("database", "FULL"), ("database", "DIFFERENTIAL"), ("pushed", "DIFFERENTIAL")]
     assert shop.execute("SELECT customer_id, n FROM totals EXCEPT ALL " + TOTALS).fetchall() == []
+
+
+def test_a_declared_unit_is_refreshed_by_its_task_in_one_commit(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any], no_spark: None
+) -> None:
+    names = "SELECT id, name FROM customers WHERE region = 'north'"
+    tables = [
+        StreamTable(name, query, differential_max_change_ratio=0.0)
+        for name, query in (("totals", TOTALS), ("names", names))
+    ]
+    graph = StreamTableGraph("g", [Unit("ledger", tables)], shop_connection, "there_is_none", placement="database")
+    (dag,) = graph.dags()
+    execute(dag.get_task("plan"), "r1")
+    assert execute(dag.get_task("ledger"), "r1").state == "success"
+    shop.execute("UPDATE orders SET customer_id = 2 WHERE id < 5")
+    assert execute(dag.get_task("plan"), "r2").skipped == []
+    run = execute(dag.get_task("ledger"), "r2")
+    assert {name: told["action"] for name, told in run.value.items()} == {
+        "public.totals": "DIFFERENTIAL",
+        "public.names": "NO_DATA",
+    }
+    # The asset of what changed alone is updated, and both tables are of one instant.
+    assert [key.rpartition("/")[2] for key in run.events] == ["totals"]
+    (instants,) = shop.execute("SELECT count(DISTINCT data_timestamp) FROM pgtrickle.pgt_stream_tables").fetchall()
+    assert instants == (1,)
+    assert execute(dag.get_task("plan"), "r3").skipped == ["ledger"]

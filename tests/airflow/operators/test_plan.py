@@ -292,6 +292,7 @@ def test_the_log_says_what_a_changed_file_will_do_and_its_task_does_it(
     assert "public.totals: schedule changes from None to 10m" in told
     assert "public.totals: its query changes; readers see the old content until its task has computed" in told
     assert "+HAVING sum(amount) > 500" in told
+    assert "public.totals: filter narrowed: its content follows from what is stored" in told
     assert run.value["units"] == ["totals", "big"]
     # The plan itself computes nothing: that is its task's work.
     assert shop.execute("SELECT count(*) FROM totals").fetchone() == (10,)
@@ -438,3 +439,55 @@ def test_a_declared_edge_to_what_is_no_stream_table_is_refused(
         AirflowFailException, match=r"big: depends_on names public.total, .* Did you mean public.totals\?"
     ):
         execute(plan([totals, replace(big, depends_on=("total",))]))
+
+
+def test_a_table_whose_refresh_takes_longer_than_its_schedule_is_told_and_backs_off_if_that_is_wanted(
+    shop: psycopg.Connection,
+    shop_connection: str,
+    execute: Callable[..., Any],
+    refresh: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    declared = tables(schedule="5m")
+    execute(plan(declared))
+    refresh("totals")
+    refresh("big")
+    shop.execute("UPDATE orders SET amount = amount + 1 WHERE id = 1")
+    shop.execute("UPDATE pgtrickle.pgt_stream_tables SET data_timestamp = now() - interval '11 minutes'")
+    shop.execute("UPDATE pgtrickle.pgt_refresh_history SET duration_ms = 1000000000 WHERE pgt_id = 1")
+    run = execute(plan(declared), run_type="scheduled")
+    # Whether `big` is due, too, is the hour's: eleven minutes may or may not cross a boundary of its period.
+    assert "totals" in run.value["units"]
+    assert "totals took 1000000 s, longer than its schedule (5m). Lengthen the schedule" in run.log
+    monkeypatch.setenv("PGTRICKLE_AUTO_BACKOFF", "true")
+    # Its canonical period is 18 days now.
+    boundary = "to_timestamp(floor(extract(epoch FROM now()) / 1572864) * 1572864)"
+    shop.execute(f"UPDATE pgtrickle.pgt_stream_tables SET data_timestamp = {boundary}")
+    run = execute(plan(declared), run_type="scheduled")
+    assert run.value["skipped"]["not due"] >= 1
+    assert "totals" not in run.value["units"]
+    assert "refreshed 16384 times as rarely (auto_backoff)" in run.log
+    shop.execute(f"UPDATE pgtrickle.pgt_stream_tables SET data_timestamp = {boundary} - interval '1 second'")
+    assert "totals" in execute(plan(declared), run_type="scheduled").value["units"]
+    # What fits again follows its schedule again.
+    shop.execute("UPDATE pgtrickle.pgt_refresh_history SET duration_ms = 200000 WHERE pgt_id = 1")
+    shop.execute("UPDATE pgtrickle.pgt_stream_tables SET data_timestamp = now() - interval '6 minutes'")
+    run = execute(plan(declared), run_type="scheduled")
+    assert "totals" in run.value["units"]
+    assert "longer than its schedule" not in run.log
+
+
+def test_a_table_that_nobody_reads_is_left_alone_until_somebody_does(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any], refresh: Callable[..., None]
+) -> None:
+    declared = [StreamTable("totals", tables()[0].query, schedule="5m", tier="auto")]
+    execute(plan(declared))
+    refresh("totals")
+    execute(plan(declared))
+    shop.execute("UPDATE orders SET amount = amount + 1 WHERE id = 1")
+    shop.execute("UPDATE pgtrickle.pgt_stream_tables SET data_timestamp = now() - interval '1 day'")
+    shop.execute("UPDATE pgtrickle.pgt_use SET read_at = now() - interval '2 days'")
+    assert execute(plan(declared), run_type="scheduled").value["skipped"] == {"not due": 1}
+    shop.execute("SELECT * FROM totals")
+    shop.execute("SELECT pg_stat_force_next_flush()")
+    assert execute(plan(declared), run_type="scheduled").value["units"] == ["totals"]

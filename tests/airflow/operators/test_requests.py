@@ -89,3 +89,18 @@ def test_the_operator_carries_out_what_no_graph_declares(
     assert answered(shop, made)[0] == "DONE"
     assert "nothing" in answered(shop, wrong)[2]
     assert execute(operator).value == {"done": 0, "failed": 0, "waiting": 0}
+
+
+def test_the_plan_carries_out_what_concerns_the_status_and_nothing_that_it_would_undo(
+    task: Callable[[str], Any], shop: psycopg.Connection, execute: Callable[..., Any]
+) -> None:
+    execute(task("plan"))
+    shop.execute("UPDATE pgtrickle.pgt_stream_tables SET status = 'SUSPENDED', last_error = '7 / 0'")
+    undone = ask(shop, """request_alter('totals', '{"tier": "cold"}')""")
+    resumed = ask(shop, """request_alter('totals', '{"status": "ACTIVE"}')""")
+    other = ask(shop, f"request_declare('big', '{TOTALS} HAVING sum(amount) > 400')")
+    # What it resumes it refreshes in the same run.
+    assert execute(task("plan"), "r2").value["units"] == ["totals"]
+    assert "declared by g in" in answered(shop, undone)[2]
+    assert answered(shop, resumed) == ("DONE", None, None)
+    assert answered(shop, other) == ("PENDING", None, None)

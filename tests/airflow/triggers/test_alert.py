@@ -62,6 +62,7 @@ def test_each_failure_is_announced_once(catalog: Catalog) -> None:
         ({"status": "SUSPENDED", "consecutive_errors": 3, "last_error": "no"}, "auto_suspended"),
         ({"needs_reinit": True, "reinit_reason": "column added"}, "reinitialize_needed"),
         ({"data_timestamp": "yesterday"}, "stale_data"),
+        ({"append_only": True, "append_only_ended": "rows of public.orders were deleted"}, "append_only_ended"),
     ],
 )
 def test_what_the_catalog_shows_is_an_alert_without_a_notification(

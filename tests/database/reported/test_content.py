@@ -94,11 +94,36 @@ def test_an_alias_counts_the_internal_columns_of_a_stream_table(site: Site, quer
         assert site.differs("st", query) == [], change
 
 
-def test_a_whole_row_of_a_joins_alias_is_refused(site: Site) -> None:
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT row_to_json(u.*) AS r FROM a JOIN b USING (i) AS u",
+        # It prints i_1 where a name comes twice, and that would be the field's.
+        "SELECT to_jsonb(u) AS r FROM (a JOIN b ON a.i = b.i) AS u",
+        "SELECT to_jsonb(u) AS r FROM (a JOIN a AS x USING (i)) AS u",
+        "SELECT count(*) FILTER (WHERE to_jsonb(u) ? 'i_1') AS r FROM (a JOIN b ON a.i = b.i) AS u (one, i, i)",
+        "SELECT (SELECT max(to_jsonb(u)::text) FROM a AS n) AS r FROM (a JOIN b AS m (j) ON a.i = m.k) AS u",
+    ],
+)
+@pytest.mark.parametrize("mode", ["AUTO", "FULL"])
+def test_a_whole_row_of_a_joins_alias_is_refused(site: Site, query: str, mode: str) -> None:
     """PostgreSQL itself forgets the names of its fields when it prints the query."""
     site.run(THREE)
     with pytest.raises(PgTrickleError, match="a join's alias"):
-        site.declare("st", "SELECT row_to_json(u.*) AS r FROM a JOIN b USING (i) AS u")
+        site.declare("st", query, refresh_mode=mode)
+
+
+def test_a_whole_row_of_a_joins_alias_that_names_its_columns_is_computed(site: Site) -> None:
+    site.run(THREE)
+    for number, query in enumerate(
+        (
+            "SELECT to_jsonb(u) AS r FROM (a JOIN b ON a.i = b.i) AS u (one, two, three, four)",
+            "SELECT to_jsonb(u) AS r FROM (a AS l (x, y) JOIN b ON l.x = b.i) AS u",
+            "SELECT to_jsonb(q) AS r FROM (SELECT a.i, b.k FROM a JOIN b ON a.i = b.i) AS q",
+        )
+    ):
+        site.declare(f"st{number}", query, refresh_mode="FULL")
+        assert site.differs(f"st{number}", query) == []
 
 
 def test_a_query_that_postgresql_prints_as_another_is_refused(site: Site) -> None:
