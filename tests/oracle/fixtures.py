@@ -16,13 +16,14 @@ from tests.oracle import arena
 NewCase = Callable[..., AbstractContextManager[arena.Case]]
 
 
-@pytest.fixture(scope="session")
+# A connection lasts for one file: a process that shares the tests may crash its servers between two files.
+@pytest.fixture(scope="module")
 def oracle_connection(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection]:
     """One connection to one database for all cases; ORACLE_DSN names a server that is already there."""
     yield from _connection(request, "ORACLE_DSN", "postgres18")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def oracle_connection15(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection]:
     """The same on PostgreSQL 15, which Debian builds with ICU and XML; the wheel's server has neither."""
     yield from _connection(request, "ORACLE_DSN15", "postgres15")
@@ -39,7 +40,7 @@ def new_case15(oracle_connection15: psycopg.Connection) -> NewCase:
     return lambda *ddl: arena.case(oracle_connection15, ddl)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def installed(oracle_connection: psycopg.Connection) -> psycopg.Connection:
     """The connection to a database with the product's catalog in it."""
     install(oracle_connection)

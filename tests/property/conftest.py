@@ -11,6 +11,6 @@ from tests.property.calls import learn
 __all__ = ["installed", "new_case", "oracle_connection"]
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _known_calls(oracle_connection: psycopg.Connection) -> None:
     learn(oracle_connection)

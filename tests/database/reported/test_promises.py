@@ -97,6 +97,7 @@ def test_a_halted_table_stays_in_sight(filled: Site) -> None:
     assert "SUSPENDED: disk full. Mend the cause" in state.halted
 
 
+@pytest.mark.empty
 def test_a_database_without_the_catalog_is_told_what_to_do(any_dsn: str) -> None:
     with Database(any_dsn).connect(autocommit=True) as conn, pytest.raises(PgTrickleError, match="pgtrickle install"):
         readiness.read(conn, ["public.st"])

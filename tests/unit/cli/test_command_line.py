@@ -127,10 +127,14 @@ output.show(Answer(rows=rows, columns=tuple(rows[0])), False)
 
 
 def on_a_terminal(columns: int, code: str) -> str:
-    """What a program prints on a terminal so wide."""
+    """What a program prints on a terminal so wide.
+
+    COLUMNS, NO_COLOR and their like would win over the terminal, and a CI sets some of them.
+    """
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    environment = {**os.environ, "TERM": "xterm-256color"}
+    kept = os.environ.keys() - {"COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
+    environment = {**{name: os.environ[name] for name in kept}, "TERM": "xterm-256color"}
     with subprocess.Popen([sys.executable, "-c", code], stdin=its, stdout=its, stderr=its, env=environment):
         os.close(its)
         said = b""
