@@ -51,6 +51,15 @@ def test_every_internal_link_leads_somewhere(page: Path) -> None:
     assert broken == []
 
 
+def test_every_decision_has_its_line_in_order() -> None:
+    folder = ROOT / "docs" / "decisions"
+    told = re.findall(
+        r"^\| \[(\d+)\]\((\d{4}-[^)]+)\) \|", (folder / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert [page for _, page in told] == sorted(page.name for page in folder.glob("0*.md"))
+    assert [int(number) for number, _ in told] == [int(page[:4]) for _, page in told]
+
+
 def test_every_page_can_be_reached_from_the_readme() -> None:
     reached, todo = set(), [ROOT / "README.md"]
     while todo:
