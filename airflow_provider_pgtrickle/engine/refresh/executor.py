@@ -73,6 +73,11 @@ class NoExecutor(EnvironmentFault):
     """Raised by a caller that gives no executor: the refresh is withdrawn as if nobody had asked for it."""
 
 
+def more_to_do() -> NoExecutor:
+    """What an idle refresh ends with, where a table is not idle."""
+    return NoExecutor("There is more to do than to move data timestamps", remedy="Refresh each unit by itself.")
+
+
 @dataclass(frozen=True)
 class Computation:
     """The work for one member, as data."""

@@ -22,7 +22,7 @@ from airflow_provider_pgtrickle.engine.errors import PgTrickleError, TableAltere
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh import history, lease
 from airflow_provider_pgtrickle.engine.refresh.decision import Fallback, Skip, gated
-from airflow_provider_pgtrickle.engine.refresh.executor import Executor
+from airflow_provider_pgtrickle.engine.refresh.executor import Executor, more_to_do
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
 from airflow_provider_pgtrickle.engine.refresh.query import forget
 from airflow_provider_pgtrickle.engine.refresh.sameness import describe
@@ -295,6 +295,8 @@ def _defined(conn: Connection, st: StreamTable, changed: Collection[int], reques
     reason = reinit_reason(conn, st, changed)
     if reason is None:
         return Locked(st, st, request.queries(conn, st), None, None)
+    if request.idle:
+        raise more_to_do()
     # Mostly it holds, so what reads a definition anew is imported only here.
     from airflow_provider_pgtrickle.engine.declare.storage import rebuild, recapture
 

@@ -27,14 +27,14 @@ from airflow_provider_pgtrickle.engine.refresh import cost, failure, history, le
 from airflow_provider_pgtrickle.engine.refresh.compute import Computed, Lacking, NoValue, compute, hand_on
 from airflow_provider_pgtrickle.engine.refresh.cost import Candidate, Experience, GivenUp, Way
 from airflow_provider_pgtrickle.engine.refresh.decision import Skip
-from airflow_provider_pgtrickle.engine.refresh.executor import Executor, NoExecutor
+from airflow_provider_pgtrickle.engine.refresh.executor import Executor, NoExecutor, more_to_do
 from airflow_provider_pgtrickle.engine.refresh.failure import Verdict, judge
 from airflow_provider_pgtrickle.engine.refresh.history import Finished, RefreshResult, Trace
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
 from airflow_provider_pgtrickle.engine.refresh.lock import Queries, Request
 from airflow_provider_pgtrickle.engine.refresh.observe import Observed, describe_changes, observe, sizes
 from airflow_provider_pgtrickle.engine.refresh.plan import UpstreamChange, plan, sized
-from airflow_provider_pgtrickle.engine.refresh.query import analysed
+from airflow_provider_pgtrickle.engine.refresh.query import MustBeRead, Unread, analysed, unread
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
 from airflow_provider_pgtrickle.engine.refresh.write import write
 from airflow_provider_pgtrickle.engine.settings import Settings
@@ -115,41 +115,42 @@ def refresh_idle(
     None, and nothing was done, if one of them is unavailable or has to be computed, or if it fails: each is to be
     refreshed by itself then. Most of what a refresh takes is for the unit, so many take little more than one.
     """
-    run, trace = RunToken.of(run_token), Trace()
-    request = Request(
-        database,
-        tuple(names),
-        _nobody,
-        analysed,
-        settings,
-        force_full=False,
-        token=run,
-        initiated_by=initiated_by,
-        idle=True,
-        queues=False,
-    )
-    try:
-        with translating(), deep():
-            results = _attempt(request, trace)
-    except BaseException as error:
-        gives_way = isinstance(error, NoExecutor) or not isinstance(error, SURROUNDINGS)
-        gives_way = gives_way and isinstance(error, PgTrickleError)
-        with suppress(PgTrickleError):
-            cause = _nobody_asked() if gives_way else error
-            failure.record(database, names, run, cause, trace, settings, final=True)
-        if not gives_way:
-            raise
-        return None
-    assert not isinstance(results, (Apart, Along))
-    return {name: results[name] for name in results if name in request.unit}
+    # Their queries are read only if something came in their sources that may not concern them.
+    for queries in (unread, analysed):
+        run, trace = RunToken.of(run_token), Trace()
+        request = Request(
+            database,
+            tuple(names),
+            _nobody,
+            queries,
+            settings,
+            force_full=False,
+            token=run,
+            initiated_by=initiated_by,
+            idle=True,
+            queues=False,
+        )
+        try:
+            with translating(), deep():
+                results = _attempt(request, trace)
+        except BaseException as error:
+            gives_way = isinstance(error, NoExecutor) or not isinstance(error, SURROUNDINGS)
+            gives_way = gives_way and isinstance(error, PgTrickleError)
+            with suppress(PgTrickleError):
+                cause = more_to_do() if gives_way else error
+                failure.record(database, names, run, cause, trace, settings, final=True)
+            if not gives_way:
+                raise
+            if not isinstance(error, MustBeRead):
+                return None
+        else:
+            assert not isinstance(results, (Apart, Along))
+            return {name: results[name] for name in results if name in request.unit}
+    return None
 
 
 def _nobody() -> Executor:
-    raise _nobody_asked()
-
-
-def _nobody_asked() -> NoExecutor:
-    return NoExecutor("There is more to do than to move data timestamps", remedy="Refresh each unit by itself.")
+    raise more_to_do()
 
 
 def refresh_units(
@@ -263,7 +264,7 @@ def _attempt(request: Request, trace: Trace) -> dict[str, RefreshResult] | Apart
         with trace.phase("lock"):
             held = lock.hold(conn, request, trace)
             if request.idle and (held.missing or held.unavailable is not None):
-                raise _nobody_asked()
+                raise more_to_do()
             if held.missing:
                 return Along(held.missing)
             if held.unavailable is not None:
@@ -274,11 +275,13 @@ def _attempt(request: Request, trace: Trace) -> dict[str, RefreshResult] | Apart
             first = lock.to_go_first(conn, locked, request)
         if first:
             if request.idle:
-                raise _nobody_asked()
+                raise more_to_do()
             history.withdraw(conn, trace)
             lease.give_back(conn, held.ids, request.token)
             return Apart(first)
         at, observed = observe(conn, locked, request, trace)
+        if any(isinstance(member.query, Unread) and not _is_idle(member) for member in observed.values()):
+            raise MustBeRead("Something came in its sources")
         try:
             computed = _computed(conn, observed, request, trace)
         except (psycopg.Error, PgTrickleError) as error:
@@ -298,6 +301,13 @@ def _attempt(request: Request, trace: Trace) -> dict[str, RefreshResult] | Apart
         _clean_up(conn, computed.values())
         use.end(conn, watched)
         return {**written, **_skipped(held.live, Skip.LIVE, request, trace)}
+
+
+def _is_idle(member: Observed) -> bool:
+    """Whether nothing at all has come in the sources since the content was computed."""
+    return member.stored.is_populated and all(
+        state.source.captured and not state.buffer_lost and not state.held_rows for state in member.states.values()
+    )
 
 
 def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, trace: Trace) -> dict[str, Computed]:
@@ -339,7 +349,7 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
                 if isinstance(made, Lacking) and planned.plan.taken in lacking:
                     raise made.error  # there is no other way
                 if planned.plan.computation is not None and request.idle:
-                    raise _nobody_asked()
+                    raise more_to_do()
                 if planned.plan.computation is not None and not planned.plan.whole:
                     describe_changes(request.database, member.states.values(), described)
             if planned.plan.computation is not None and planned.plan.way is not Way.DATABASE and executor is None:

@@ -9,9 +9,11 @@ import psycopg
 import pytest
 
 from airflow_provider_pgtrickle.client import PgTrickle
-from airflow_provider_pgtrickle.engine.catalog import locks
+from airflow_provider_pgtrickle.engine.catalog import locks, records
+from airflow_provider_pgtrickle.engine.catalog.probe import probe
 from airflow_provider_pgtrickle.engine.errors import LeaseLost
 from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.refresh import query
 from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
 from airflow_provider_pgtrickle.engine.refresh.observe import observe
 from airflow_provider_pgtrickle.engine.refresh.unit import refresh_idle
@@ -118,3 +120,76 @@ def test_who_lost_the_lease_does_not_go_on(pt: PgTrickle, monkeypatch: pytest.Mo
     monkeypatch.setattr("airflow_provider_pgtrickle.engine.refresh.unit.observe", killed)
     with pytest.raises(LeaseLost):
         idle(pt)
+
+
+@pytest.fixture
+def new_process(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """This process has read no query yet; the list holds the table of each that it reads."""
+    read: list[int] = []
+
+    def probed(conn: psycopg.Connection, text: str, **options: Any) -> Any:
+        read.append(len(read))
+        return probe(conn, text, **options)
+
+    monkeypatch.setattr(query, "_analysed", {})
+    monkeypatch.setattr(query, "probe", probed)
+    return read
+
+
+def test_a_new_process_reads_no_query_to_find_that_nothing_came(pt: PgTrickle, new_process: list[int]) -> None:
+    done = idle(pt)
+    assert done is not None
+    assert {result.action for result in done.values()} == {"NO_DATA"}
+    assert new_process == []
+    assert [pt.refresh_stream_table(str(name)).action for name in NAMES] == ["NO_DATA"] * 4
+    assert pt.verify().differences == 0
+
+
+def test_a_change_that_may_concern_nobody_is_for_the_query_to_judge(pt: PgTrickle, new_process: list[int]) -> None:
+    with psycopg.connect(pt.database.dsn, autocommit=True) as conn:
+        conn.execute("CREATE TABLE c (id int PRIMARY KEY, v int, w int)")
+        conn.execute("INSERT INTO c VALUES (1, 1, 1)")
+        pt.create_stream_table("narrow", "SELECT id, v FROM c")
+        pt.create_stream_table("wide", "SELECT id, w FROM c")
+        query._analysed.clear()
+        new_process.clear()
+        conn.execute("UPDATE c SET w = w + 1")
+    narrow, wide = QualifiedName("public", "narrow"), QualifiedName("public", "wide")
+    done = refresh_idle(pt.database, [narrow, NAMES[3]], settings=pt.settings)
+    assert done is not None
+    assert {result.action for result in done.values()} == {"NO_DATA"}
+    assert len(new_process) == 2
+    assert refresh_idle(pt.database, [wide], settings=pt.settings) is None
+    assert pt.refresh_stream_table("wide").action == "DIFFERENTIAL"
+    assert pt.verify().differences == 0
+
+
+def test_the_catalog_names_the_sources_that_a_query_reads(pt: PgTrickle) -> None:
+    with psycopg.connect(pt.database.dsn, autocommit=True) as conn:
+        conn.execute("CREATE VIEW seen AS SELECT id, v FROM a WHERE v > 1")
+        conn.execute("CREATE MATERIALIZED VIEW held AS SELECT id, v FROM b")
+        conn.execute("CREATE TABLE parted (id int, v int, PRIMARY KEY (id)) PARTITION BY RANGE (id)")
+        conn.execute("CREATE TABLE parted1 PARTITION OF parted DEFAULT")
+        conn.execute("CREATE UNLOGGED TABLE lost (id int PRIMARY KEY, v int)")
+        for number, text in enumerate(
+            (
+                "SELECT s.id, s.v FROM seen s JOIN parted p USING (id)",
+                "SELECT id, v FROM held UNION ALL SELECT id, v FROM lost",
+                "SELECT v, count(*) AS n FROM st0 GROUP BY v HAVING count(DISTINCT id) > 1",
+                "SELECT id, v FROM a WHERE v < (SELECT max(v) FROM b WHERE id > 0)",
+                "SELECT 1 AS one",
+                "SELECT random() AS r, id FROM a",
+            )
+        ):
+            pt.create_stream_table(f"other{number}", text, refresh_mode="AUTO")
+        pt.create_stream_table("clocked", "SELECT id FROM a WHERE v < extract(epoch FROM now())")
+    query._analysed.clear()
+    with pt.database.transaction() as conn:
+        tables = records.get_all(conn)
+        unread = {st.name: query.unread(conn, st) for st in tables}
+        for st in tables:
+            known = {key: (s.kind, s.relid, s.pgt_id, s.schema, s.name) for key, s in unread[st.name].sources.items()}
+            read = query.analysed(conn, st).sources
+            assert known == {key: (s.kind, s.relid, s.pgt_id, s.schema, s.name) for key, s in read.items()}, st.name
+    by_itself = {name for name, view in unread.items() if not isinstance(view, query.Unread)}
+    assert by_itself == {"other5", "clocked"}
