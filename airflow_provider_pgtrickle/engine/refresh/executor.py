@@ -79,6 +79,16 @@ def more_to_do() -> NoExecutor:
 
 
 @dataclass(frozen=True)
+class Meeting:
+    """The statement is a content less the stored rows, which meet where PostgreSQL computes them."""
+
+    prepare: tuple[str, ...]
+    """What the session that reads runs before it enters the snapshot."""
+    sizes: str
+    """What it is asked after the rows: how many the content has, and how many are stored."""
+
+
+@dataclass(frozen=True)
 class Computation:
     """The work for one member, as data."""
 
@@ -100,6 +110,8 @@ class Computation:
     """How long PostgreSQL may take for `sql` before it is run with hash joins only; see `patience_ms`."""
     limit_ms: float | None = None
     """How long it may take in all, if it is a difference; see `cost.limit_ms`."""
+    meeting: Meeting | None = None
+    """None if the rows are the whole content, or the change."""
     spark: SparkPlan | None = None
     """A plan by which Spark computes the same rows from smaller reads, if that pays; an executor may ignore it."""
 
@@ -126,6 +138,8 @@ class Staged:
     jobs: int = 0
     identified: bool = True
     """The row ids are there; else they are still to be computed by the server."""
+    sizes: tuple[int, int] | None = None
+    """Of a computation with a meeting: how many rows the content has, and how many are stored."""
     late: tuple[tuple[str, str], ...] = ()
     """(storage column, PostgreSQL expression over the others): columns still to be computed for the rows that come."""
 
@@ -143,14 +157,19 @@ class PostgresExecutor:
         self._database = database
 
     def compute(self, snapshot_id: str, computation: Computation, stage: StageTarget | None) -> Staged:
+        meeting, sizes = computation.meeting, None
         with self._database.connect(autocommit=True, application_name="pgtrickle reader") as reader:
+            for statement in meeting.prepare if meeting is not None else ():
+                reader.execute(statement.encode())
             snapshot.join(reader, snapshot_id)
             arrow = read_arrow(reader, computation)
+            if meeting is not None:
+                sizes = reader.execute(meeting.sizes.encode()).fetchone()
         if stage is None:
             return Staged(arrow.num_rows, arrow, rows_read=arrow.num_rows, reads=1)
         with self._database.connect(application_name="pgtrickle stage") as writer:
             copy_arrow(writer, sql.Identifier(stage.schema, stage.table), arrow)
-        return Staged(arrow.num_rows, None, (stage.schema, stage.table), rows_read=arrow.num_rows, reads=1)
+        return Staged(arrow.num_rows, None, (stage.schema, stage.table), rows_read=arrow.num_rows, reads=1, sizes=sizes)
 
 
 def read_arrow(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation) -> pa.Table:

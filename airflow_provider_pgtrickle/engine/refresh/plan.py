@@ -13,10 +13,11 @@ from airflow_provider_pgtrickle.engine.catalog.search_path import read_only
 from airflow_provider_pgtrickle.engine.declare import partitions
 from airflow_provider_pgtrickle.engine.dvm import InPlace, Kept, SparkPlan, identity
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, SourceBinding, Window
+from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.dvm.schema import Source
 from airflow_provider_pgtrickle.engine.dvm.types import as_text
-from airflow_provider_pgtrickle.engine.refresh import clock
+from airflow_provider_pgtrickle.engine.refresh import clock, stage
 from airflow_provider_pgtrickle.engine.refresh.cost import (
     LARGE_ESTIMATE,
     Candidate,
@@ -27,7 +28,7 @@ from airflow_provider_pgtrickle.engine.refresh.cost import (
     limit_ms,
 )
 from airflow_provider_pgtrickle.engine.refresh.decision import Action, Decision, Fallback, MemberFacts, decide
-from airflow_provider_pgtrickle.engine.refresh.executor import Computation, patience_ms
+from airflow_provider_pgtrickle.engine.refresh.executor import Computation, Meeting, patience_ms
 from airflow_provider_pgtrickle.engine.refresh.observe import Observed, SourceState, netted
 from airflow_provider_pgtrickle.engine.refresh.slices import ctid_slices, slice_count
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
@@ -85,6 +86,8 @@ class MemberPlan:
         if self.computation is None:
             return head
         yields = "the whole content" if self.whole else "the change"
+        if self.computation.meeting is not None:
+            yields += " less the stored rows"
         where = _WHERE[self.way]
         target = "the stage table" if self.computation.large else "the driver"
         if self.way is Way.DATABASE and self.computation.identified:
@@ -214,17 +217,25 @@ def plan(
         return _planned(member, MemberPlan(member.name, decision, known.source_changes, in_place=in_place))
     here = chosen.way is Way.DATABASE
     identified = member.st.server_row_ids
+    repairs = forced or bool(member.reinit_reason) or not member.stored.frontier
     expected = _expected(member, known, sizes, settings, whole=whole or decision.keeps)
+    large = expected > settings.collect_max_rows and not here and not read_here
+    meeting = None
+    if large and whole and chosen.way is Way.PUSHED and _can_meet(member):
+        statement, meeting = _met(coordinator, member, rows, repairs=repairs)
+    else:
+        statement = _typed(member, rows) if here and identified else _as_text(member, rows)
     computation = Computation(
-        sql=_typed(member, rows) if here and identified else _as_text(member, rows),
+        sql=statement,
         columns=tuple(column.name for column in member.st.storage),
         expected_rows=expected,
         identified=identified,
-        large=expected > settings.collect_max_rows and not here and not read_here,
+        large=large,
         slices=slices,
         # A window is read in full, also where its changes are netted.
         patience_ms=None if whole or decision.keeps else patience_ms(known.source_changes),
         limit_ms=limit_ms(chosen, candidates) if identified or not here else None,
+        meeting=meeting,
         spark=in_spark,
     )
     several = tuple(candidates) if len(candidates) > 1 and not decision.keeps else ()
@@ -243,7 +254,7 @@ def plan(
             given_up,
             asked,
             rows_now,
-            repairs=forced or bool(member.reinit_reason) or not member.stored.frontier,
+            repairs=repairs,
             net_changes=known.net_changes,
             size=source_rows if whole else known.net_changes,
             in_place=in_place,
@@ -273,7 +284,9 @@ def _possible(
     for whole in (False, True) if free else (decision.whole,):
         expected = _expected(member, known, sizes, settings, whole=whole)
         by_spark: tuple[Way, ...] = (Way.PUSHED, Way.LOWERED) if whole else (Way.PUSHED,)
-        if expected > settings.collect_max_rows and member.st.server_row_ids and not read_here:
+        # A content that meets the stored rows is one join, of which few rows travel.
+        is_cut = member.st.server_row_ids and not read_here and not (whole and _can_meet(member))
+        if expected > settings.collect_max_rows and is_cut:
             by_spark = (Way.SLICED, *by_spark)
         if decision.keeps:
             by_spark = (Way.PUSHED,)
@@ -543,13 +556,33 @@ def _typed(member: Observed, rows: str) -> str:
     )
 
 
+def _can_meet(member: Observed) -> bool:
+    """Whether a session that reads the whole content can subtract the stored rows from it, instead of sending all."""
+    st = member.st
+    is_stored = member.stored.is_populated and not member.reinit_reason
+    return is_stored and st.server_row_ids and st.keyed and bool(st.identity)
+
+
+def _met(conn: Connection, member: Observed, rows: str, *, repairs: bool) -> tuple[str, Meeting]:
+    """SQL of the content less the stored rows, as text, and what its session does before and after."""
+    target = member.target(conn)
+    content = stage.computed(_typed(member, rows), target.names)
+    unmatched = stage.unmatched(target, member.st.id, content, repairs=repairs).as_string(conn)
+    prepare = (stage.allowing("work_mem", local=False), stage.counting(member.st.id))
+    sizes = stage.sizes_of(target, member.st.id)
+    meeting = Meeting(tuple(statement.as_string(conn) for statement in prepare), sizes.as_string(conn))
+    return _texts(member, sql.Identifier("d", ROW_ID).as_string(conn), unmatched), meeting
+
+
 def _as_text(member: Observed, rows: str) -> str:
     """SQL of the rows, each column as text that PostgreSQL's own input functions read back, and the identity's key."""
-    storage = member.st.storage
     if member.st.server_row_ids:
-        key, rows = '"d"."__pgt_key"', _typed(member, rows)
-    else:
-        key = identity.canonical_sql(member.st.identity_columns, "d")
+        return _texts(member, '"d"."__pgt_key"', _typed(member, rows))
+    return _texts(member, identity.canonical_sql(member.st.identity_columns, "d"), rows)
+
+
+def _texts(member: Observed, key: str, rows: str) -> str:
+    storage = member.st.storage
     return (
         sql.SQL('SELECT "d"."__pgt_w" AS "__pgt_w", {} AS "__pgt_key"{} FROM ({}) AS "d"')
         .format(

@@ -240,12 +240,23 @@ def finished(
 
 
 def consolidate(
-    conn: Connection, target: Target, pgt_id: int, stage: sql.Composable, *, whole: bool, repairs: bool = False
+    conn: Connection,
+    target: Target,
+    pgt_id: int,
+    stage: sql.Composable,
+    *,
+    whole: bool,
+    repairs: bool = False,
+    sizes: tuple[int, int] | None = None,
 ) -> Difference:
-    """Make the difference from the stage. If the stage is the whole content, the stored rows are subtracted from it."""
+    """Make the difference from the stage. If the stage is the whole content, the stored rows are subtracted from it.
+
+    `sizes`: they were subtracted where the rows were computed, from so many rows of the content so many stored ones.
+    """
+    whole = whole and sizes is None
     differing(conn, target, pgt_id, whole=whole)
     conn.execute(consolidating(target, pgt_id, stage, whole=whole, repairs=repairs))
-    return counted(conn, target, pgt_id, whole=whole)
+    return counted(conn, target, pgt_id, whole=whole, sizes=sizes)
 
 
 def differing(conn: Connection, target: Target, pgt_id: int, *, whole: bool) -> None:
@@ -263,9 +274,8 @@ def differing(conn: Connection, target: Target, pgt_id: int, *, whole: bool) -> 
             target.table.sql,
         )
     )
-    if _meets(target, whole):
-        # It takes its numbers from memory, and a read-only transaction may use it, because it is temporary.
-        conn.execute(sql.SQL("CREATE TEMPORARY SEQUENCE {} CACHE 10000").format(_counter(pgt_id)))
+    if meets(target, whole):
+        conn.execute(counting(pgt_id))
 
 
 def consolidating(
@@ -275,8 +285,8 @@ def consolidating(
 
     `repairs`: stored rows with a wrong row id are replaced, too.
     """
-    if _meets(target, whole):
-        rows = _unmatched(target, pgt_id, stage, repairs=repairs)
+    if meets(target, whole):
+        rows = unmatched(target, pgt_id, stage, repairs=repairs)
     else:
         rows = sql.SQL("SELECT {}, {} FROM {}").format(sql.Identifier(WEIGHT), names((ROW_ID, *target.names)), stage)
         if whole:
@@ -286,12 +296,18 @@ def consolidating(
     )
 
 
-def _meets(target: Target, whole: bool) -> bool:
+def meets(target: Target, whole: bool) -> bool:
     """Whether rows of a whole content and stored rows can meet by a key."""
     return whole and target.keyed and bool(target.key)
 
 
-def _unmatched(target: Target, pgt_id: int, content: sql.Composable, *, repairs: bool) -> sql.Composed:
+def counting(pgt_id: int) -> sql.Composed:
+    """The statement that makes the sequence that numbers the rows of a whole content."""
+    # It takes its numbers from memory, and a read-only transaction may use it, because it is temporary.
+    return sql.SQL("CREATE TEMPORARY SEQUENCE {} CACHE 10000").format(_counter(pgt_id))
+
+
+def unmatched(target: Target, pgt_id: int, content: sql.Composable, *, repairs: bool) -> sql.Composed:
     """SQL of content − stored, for a keyed table: the rows of either side that the other side doesn't have.
 
     Both sides are read once and meet in a hash join, which compares all values; to group the rows of both takes twice
@@ -335,8 +351,10 @@ def _unmatched(target: Target, pgt_id: int, content: sql.Composable, *, repairs:
     )
 
 
-def counted(conn: Connection, target: Target, pgt_id: int, *, whole: bool) -> Difference:
-    """The difference that was made."""
+def counted(
+    conn: Connection, target: Target, pgt_id: int, *, whole: bool, sizes: tuple[int, int] | None = None
+) -> Difference:
+    """The difference that was made. `sizes`: see `consolidate`."""
     table = _difference(pgt_id)
     counts = {
         op: int(n)
@@ -346,9 +364,11 @@ def counted(conn: Connection, target: Target, pgt_id: int, *, whole: bool) -> Di
             )
         )
     }
-    if _meets(target, whole) and DUPLICATE not in counts:
+    if sizes is None and meets(target, whole):
+        sizes = conn.execute(sizes_of(target, pgt_id)).fetchone()
+    if sizes is not None and DUPLICATE not in counts:
         # Two equal rows of the content may have met one stored row. Then more of them stay than of the stored ones.
-        content, stored = _sizes(conn, target, pgt_id)
+        content, stored = sizes
         more = content - counts.get(INSERT, 0) - counts.get(UPDATE, 0)
         more -= stored - counts.get(DELETE, 0) - counts.get(REPLACED, 0)
         if more:
@@ -358,17 +378,13 @@ def counted(conn: Connection, target: Target, pgt_id: int, *, whole: bool) -> Di
     return difference
 
 
-def _sizes(conn: Connection, target: Target, pgt_id: int) -> tuple[int, int]:
-    """The number of rows of the content that was compared last, and that of the stored rows."""
+def sizes_of(target: Target, pgt_id: int) -> sql.Composed:
+    """The statement that yields the number of rows of the content that was compared last, and of the stored rows."""
     counter = _counter(pgt_id)
-    row = conn.execute(
-        sql.SQL(
-            "SELECT CASE WHEN c.is_called THEN pg_catalog.currval({}::pg_catalog.regclass) ELSE 0 END,"
-            " (SELECT count(*) FROM {}) FROM {} AS c"
-        ).format(sql.Literal(counter.as_string(None)), target.table.sql, counter)
-    ).fetchone()
-    assert row is not None
-    return int(row[0]), int(row[1])
+    return sql.SQL(
+        "SELECT CASE WHEN c.is_called THEN pg_catalog.currval({}::pg_catalog.regclass) ELSE 0 END,"
+        " (SELECT count(*) FROM {}) FROM {} AS c"
+    ).format(sql.Literal(counter.as_string(None)), target.table.sql, counter)
 
 
 def _difference(pgt_id: int) -> sql.Identifier:
@@ -553,11 +569,15 @@ def allow_memory(conn: Connection, rows: int) -> None:
     """Raise the memory limits for many rows. Grouping or indexing them on disk would take several times as long."""
     if rows >= _MUCH:
         for setting in ("work_mem", "maintenance_work_mem"):
-            conn.execute(
-                "SELECT pg_catalog.set_config(%(name)s, %(least)s, true) WHERE"
-                " pg_catalog.pg_size_bytes(pg_catalog.current_setting(%(name)s)) < pg_catalog.pg_size_bytes(%(least)s)",
-                {"name": setting, "least": _WORK_MEM},
-            )
+            conn.execute(allowing(setting, local=True))
+
+
+def allowing(setting: str, *, local: bool) -> sql.Composed:
+    """The statement that raises a memory limit, if it is lower than many rows need."""
+    return sql.SQL(
+        "SELECT pg_catalog.set_config({name}, {least}, {local}) WHERE"
+        " pg_catalog.pg_size_bytes(pg_catalog.current_setting({name})) < pg_catalog.pg_size_bytes({least})"
+    ).format(name=setting, least=_WORK_MEM, local=local)
 
 
 def analyze(conn: Connection, table: sql.Identifier, rows: int) -> None:

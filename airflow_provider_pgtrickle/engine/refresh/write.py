@@ -241,7 +241,7 @@ def _applied(conn: Connection, member: Computed, staged: Staged, into: _Into) ->
             applied = _populate(conn, target, rows, staged.rows)
         else:
             whole, repairs = member.plan.whole, member.plan.repairs
-            difference = consolidate(conn, target, member.st.id, rows, whole=whole, repairs=repairs)
+            difference = consolidate(conn, target, member.st.id, rows, whole=whole, repairs=repairs, sizes=staged.sizes)
             applied, rows = _apply(conn, into, difference), difference.table
     if member.plan.whole:
         lookup_index.ensure(conn, target.table, member.query.lookups)

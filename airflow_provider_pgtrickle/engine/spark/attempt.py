@@ -58,19 +58,28 @@ def partition_copier(
                         rows.write(memoryview(text.getvalue()))
                         copied += batch.num_rows
                         batch = next(filled, None)
-                cursor.execute(settle, [copied, partition])
+                cursor.execute(settle, [copied, None, None, partition])
         yield pyarrow.RecordBatch.from_pydict({"copied": [copied]}, pyarrow.schema([("copied", pyarrow.int64())]))
 
     return copy_partition
 
 
 def carrier(
-    dsn_of: Callable[[], str], *, enter: str, reads: Sequence[str], claim: str, copy: str, settle: str
+    dsn_of: Callable[[], str],
+    *,
+    prepare: Sequence[str],
+    enter: str,
+    reads: Sequence[str],
+    sizes: str | None,
+    claim: str,
+    copy: str,
+    settle: str,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow` over the numbers of statements: it carries the rows of each into the table.
 
     Rows go from COPY to COPY as PostgreSQL wrote them, and nobody looks at them on the way. Taking them through JDBC,
-    Arrow and CSV costs the executor twice the time. `enter` are the statements by which a reader enters the snapshot.
+    Arrow and CSV costs the executor twice the time. `enter` are the statements by which a reader enters the snapshot;
+    `prepare` runs before them, and `sizes` is asked after the rows and settled with their number.
     """
     settings = pinning({**PINNED, **_KEEPALIVE}, local=True).as_string(None)
     large = _CARRIED_BYTES
@@ -106,13 +115,19 @@ def carrier(
                 cursor.execute(settings)
                 cursor.execute(claim, [number])
                 if cursor.rowcount:
+                    found: Sequence[Any] = (None, None)
                     with psycopg.connect(dsn, application_name="pgtrickle") as reader:
+                        for statement in prepare:
+                            reader.execute(statement)
+                        reader.commit()
                         reader.execute(enter)
                         with cursor.copy(copy) as sink:
                             for piece in rows(reader, reads[number]):
                                 sink.write(piece)
-                    copied = cursor.rowcount
-                    cursor.execute(settle, [copied, number])
+                        copied = cursor.rowcount
+                        if sizes is not None:
+                            found = reader.execute(sizes).fetchone() or found
+                    cursor.execute(settle, [copied, *found, number])
             yield pyarrow.RecordBatch.from_pydict({"copied": [copied]}, pyarrow.schema([("copied", pyarrow.int64())]))
 
     return carry

@@ -118,12 +118,19 @@ class SparkExecutor:
         """PostgreSQL has computed everything, the row ids too: the rows go from session to session."""
         queries = computation.slices or (computation.sql,)
         columns = (WEIGHT, ROW_ID, *stage.columns)
-        copied = meter.run(
+        copied, sizes = meter.run(
             lambda: carry_by_executors(
-                self._spark, snapshot, queries, stage.schema, stage.table, columns, here=self._database.dsn
+                self._spark,
+                snapshot,
+                queries,
+                stage.schema,
+                stage.table,
+                columns,
+                meeting=computation.meeting,
+                here=self._database.dsn,
             )
         )
-        return Staged(copied, None, (stage.schema, stage.table), copied, len(queries), meter.jobs)
+        return Staged(copied, None, (stage.schema, stage.table), copied, len(queries), meter.jobs, sizes=sizes)
 
     def _staged(self, meter: Meter, rows: DataFrame, computation: Computation, stage: StageTarget | None) -> Staged:
         if stage is None:

@@ -13,6 +13,7 @@ from psycopg import sql
 from airflow_provider_pgtrickle.engine.catalog.search_path import pin
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
+from airflow_provider_pgtrickle.engine.refresh.executor import Meeting
 from airflow_provider_pgtrickle.engine.spark.attempt import carrier, partition_copier
 from airflow_provider_pgtrickle.engine.spark.faults import translating
 from airflow_provider_pgtrickle.engine.spark.leaf import Snapshot, portable_dsn, session_init
@@ -53,7 +54,7 @@ def copy_from_executors(
     with ledger(here, schema, table) as arrived:
         with translating():
             staging(df, dsn, schema, table, columns).toArrow()
-        return _recorded(here, arrived)
+        return recorded(here, arrived)[0]
 
 
 def staging(df: DataFrame, dsn: str, schema: str, table: str, columns: Sequence[str]) -> DataFrame:
@@ -73,18 +74,19 @@ def carry_by_executors(
     table: str,
     columns: Sequence[str],
     *,
+    meeting: Meeting | None = None,
     here: str | None = None,
-) -> int:
-    """COPY the rows of `queries` into `columns` of `schema.table`, by position; the number of rows.
+) -> tuple[int, tuple[int, int] | None]:
+    """COPY the rows of `queries` into `columns` of `schema.table`, by position; the number of rows, and what met.
 
     A task carries the rows of each query from a session on the snapshot, exactly once: see `attempt`. `here`: as above.
     """
     dsn = here or portable_dsn(snapshot.jdbc)
-    carry = carrying(sent(spark, portable_dsn(snapshot.jdbc)), snapshot, queries, schema, table, columns)
+    carry = carrying(sent(spark, portable_dsn(snapshot.jdbc)), snapshot, queries, schema, table, columns, meeting)
     with ledger(dsn, schema, table) as arrived:
         with translating():
             spark.range(0, len(queries), 1, len(queries)).mapInArrow(carry, "copied bigint").toArrow()
-        return _recorded(dsn, arrived)
+        return recorded(dsn, arrived)
 
 
 def carrying(
@@ -94,14 +96,17 @@ def carrying(
     schema: str,
     table: str,
     columns: Sequence[str],
+    meeting: Meeting | None = None,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What carries the rows of the queries whose numbers it is given."""
     claim, settle = _claiming(sql.Identifier(schema, ledger_name(table)))
     copy = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(schema, table), _listed(columns))
     return carrier(
         dsn_of,
+        prepare=meeting.prepare if meeting is not None else (),
         enter=session_init(snapshot),
         reads=[sql.SQL("COPY ({}\n) TO STDOUT").format(sql.SQL(query)).as_string(None) for query in queries],
+        sizes=meeting.sizes if meeting is not None else None,
         claim=claim,
         copy=copy.as_string(None),
         settle=settle,
@@ -115,9 +120,9 @@ def ledger_name(table: str) -> str:
 
 
 def _claiming(arrived: sql.Identifier) -> tuple[str, str]:
-    """The statements by which an attempt claims a partition, and says how many rows it has."""
+    """The statements by which an attempt claims a partition, and says how many rows it has and how many have met."""
     claim = sql.SQL("INSERT INTO {} (part) VALUES (%s) ON CONFLICT DO NOTHING").format(arrived)
-    settle = sql.SQL("UPDATE {} SET copied = %s WHERE part = %s").format(arrived)
+    settle = sql.SQL("UPDATE {} SET copied = %s, content = %s, stored = %s WHERE part = %s").format(arrived)
     return claim.as_string(None), settle.as_string(None)
 
 
@@ -136,7 +141,11 @@ def ledger(dsn: str, schema: str, table: str) -> Iterator[sql.Identifier]:
     arrived = sql.Identifier(schema, ledger_name(table))
     with translating(), psycopg.connect(dsn, application_name="pgtrickle") as conn:
         pin(conn)
-        conn.execute(sql.SQL("CREATE UNLOGGED TABLE {} (part int PRIMARY KEY, copied bigint)").format(arrived))
+        conn.execute(
+            sql.SQL(
+                "CREATE UNLOGGED TABLE {} (part int PRIMARY KEY, copied bigint, content bigint, stored bigint)"
+            ).format(arrived)
+        )
     try:
         yield arrived
     finally:
@@ -155,8 +164,14 @@ def _drop(dsn: str, arrived: sql.Identifier) -> None:
             conn.rollback()
 
 
-def _recorded(dsn: str, arrived: sql.Identifier) -> int:
+def recorded(dsn: str, arrived: sql.Identifier) -> tuple[int, tuple[int, int] | None]:
+    """How many rows have arrived; of a content that met the stored rows, how many it has and how many are stored."""
     with translating(), psycopg.connect(dsn, application_name="pgtrickle") as conn:
         pin(conn)
-        row = conn.execute(sql.SQL("SELECT coalesce(sum(copied), 0)::bigint FROM {}").format(arrived)).fetchone()
-    return cast("tuple[int]", row)[0]
+        row = conn.execute(
+            sql.SQL(
+                "SELECT coalesce(sum(copied), 0)::bigint, sum(content)::bigint, sum(stored)::bigint FROM {}"
+            ).format(arrived)
+        ).fetchone()
+    copied, content, stored = cast("tuple[int, int | None, int | None]", row)
+    return copied, None if content is None or stored is None else (content, stored)

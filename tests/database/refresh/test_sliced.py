@@ -14,9 +14,11 @@ from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
+from airflow_provider_pgtrickle.engine.errors import InvariantViolated
 from airflow_provider_pgtrickle.engine.refresh.executor import Computation, PostgresExecutor, Staged, StageTarget
 from airflow_provider_pgtrickle.engine.spark.leaf import Snapshot, portable_dsn
-from airflow_provider_pgtrickle.engine.spark.stage import carrying, ledger
+from airflow_provider_pgtrickle.engine.spark.stage import carrying, ledger, recorded
+from tests.answers import only
 
 TABLES = """
 CREATE TABLE customers (id int PRIMARY KEY, name text, region varchar(10));
@@ -58,13 +60,16 @@ class Here:
             return PostgresExecutor(self.database).compute(snapshot_id, computation, stage)
         snapshot, queries = Snapshot(self.database.jdbc, snapshot_id), computation.slices or (computation.sql,)
         dsn = portable_dsn(snapshot.jdbc)
-        carry = carrying(lambda: dsn, snapshot, queries, stage.schema, stage.table, (WEIGHT, ROW_ID, *stage.columns))
+        columns = (WEIGHT, ROW_ID, *stage.columns)
+        carry = carrying(lambda: dsn, snapshot, queries, stage.schema, stage.table, columns, computation.meeting)
         numbers = pa.RecordBatch.from_pydict({"id": list(range(len(queries)))})
-        with ledger(dsn, stage.schema, stage.table):
+        with ledger(dsn, stage.schema, stage.table) as arrived:
             copied = sum(batch.column(0)[0].as_py() for batch in carry([numbers]))
             # A second attempt finds that all has arrived.
             assert [batch.column(0)[0].as_py() for batch in carry([numbers])] == [0] * len(queries)
-        return Staged(copied, None, (stage.schema, stage.table), copied, len(queries))
+            assert recorded(dsn, arrived)[0] == copied
+            sizes = recorded(dsn, arrived)[1]
+        return Staged(copied, None, (stage.schema, stage.table), copied, len(queries), sizes=sizes)
 
 
 @pytest.fixture
@@ -113,14 +118,50 @@ def test_a_large_change_is_written_from_slices(pt: PgTrickle, any_dsn: str) -> N
             assert differ(any_dsn, name, query) == []
 
 
-def test_a_whole_table_is_written_from_slices(pt: PgTrickle, any_dsn: str) -> None:
+def test_a_whole_table_is_written_from_slices_and_meets_its_rows_later(pt: PgTrickle, any_dsn: str) -> None:
     for name in ("scan", "filtered"):
         pt.create_stream_table(name, CUT[name], schedule="5m", refresh_mode="DIFFERENTIAL")
+        assert last(pt, name) == ("FULL", "sliced", 4)
         with psycopg.connect(any_dsn, autocommit=True) as conn:
-            conn.execute("UPDATE orders SET note = 'again' WHERE id % 10 = 0; DELETE FROM orders WHERE id % 9 = 0")
+            conn.execute(f"UPDATE orders SET note = '{name}' WHERE id % 10 = 0; DELETE FROM orders WHERE id % 9 = 0")
         result = pt.refresh_stream_table(name, force_full=True)
-        assert (result.action, last(pt, name)) == ("FULL", ("FULL", "sliced", 4))
+        assert (result.action, last(pt, name)) == ("FULL", ("FULL", "pushed", 1))
+        written = result.rows_inserted + result.rows_deleted + 2 * result.rows_updated
+        assert written == result.rows_read > 0
         assert differ(any_dsn, name, CUT[name]) == []
+
+
+@pytest.mark.parametrize("name", ["scan", "joined", "bag", "sums"])
+def test_only_what_is_not_stored_travels(pt: PgTrickle, any_dsn: str, name: str) -> None:
+    query = {**CUT, **WHOLE}[name]
+    pt.create_stream_table(name, query, schedule="5m", refresh_mode="FULL")
+    with psycopg.connect(any_dsn, autocommit=True) as conn:
+        stored = only(conn.execute(f"SELECT count(*) FROM {name}"))[0]
+        conn.execute("UPDATE customers SET name = name")
+        result = pt.refresh_stream_table(name, force_full=True)
+        # A bag has no key by which rows could meet, and of the sums one group's key is NULL, which meets nothing.
+        unmet = {"bag": stored, "sums": 2}.get(name, 0)
+        assert (result.action, result.rows_read) == ("FULL", unmet)
+        conn.execute("UPDATE orders SET amount = -1, note = 'x' WHERE id = 7")
+        conn.execute("UPDATE customers SET region = 'r9' WHERE id = 7")
+    result = pt.refresh_stream_table(name, force_full=True)
+    assert (result.action, result.rows_read) == ("FULL", stored if name == "bag" else unmet + 2)
+    assert differ(any_dsn, name, query) == []
+
+
+def test_equal_rows_of_a_content_that_meet_one_stored_row_are_noticed(pt: PgTrickle, any_dsn: str) -> None:
+    pt.create_stream_table("scan", CUT["scan"], schedule="5m", refresh_mode="FULL")
+    with psycopg.connect(any_dsn, autocommit=True) as conn:
+        # The key is not the key any more, behind the back of everybody who could notice.
+        conn.execute("ALTER TABLE orders DROP CONSTRAINT orders_pkey")
+        conn.execute("INSERT INTO orders SELECT * FROM orders WHERE id = 7")
+        conn.execute("UPDATE pgtrickle.pgt_stream_tables SET needs_reinit = false")
+    with pytest.MonkeyPatch.context() as blind:
+        blind.setattr("airflow_provider_pgtrickle.engine.refresh.lock._changed", lambda conn, tables: set())
+        with pytest.raises(InvariantViolated, match="more than once"):
+            pt.refresh_stream_table("scan", force_full=True)
+    with psycopg.connect(any_dsn, autocommit=True) as conn:
+        assert only(conn.execute("SELECT count(*) FROM scan WHERE id = 7")) == (1,)
 
 
 def test_a_window_that_cancels_out_is_not_cut(pt: PgTrickle, any_dsn: str) -> None:
