@@ -10,6 +10,7 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
 from airflow_provider_pgtrickle.engine.names import QualifiedName
+from airflow_provider_pgtrickle.engine.refresh.cost import CONSTANTS
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.client import PgTrickle
@@ -42,7 +43,13 @@ def measure(client: PgTrickle, *, spark: bool = False) -> dict[str, float]:
         if spark:
             client.alter_stream_table(name, placement="spark")
             _median(client, schema, name, 1)  # the first one starts what isn't warm yet
-            constants["spark_ms"] = max(_median(client, schema, name, 1) - one, 1.0)
+            one_there = _median(client, schema, name, 1)
+            many_there = _median(client, schema, name, _CHANGES)
+            constants["spark_ms"] = max(one_there - one, 1.0)
+            pushed = max(many_there - one_there, 0.1) / max(many - one, 0.1)
+            # What a row takes in the other ways follows from what it takes in one statement.
+            shares = {way: CONSTANTS[way] for way in ("pushed_share", "sliced_share", "lowered_share")}
+            constants |= {way: max(pushed, 0.1) * share / shares["pushed_share"] for way, share in shares.items()}
     finally:
         _drop(client, schema, name)
     constants = {constant: round(value, 3) for constant, value in constants.items()}
