@@ -134,6 +134,20 @@ def test_a_full_refresh_resumes_a_halted_table(shop: Shop) -> None:
     assert shop.ask("SELECT status FROM pgtrickle.pgt_stream_tables") == "ACTIVE"
 
 
+def test_a_member_that_holds_a_unit_back_is_named(shop: Shop) -> None:
+    counts = "SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id"
+    shop.client.create_stream_table("counts", counts, schedule="5m", unit="ledger")
+    shop.client.alter_stream_table("totals", unit="ledger")
+    shop.psql.execute("UPDATE pgtrickle.pgt_stream_tables SET status = 'ERROR' WHERE pgt_name = 'counts'")
+    number = shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    shop.serve()
+    assert shop.request(number)["status"] == "FAILED"
+    assert shop.request(number)["error"] == (
+        "public.totals: It was not refreshed, because public.counts is refreshed together with it"
+        " (error: public.counts). End what holds it back, then ask again."
+    )
+
+
 def test_a_gate_holds_requests_back_and_an_ungate_lets_them_through(any_shop: Shop) -> None:
     any_shop.psql.execute("SELECT pgtrickle.gate('totals', 'orders are being loaded')")
     assert any_shop.client.status()[0]["gated_reason"] == "orders are being loaded"
