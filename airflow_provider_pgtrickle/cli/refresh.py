@@ -67,7 +67,7 @@ COMMANDS = (
         "Refresh stream tables, those they read first.",
         refresh,
         (
-            argument("names", nargs="+", metavar="NAME"),
+            argument("names", nargs="+", metavar="NAME", help="the stream tables"),
             argument("--full", action="store_true", help="recompute all of it"),
             argument("--unit", action="store_true", help="all named tables at one instant, in one commit"),
         ),

@@ -420,6 +420,16 @@ def test_the_remedy_for_a_halted_member_brings_its_unit_back(shell: Shell, dsn: 
 
 
 @pytest.mark.usefixtures("totals")
+def test_requests_that_fail_are_told_by_the_exit_code(shell: Shell, dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("SELECT pgtrickle.request_refresh('totals')")
+        assert shell("serve-requests")[0] == 0
+        conn.execute("SELECT pgtrickle.gate('totals'), pgtrickle.request_refresh('totals')")
+    code, out, _ = shell("serve-requests")
+    assert (code, "It was not refreshed, because it is gated" in out) == (1, True)
+
+
+@pytest.mark.usefixtures("totals")
 def test_status_tells_the_last_action_its_rows_the_gate_and_the_error(shell: Shell, dsn: str) -> None:
     assert shell("gate", "totals", "loading")[0] == 0
     with psycopg.connect(dsn, autocommit=True) as conn:

@@ -204,9 +204,7 @@ def _note_lacking(conn: Connection, trace: Trace) -> None:
         )
 
 
-def skip(
-    conn: Connection, reasons: Mapping[int, str | None], unit: Sequence[str], run: str, initiated_by: str
-) -> None:
+def skip(conn: Connection, reasons: Mapping[int, str | None], unit: Sequence[str], run: str, initiated_by: str) -> None:
     """Record a refresh that was not begun: why, by the id of each table."""
     conn.execute(
         "INSERT INTO pgtrickle.pgt_refresh_history"
