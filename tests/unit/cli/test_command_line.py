@@ -126,6 +126,12 @@ def test_a_first_project_is_written_and_never_over_another(tmp_path: Path, capsy
     assert "connections.json" in (folder / ".gitignore").read_text()
     assert "s3cret" not in (folder / "README.md").read_text()
     assert set(yaml.safe_load((folder / "compose.yaml").read_text())["services"]) == {"postgres", "airflow"}
+    # The image has the Airflow that the tests run on.
+    locked = re.search(
+        r"^apache-airflow==(\S+)$", (Path(__file__).parents[3] / "requirements.lock").read_text(), re.MULTILINE
+    )
+    assert locked is not None
+    assert (folder / "Dockerfile").read_text().startswith(f"FROM apache/airflow:{locked[1]}\n")
     assert cli.main(["init", str(folder)]) == 2
     assert "is there already" in capsys.readouterr().err
 
