@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Bring what is missing: the virtual environment, Java, the PostgreSQL JDBC driver and, with --tests,
-# the programs of the tests' second PostgreSQL (15, or PGTRICKLE_TEST_POSTGRES), dbt, what builds the docs' site, axe-core, and
-# a browser with its driver. What is there is left alone, so a
-# second run needs no network.
+# the programs of the tests' second PostgreSQL (15, or PGTRICKLE_TEST_POSTGRES), dbt, Cosmos, what builds the docs'
+# site, axe-core, and a browser with its driver. What is there is left alone, so a second run needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -111,7 +110,8 @@ python_environment() {
     cat requirements.lock pyproject.toml > "$stamp"
 }
 
-# A tool in an environment of its own, .tools/NAME, from its own lock: dbt's packages and Airflow's don't agree.
+# A tool in an environment of its own, .tools/NAME, from its own lock: dbt's packages and Airflow's don't agree. A lock
+# is whole, but Cosmos', which finds Airflow in .venv.
 tool() {
     local name=$1 lock=$2 folder=.tools/$1
     say "$name ($folder)"
@@ -120,7 +120,7 @@ tool() {
     if command -v uv > /dev/null; then
         uv pip sync $quiet --python "$folder" "$lock" || fail "uv failed to install $name: see above."
     else
-        "$folder/bin/pip" install $quiet --requirement "$lock" || fail "pip failed to install $name: see above."
+        "$folder/bin/pip" install $quiet --no-deps --requirement "$lock" || fail "pip failed to install $name: see above."
     fi
     cp "$lock" "$folder/.installed"
 }
@@ -183,6 +183,7 @@ python_environment
 if [[ ${1:-} = --tests ]]; then
     tool dbt tests/dbt/requirements.lock
     tool docs docs/requirements.lock
+    tool cosmos tests/cosmos/requirements.lock
     npm_tool axe tests/airflow/browser/axe
     npm_tool mermaid .ci/mermaid
 fi

@@ -1,4 +1,4 @@
-"""Stream tables for any PostgreSQL: declared in Airflow, differentiated in Python, run on Spark."""
+"""Stream tables for any PostgreSQL: declared in Airflow, kept by differences, computed by PostgreSQL and Spark."""
 
 from __future__ import annotations
 

@@ -6,9 +6,10 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from psycopg import sql
 from psycopg.rows import dict_row
 
-from airflow_provider_pgtrickle.engine.catalog import locks, migrate, records
+from airflow_provider_pgtrickle.engine.catalog import alerts, locks, migrate, records
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.errors import EnvironmentFault, PgTrickleError
 
@@ -20,6 +21,11 @@ SELECT DISTINCT ON (v.pgt_id) t.pgt_schema || '.' || t.pgt_name, CASE WHEN v.rep
  WHERE v.status IN ('EQUAL', 'DIFFERENT')
  ORDER BY v.pgt_id, v.verification_id DESC
 """
+
+# What the alert `stale_data` is for.
+_LATE = sql.SQL(
+    "SELECT i.name FROM pgtrickle.stream_tables_info i WHERE NOT i.is_hidden AND {stale} ORDER BY i.name"
+).format(stale=alerts.STALE)
 
 # Superusers and roles with the owner's rights may do all of this anyway and are left out.
 _WHO_WRITES_CODE = """
@@ -121,7 +127,7 @@ def _stream_tables(database: Database) -> tuple[bool, str]:
         if not migrate.is_installed(conn):
             return False, "the catalog is not installed"
         tables = records.get_all(conn)
-        found = conn.execute("SELECT name FROM pgtrickle.stream_tables_info WHERE stale ORDER BY name").fetchall()
+        found = conn.execute(_LATE).fetchall()
     late = f"; older than twice their schedule: {', '.join(name for (name,) in found)}" if found else ""
     halted = [f"{table.qualified} is {table.status}" for table in tables if table.is_halted]
     parts = sum(table.is_hidden for table in tables)

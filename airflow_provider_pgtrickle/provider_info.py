@@ -18,7 +18,10 @@ def get_provider_info() -> dict[str, Any]:
     return {
         "package-name": "airflow-provider-pgtrickle",
         "name": _NAME,
-        "description": "Stream tables for any PostgreSQL: declared in Airflow, differentiated in Python, run on Spark.",
+        "description": (
+            "Stream tables for any PostgreSQL: declared in Airflow, kept by differences, computed by PostgreSQL and"
+            " Spark."
+        ),
         "versions": [__version__],
         "integrations": [
             {

@@ -164,8 +164,11 @@ def _refreshed(client: PgTrickle, request: Request) -> dict[str, Any] | None:
         return _told(result)
     if result.fallback_reason in (Skip.LOCKED, Skip.FRONTIER_MOVED, Skip.QUEUED):
         return None
+    why = f"it is {result.fallback_reason}"
+    if result.held_by:
+        why = f"{result.held_by} is refreshed together with it ({result.fallback_reason})"
     raise RefreshError(
-        f"It was not refreshed, because it is {result.fallback_reason}",
+        f"It was not refreshed, because {why}",
         stream_table=result.name,
         remedy="End what holds it back, then ask again.",
     )

@@ -18,9 +18,12 @@ from dataclasses import fields
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
+
+if TYPE_CHECKING:
+    from airflow_provider_pgtrickle.cli.command import Argument
 
 REFERENCE = Path(__file__).parent / "reference"
 
@@ -51,13 +54,7 @@ def cli() -> str:
     parts = []
     for command in commands():
         rows = [
-            (
-                " ".join(f"`{flag}`" for flag in given.flags)
-                if given.flags[0].startswith("-")
-                else f"`{given.options.get('metavar') or given.flags[0]}`",
-                _default(given.options),
-                _meaning(given.options),
-            )
+            (" ".join(f"`{form}`" for form in _forms(given)), _default(given.options), _meaning(given.options))
             for given in command.arguments
         ]
         arguments = _table(("argument", "default", "meaning"), rows) if rows else ""
@@ -239,6 +236,20 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _cell(value: str) -> str:
     return " ".join(value.split()).replace("|", "\\|")
+
+
+def _forms(given: Argument) -> list[str]:
+    """What may be typed: `-n`, `--number N`."""
+    *short, last = given.flags
+    metavar = str(given.options.get("metavar") or "")
+    action = given.options.get("action")
+    if not last.startswith("-"):
+        return [metavar or last]
+    if action is argparse.BooleanOptionalAction:
+        return [*short, last, last.replace("--", "--no-", 1)]
+    if action is not None:
+        return [*short, last]
+    return [*short, f"{last} {metavar or last.removeprefix('--').upper()}"]
 
 
 def _default(options: Any) -> str:

@@ -24,6 +24,10 @@ def argument(*flags: str, **options: Any) -> Argument:
     return Argument(flags, options)
 
 
+#: The stream table that a command is about.
+NAME = argument("name", metavar="NAME", help="the stream table")
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a command found, as rows or as text, for people and for programs."""

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_pgtrickle.cli.command import Answer, Argument, Command, argument
+from airflow_provider_pgtrickle.cli.command import NAME, Answer, Argument, Command, argument
 from airflow_provider_pgtrickle.engine.errors import UsageError
 
 #: The options of a stream table that create and alter share. An absent option stays as it is.
@@ -21,10 +21,16 @@ _OPTIONS: tuple[Argument, ...] = (
         help="sources only grow",
     ),
     argument("--append-only-breach", metavar="end|refuse", help="what an UPDATE or DELETE of a source does to that"),
-    argument("--diamond-consistency", metavar="none|atomic"),
-    argument("--diamond-schedule-policy", metavar="fastest|slowest"),
-    argument("--cdc-mode", metavar="auto|trigger"),
-    argument("--tier", metavar="hot|warm|cold|frozen|auto"),
+    argument(
+        "--diamond-consistency", metavar="none|atomic", help="whether what one source reaches twice is refreshed as one"
+    ),
+    argument("--diamond-schedule-policy", metavar="fastest|slowest", help="a unit is due when any or all of it is"),
+    argument("--cdc-mode", metavar="auto|trigger|wal", help="how changes of its sources are captured"),
+    argument(
+        "--tier",
+        metavar="hot|warm|cold|frozen|auto",
+        help="as scheduled, half as often, on demand, never, or as it is read",
+    ),
     argument(
         "--differential-max-change-ratio", type=float, metavar="RATIO", help="above it a refresh runs FULL; 0: never"
     ),
@@ -121,7 +127,7 @@ COMMANDS = (
         "Declare a stream table and fill it.",
         create,
         (
-            argument("name", metavar="NAME"),
+            NAME,
             *_QUERY,
             *_OPTIONS,
             argument("--partition-by", metavar="KEY", help="'RANGE (day)', 'LIST (region)' or 'HASH (id)'"),
@@ -137,7 +143,7 @@ COMMANDS = (
         "Change a stream table's schedule, mode, status, options or query.",
         alter,
         (
-            argument("name", metavar="NAME"),
+            NAME,
             *_QUERY,
             *_OPTIONS,
             argument("--status", type=str.upper, metavar="active|suspended", help="suspend it, or resume it"),
@@ -152,7 +158,7 @@ COMMANDS = (
         "Drop a stream table with its triggers and buffers.",
         drop,
         (
-            argument("name", metavar="NAME"),
+            NAME,
             argument("--cascade", action="store_true", help="drop what reads it too"),
             argument("--if-exists", action="store_true", help="don't fail where there is none"),
         ),

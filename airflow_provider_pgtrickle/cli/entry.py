@@ -40,6 +40,9 @@ OK, FAILED, USAGE = 0, 1, 2
 #: A process that a signal ended has the exit code 128 plus its number, as in shells.
 _SIGNALLED = 128
 
+#: What usage messages call the first word.
+_COMMAND = "COMMAND"
+
 
 def parser(first: str | None = None) -> argparse.ArgumentParser:
     """The whole command line. If `first`, its first word, is a command, then with that command alone.
@@ -58,7 +61,7 @@ def parser(first: str | None = None) -> argparse.ArgumentParser:
         parents=[shared],
     )
     top.add_argument("--version", action="version", version=f"pgtrickle {__version__}")
-    subparsers = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_parser_class(shared))
+    subparsers = top.add_subparsers(metavar=_COMMAND, required=True, parser_class=_parser_class(shared))
     known = commands()
     for command in [command for command in known if command.name == first] or known:
         command.add_to(subparsers)
@@ -156,11 +159,16 @@ class Parser(argparse.ArgumentParser):
     """One that tells what was probably meant."""
 
     def error(self, message: str) -> NoReturn:
-        chosen = re.search(r"invalid choice: '(?P<word>[^']*)' \(choose from (?P<known>.*)\)", message)
+        chosen = re.search(
+            r"argument (?P<what>\S+): invalid choice: '(?P<word>[^']*)' \(choose from (?P<known>.*)\)", message
+        )
         unknown = re.search(r"unrecognized arguments: (?P<words>.*)", message)
         if chosen is not None:
             known = re.findall(r"[\w-]+", chosen["known"])
-            message = f"There is no command {chosen['word']!r}.{_meant(chosen['word'], known)}"
+            if chosen["what"] == _COMMAND:
+                message = f"There is no command {chosen['word']!r}.{_meant(chosen['word'], known)}"
+            else:
+                message = f"{chosen['what']} can't be {chosen['word']!r}: it is one of {', '.join(known)}."
         elif unknown is not None:
             word = unknown["words"].split()[0]
             message = f"{word} is not understood here.{_meant(word, self._options())}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
+from airflow_provider_pgtrickle.cli.command import NAME, Answer, Command, argument
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.client import PgTrickle
@@ -21,8 +21,6 @@ def ungate(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
     return Answer(text=f"Ungated {arguments.name}.", data={"ungated": arguments.name})
 
 
-_NAME = argument("name", metavar="NAME")
-
 COMMANDS = (
     Command(
         "gate",
@@ -30,10 +28,10 @@ COMMANDS = (
         gate,
         # As in SQL, or by name.
         (
-            _NAME,
+            NAME,
             argument("why", nargs="?", metavar="REASON", help="why, which status and the page show"),
             argument("--reason", help="the same by name"),
         ),
     ),
-    Command("ungate", "Let a gated stream table be refreshed again.", ungate, (_NAME,)),
+    Command("ungate", "Let a gated stream table be refreshed again.", ungate, (NAME,)),
 )

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_pgtrickle.cli import output
-from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
+from airflow_provider_pgtrickle.cli.command import NAME, Answer, Command, argument
 from airflow_provider_pgtrickle.engine.catalog.alerts import CHANNEL
 from airflow_provider_pgtrickle.engine.errors import UsageError
 
@@ -104,8 +104,6 @@ def buffers(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
     return Answer(rows=client.buffers())
 
 
-_NAME = argument("name", metavar="NAME")
-
 COMMANDS = (
     Command("status", "Every stream table, how fresh it is and how it stands.", status),
     Command(
@@ -119,9 +117,9 @@ COMMANDS = (
         "history",
         "The last refreshes of a stream table.",
         history,
-        (_NAME, argument("-n", "--number", type=int, default=20, metavar="N", help="how many (20)")),
+        (NAME, argument("-n", "--number", type=int, default=20, metavar="N", help="how many (20)")),
     ),
     Command("tree", "What reads what.", tree),
-    Command("sources", "What a stream table reads, and how its changes are captured.", sources, (_NAME,)),
+    Command("sources", "What a stream table reads, and how its changes are captured.", sources, (NAME,)),
     Command("buffers", "Pending changes and the size of each change buffer.", buffers),
 )

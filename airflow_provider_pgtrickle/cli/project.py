@@ -105,7 +105,7 @@ COMMANDS = (
         "init",
         "Write a first project: DAG file, sample tables, connections, compose file.",
         init,
-        (argument("folder", type=Path, metavar="FOLDER"),),
+        (argument("folder", type=Path, metavar="FOLDER", help="the new folder of the project"),),
         needs_database=False,
     ),
     Command(

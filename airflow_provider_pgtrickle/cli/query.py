@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
+from airflow_provider_pgtrickle.cli.command import NAME, Answer, Command, argument
 from airflow_provider_pgtrickle.cli.declare import query_of
 from airflow_provider_pgtrickle.engine.errors import UsageError
 
@@ -70,7 +70,7 @@ COMMANDS = (
         "explain",
         "How a stream table is kept: by differences or why not, what it costs, which indexes are missing.",
         explain,
-        (argument("name", metavar="NAME"), *_MORE),
+        (NAME, *_MORE),
     ),
     Command(
         "validate",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +23,16 @@ def refresh(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
     # A table that several of them read was refreshed before each; what was done first is what is told.
     told = {result.name: result for result in reversed(results)}
     rows = [asdict(told[name]) for name in dict.fromkeys(result.name for result in results)]
-    left = {row["name"]: reason for row in rows if (reason := _reason(row)) in _REMEDIES}
+    # Of a unit only the table that holds the others back can be acted upon.
+    left = {row["name"]: why for row in rows if not row["held_by"] and (why := _reason(row)) in _REMEDIES}
     return Answer(
         rows=rows,
         columns=_COLUMNS,
         failed=any(reason in HALTED for reason in left.values()),
-        notes=tuple(_left_out(name, reason, client) for name, reason in left.items()),
+        notes=tuple(
+            _left_out(name, reason, [row["name"] for row in rows if row["held_by"] == name], client)
+            for name, reason in left.items()
+        ),
     )
 
 
@@ -48,11 +52,13 @@ def _reason(row: Mapping[str, Any]) -> str | None:
     return (row["fallback_reason"] or "").partition(":")[0] if row["action"] == "SKIP" else None
 
 
-def _left_out(name: str, reason: str, client: PgTrickle) -> str:
+def _left_out(name: str, reason: str, beside: Sequence[str], client: PgTrickle) -> str:
+    """`beside`: those of its unit that it holds back."""
     state: Mapping[str, Any] = next((row for row in client.status() if row["name"] == name), {})
     why = state.get("gated_reason") if reason == "gated" else state.get("last_error")
     cause = f" ({str(why).rstrip('.')})" if why else ""
-    return f"{name} was not refreshed: it is {reason}{cause}. {_REMEDIES[reason].format(name=name)}"
+    nor = f", nor was what is refreshed together with it ({', '.join(beside)})" if beside else ""
+    return f"{name} was not refreshed{nor}: it is {reason}{cause}. {_REMEDIES[reason].format(name=name)}"
 
 
 COMMANDS = (
@@ -61,7 +67,7 @@ COMMANDS = (
         "Refresh stream tables, those they read first.",
         refresh,
         (
-            argument("names", nargs="+", metavar="NAME"),
+            argument("names", nargs="+", metavar="NAME", help="the stream tables"),
             argument("--full", action="store_true", help="recompute all of it"),
             argument("--unit", action="store_true", help="all named tables at one instant, in one commit"),
         ),

@@ -34,7 +34,8 @@ def serve_requests(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
                     "error": error,
                 }
             )
-    return Answer(rows=rows, columns=("request", "kind", "stream_table", "status", "error"))
+    failed = any(row["error"] for row in rows)
+    return Answer(rows=rows, columns=("request", "kind", "stream_table", "status", "error"), failed=failed)
 
 
 def dbt_package(client: PgTrickle, arguments: argparse.Namespace) -> Answer:

@@ -44,7 +44,7 @@ COMMANDS = (
         "Compare contents with their queries: exit code 1 if one differs.",
         verify,
         (
-            argument("names", nargs="*", metavar="NAME"),
+            argument("names", nargs="*", metavar="NAME", help="the stream tables"),
             argument("--all", action="store_true", help="every stream table"),
             argument(
                 "--sample",

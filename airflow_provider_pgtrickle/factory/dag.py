@@ -60,7 +60,7 @@ class Declared(Protocol):
     pool: str | None
     deadline: timedelta | None
     follows: tuple[Asset, ...]
-    behind: Callable[[DAG, Component], object] | None
+    behind: Callable[[Place, Component], object] | None
 
 
 #: Airflow needs a start date; the content of stream tables doesn't depend on it.
@@ -148,7 +148,7 @@ def fill(graph: Declared, component: Component, place: Place) -> None:
     if verified:
         _verify(graph, component, place, verified, [plan, *ends])
     if graph.behind is not None:
-        graph.behind(place.dag, component)
+        graph.behind(place, component)
     if place.group is not None:
         leaves = list(place.group.get_leaves())
         # What comes after the group would be skipped with the tables that have no change.

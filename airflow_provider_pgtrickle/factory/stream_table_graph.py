@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_pgtrickle.engine.graph import Graph
     from airflow_provider_pgtrickle.factory import dbt
+    from airflow_provider_pgtrickle.factory.dag import Place
 
 Granularity = Literal["unit", "graph"]
 OnRemoved = Literal["keep", "gate", "drop"]
@@ -117,8 +118,8 @@ class StreamTableGraph:
         if isinstance(follows, str):
             raise UsageError(f"follows must be a list, not {follows!r}", remedy=f"Write follows=[{follows!r}].")
         self.follows = tuple(self.source(one) if isinstance(one, str) else one for one in follows)
-        #: What adds tasks to each DAG, behind those of its tables.
-        self.behind: Callable[[DAG, Component], object] | None = None
+        #: What adds tasks to each DAG or group, behind those of its tables.
+        self.behind: Callable[[Place, Component], object] | None = None
         # The components are computed here and not in register(), so that a circle or a bad schedule is an error of the
         # line that declares the graph.
         _ = self.components
@@ -235,7 +236,7 @@ class StreamTableGraph:
         return made
 
 
-def _dbt_tests(found: dbt.Project, program: str, env: Mapping[str, str], dag: DAG, component: Component) -> None:
+def _dbt_tests(found: dbt.Project, program: str, env: Mapping[str, str], place: Place, component: Component) -> None:
     """Add a task that runs dbt's tests of the component's models, unless nothing of it was refreshed."""
     from airflow.sdk import TriggerRule
 
@@ -244,8 +245,7 @@ def _dbt_tests(found: dbt.Project, program: str, env: Mapping[str, str], dag: DA
     mine = {str(table.qualified) for table in component.tables}
     tests = DbtTestOperator(
         # A hyphen can't occur in a table's task id.
-        task_id="dbt-tests",
-        dag=dag,
+        **place.named("dbt-tests"),
         dbt=program,
         project_dir=str(found.folder),
         models=[model for model, table in found.tables.items() if str(table.qualified) in mine],
@@ -253,4 +253,4 @@ def _dbt_tests(found: dbt.Project, program: str, env: Mapping[str, str], dag: DA
         trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
         doc_md="Runs dbt's tests of what was refreshed.",
     )
-    tests.set_upstream([dag.get_task(unit.task_id) for unit in component.units])
+    tests.set_upstream([place.dag.get_task(unit.task_id) for unit in component.units])

@@ -301,9 +301,11 @@ class StreamTablePlanOperator(BaseOperator):
 
         with client.database.transaction() as conn:
             requests.settle(conn, states)
-            for state in states.values():
-                if state.asked_full is not None and (why := readiness.unavailable(state)):
-                    requests.refuse_refreshes(conn, [state.name], why)
+            for unit in self.units:
+                members = [states[name] for name in unit.names]
+                for state in members:
+                    if state.asked_full is not None and (why := readiness.unavailable(state, members)):
+                        requests.refuse_refreshes(conn, [state.name], why)
 
     def _has_to_verify(self, client: PgTrickle) -> bool:
         if self.verifies is None:

@@ -268,13 +268,15 @@ def halted(states: Iterable[TableState]) -> str:
     return " ".join(state.halted for state in states if state.halted)
 
 
-def unavailable(state: TableState) -> str | None:
-    """Why no task will refresh a table that somebody asked for, in words; None if one will."""
-    if state.held:
-        return f"{state.name}: It was not refreshed, because it is {state.held}. End that, then ask again."
+def unavailable(state: TableState, unit: Sequence[TableState]) -> str | None:
+    """Why no task will refresh a table of this unit that somebody asked for, in words; None if one will."""
+    for one in (state, *unit):
+        if one.held:
+            who = "it" if one is state else f"{one.name}, which is refreshed together with it,"
+            return f"{state.name}: It was not refreshed, because {who} is {one.held}. End that, then ask again."
     if state.is_live:
         return f"{state.name}: It was not refreshed, because it is {LIVE} and always up to date."
-    return state.halted
+    return halted(unit) or None
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib import resources
 from urllib.parse import quote
 
 import pytest
+import yaml
+from airflow.sdk import BaseHook
 from psycopg.conninfo import conninfo_to_dict
 
+from airflow_provider_pgtrickle.backends.selection import backend_for
+from airflow_provider_pgtrickle.backends.spark_submit import SparkSubmitBackend
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 
@@ -33,6 +38,23 @@ def test_both_types_of_connection_lead_to_the_database(
     told = hook.test_connection()
     assert told[0]
     assert "with the pgtrickle catalog" in told[1]
+
+
+def test_the_first_projects_compose_file_connects_its_services(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = resources.files("airflow_provider_pgtrickle.cli") / "first_project" / "compose.yaml"
+    services = yaml.safe_load(file.read_text(encoding="utf-8"))["services"]
+    for name, value in services["airflow"]["environment"].items():
+        monkeypatch.setenv(name, value)
+    postgres = services["postgres"]["environment"]
+    assert conninfo_to_dict(PgTrickleHook(postgres_conn_id="shop_pg").dsn) == {
+        "host": "postgres",
+        "port": "5432",
+        "user": postgres["POSTGRES_USER"],
+        "password": postgres["POSTGRES_PASSWORD"],
+        "dbname": postgres["POSTGRES_DB"],
+    }
+    assert isinstance(backend_for("spark_default"), SparkSubmitBackend)
+    assert BaseHook.get_connection("spark_default").host == "local[2]"
 
 
 def test_extras_go_where_they_belong(connection: Callable[..., PgTrickleHook]) -> None:

@@ -186,18 +186,35 @@ def test_the_history_is_told_in_words(shell: Shell, dsn: str) -> None:
 
 
 @pytest.mark.usefixtures("totals")
-def test_health_counts_what_status_shows_and_names_what_is_old(shell: Shell, dsn: str) -> None:
+def test_health_counts_what_status_shows(shell: Shell) -> None:
     ranked = f"SELECT t.*, rank() OVER (ORDER BY total) AS place FROM ({TOTALS}) t"
     assert shell("create", "ranked", "--query", ranked, "--schedule", "5m")[0] == 0
     told = {row["check"]: row["detail"] for row in shell.json("health")}
     assert told["stream tables"] == "2 stream tables and 1 part, none halted"
     assert len(shell.json("status")) == 2
+
+
+@pytest.mark.usefixtures("totals")
+@pytest.mark.parametrize(
+    ("age", "state", "is_late"),
+    [
+        # Just before each refresh a table is as old as its schedule, which is 5 minutes.
+        ("7 minutes", "is_gated = false", False),
+        ("15 minutes", "is_gated = false", True),
+        ("15 minutes", "tier = 'warm'", False),
+        ("25 minutes", "tier = 'warm'", True),
+        ("1 day", "tier = 'cold'", False),
+        ("1 day", "is_gated = true", False),
+    ],
+)
+def test_health_names_what_is_older_than_twice_its_schedule(
+    shell: Shell, dsn: str, age: str, state: str, is_late: bool
+) -> None:
     with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute(
-            "UPDATE pgtrickle.pgt_stream_tables SET data_timestamp = now() - interval '1 day' WHERE pgt_name = 'totals'"
-        )
-    told = {row["check"]: row["detail"] for row in shell.json("health")}
-    assert told["stream tables"].endswith("none halted; older than twice their schedule: public.totals")
+        conn.execute(f"UPDATE pgtrickle.pgt_stream_tables SET data_timestamp = now() - interval '{age}', {state}")
+    (told,) = (row["detail"] for row in shell.json("health") if row["check"] == "stream tables")
+    late = "; older than twice their schedule: public.totals"
+    assert told == f"1 stream table, none halted{late if is_late else ''}"
 
 
 def test_what_writers_maintain_is_declared_shown_and_compared(shell: Shell, dsn: str) -> None:
@@ -350,6 +367,66 @@ def test_a_table_that_is_not_refreshed_comes_with_its_remedy(
     assert (found, err.count("\n")) == (code, 1)
     assert "SKIP" in out
     assert told in err
+
+
+@pytest.mark.usefixtures("totals")
+@pytest.mark.parametrize(
+    ("state", "code", "reason", "told"),
+    [
+        (
+            "status = 'ERROR', last_error = 'no such column'", 1, "error: public.small",
+            "it is error (no such column). Mend the cause, then pgtrickle alter public.small --status active, or"
+            " pgtrickle refresh public.small --full.",
+        ),
+        (
+            "is_gated = true, gated_reason = 'loading'", 0, "gated: public.small: loading",
+            "it is gated (loading). pgtrickle ungate public.small lets it be refreshed again.",
+        ),
+    ],
+)  # fmt: skip
+def test_of_a_unit_the_member_that_holds_the_others_back_is_told(
+    shell: Shell, dsn: str, state: str, code: int, reason: str, told: str
+) -> None:
+    """A diamond, which is one unit by default."""
+    assert shell("create", "big", "--query", BIG)[0] == 0
+    assert shell("create", "small", "--query", BIG.replace(">", "<="))[0] == 0
+    assert shell("create", "both", "--query", "SELECT * FROM big UNION ALL SELECT * FROM small")[0] == 0
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(f"UPDATE pgtrickle.pgt_stream_tables SET {state} WHERE pgt_name = 'small'")
+        conn.execute("INSERT INTO orders VALUES (101, 77, 5000)")
+    found, out, err = shell("refresh", "both", "--json")
+    reasons = {row["name"]: (row["action"], row["fallback_reason"]) for row in json.loads(out)}
+    own = reason.replace("public.small: ", "").removesuffix(": public.small")
+    assert reasons == {
+        "public.totals": ("DIFFERENTIAL", None),
+        "public.big": ("SKIP", reason), "public.small": ("SKIP", own), "public.both": ("SKIP", reason),
+    }  # fmt: skip
+    assert found == code
+    assert err == (
+        "pgtrickle: public.small was not refreshed, nor was what is refreshed together with it (public.big,"
+        f" public.both): {told}\n"
+    )
+
+
+@pytest.mark.usefixtures("totals")
+def test_the_remedy_for_a_halted_member_brings_its_unit_back(shell: Shell, dsn: str) -> None:
+    assert shell("create", "big", "--query", BIG)[0] == 0
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("UPDATE pgtrickle.pgt_stream_tables SET status = 'ERROR' WHERE pgt_name = 'big'")
+        conn.execute("INSERT INTO orders VALUES (101, 77, 5000)")
+    assert shell("refresh", "--unit", "big", "totals")[0] == 1
+    assert shell("refresh", "big", "--full")[0] == 0
+    assert {row["status"] for row in shell.json("status")} == {"ACTIVE"}
+
+
+@pytest.mark.usefixtures("totals")
+def test_requests_that_fail_are_told_by_the_exit_code(shell: Shell, dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("SELECT pgtrickle.request_refresh('totals')")
+        assert shell("serve-requests")[0] == 0
+        conn.execute("SELECT pgtrickle.gate('totals'), pgtrickle.request_refresh('totals')")
+    code, out, _ = shell("serve-requests")
+    assert (code, "It was not refreshed, because it is gated" in out) == (1, True)
 
 
 @pytest.mark.usefixtures("totals")

@@ -134,6 +134,51 @@ def test_a_full_refresh_resumes_a_halted_table(shop: Shop) -> None:
     assert shop.ask("SELECT status FROM pgtrickle.pgt_stream_tables") == "ACTIVE"
 
 
+def test_a_member_that_holds_a_unit_back_is_named(shop: Shop) -> None:
+    counts = "SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id"
+    shop.client.create_stream_table("counts", counts, schedule="5m", unit="ledger")
+    shop.client.alter_stream_table("totals", unit="ledger")
+    shop.psql.execute("UPDATE pgtrickle.pgt_stream_tables SET status = 'ERROR' WHERE pgt_name = 'counts'")
+    number = shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    shop.serve()
+    assert shop.request(number)["status"] == "FAILED"
+    assert shop.request(number)["error"] == (
+        "public.totals: It was not refreshed, because public.counts is refreshed together with it"
+        " (error: public.counts). End what holds it back, then ask again."
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "verb", "instead"),
+    [
+        (
+            "create_stream_table('t', 'SELECT ''x'' AS a', '5m', append_only => true)", "creates",
+            """request_declare('t', 'SELECT ''x'' AS a', '{"schedule": "5m", "append_only": true}')""",
+        ),
+        (
+            "create_stream_table(name => 't', query => 'SELECT 1 AS a', initialize => false)", "creates",
+            "request_declare('t', 'SELECT 1 AS a', '{}', initialize => false)",
+        ),
+        (
+            "alter_stream_table('totals', schedule => '10m', status => 'SUSPENDED')", "alters",
+            """request_alter('totals', '{"status": "SUSPENDED", "schedule": "10m"}')""",
+        ),
+        ("drop_stream_table('totals')", "drops", "request_drop('totals')"),
+        ("drop_stream_table('totals', cascade => true)", "drops", "request_drop('totals', and_readers => true)"),
+        ("refresh_stream_table('totals')", "refreshes", "request_refresh('totals')"),
+    ],
+)  # fmt: skip
+def test_the_originals_verbs_say_what_to_ask_for(any_shop: Shop, call: str, verb: str, instead: str) -> None:
+    with pytest.raises(psycopg.errors.FeatureNotSupported) as raised:
+        any_shop.psql.execute(f"SELECT pgtrickle.{call}".encode())
+    assert raised.value.diag.message_primary == f"the database by itself {verb} no stream table"
+    hint = raised.value.diag.message_hint or ""
+    assert hint == f"Ask for it: SELECT pgtrickle.{instead}; a DAG or `pgtrickle serve-requests` carries it out."
+    row = any_shop.psql.execute(f"SELECT pgtrickle.{instead}".encode()).fetchone()
+    assert row is not None
+    assert any_shop.request(row[0])["status"] == "PENDING"
+
+
 def test_a_gate_holds_requests_back_and_an_ungate_lets_them_through(any_shop: Shop) -> None:
     any_shop.psql.execute("SELECT pgtrickle.gate('totals', 'orders are being loaded')")
     assert any_shop.client.status()[0]["gated_reason"] == "orders are being loaded"

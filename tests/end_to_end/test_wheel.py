@@ -11,11 +11,15 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
+from tests.servers import POSTGRES_15
+
 ROOT = Path(__file__).parent.parent.parent
+PROJECT = ROOT / "airflow_provider_pgtrickle" / "cli" / "first_project"
 UV = shutil.which("uv")
 
 # All of the provider's dependencies are installed once; a cold cache downloads some 700 MB.
@@ -132,9 +136,13 @@ def test_the_migrations_apply_from_the_wheel(environment: Path, tmp_path: Path, 
 
 
 @pytest.mark.spark
-def test_the_first_project_runs_as_its_readme_says(environment: Path, tmp_path: Path, dsn: str) -> None:
+def test_the_first_project_runs_on_spark_as_its_readme_says(environment: Path, tmp_path: Path, dsn: str) -> None:
     run(environment / "pgtrickle", "init", "shop", "--dsn", dsn, cwd=tmp_path)
     folder = tmp_path / "shop"
+    declared = folder / "dags" / "stream_tables.py"
+    text = declared.read_text()
+    assert text.count('placement="auto",') == 1
+    declared.write_text(text.replace('placement="auto",', ""))
     (commands,) = re.findall(r"```bash\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
     # A reader types his own password, which the README leaves out.
     commands = re.sub(r"PGTRICKLE_DSN=\S+", f"PGTRICKLE_DSN={dsn}", commands)
@@ -143,48 +151,56 @@ def test_the_first_project_runs_as_its_readme_says(environment: Path, tmp_path: 
     assert set(status) == {"public.order_totals", "public.best_customers"}
     assert {row[1] for row in status.values()} == {"ACTIVE"}
     assert {row[5] for row in status.values()} & {"FULL"}
+    assert {row["way"] for row in _history(environment, dsn)} <= {"pushed", "lowered", "sliced"}
 
 
-def test_the_first_project_needs_no_java_where_placement_is_auto(environment: Path, tmp_path: Path, dsn: str) -> None:
-    run(environment / "pgtrickle", "init", "shop", "--dsn", dsn, cwd=tmp_path)
-    with psycopg.connect(dsn, autocommit=True) as database:
-        database.execute((tmp_path / "shop" / "shop.sql").read_bytes())
-    # Nothing else can be found there, Java neither.
+def test_the_first_project_says_what_the_page_says() -> None:
+    """So that its commands are run by whoever walks the page."""
+    (own,) = re.findall(r"```bash\n(.*?)```", (PROJECT / "README.md").read_text(), re.DOTALL)
+    page = (ROOT / "docs" / "start.md").read_text()
+    _, *commands = own.splitlines()
+    assert commands
+    assert [line for line in commands if line not in page.splitlines()] == []
+
+
+@pytest.fixture
+def no_java(tmp_path: Path) -> dict[str, str]:
+    """The environment of somebody who has psql, and no other program that these pages don't install."""
     bare = tmp_path / "programs"
     bare.mkdir()
     for program in ("bash", "env"):
         (bare / program).symlink_to(str(shutil.which(program)))
-    given = {
-        "PATH": f"{environment}:{bare}",
-        "JAVA_HOME": "",
-        "PGTRICKLE_DSN": dsn,
-        "AIRFLOW_HOME": str(tmp_path / "airflow"),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(tmp_path / "shop" / "dags"),
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__PGTRICKLE__PLACEMENT": "auto",
-    }
-    for command in ("db migrate", "connections import shop/connections.json", "dags test shop"):
-        run(environment / "airflow", *command.split(), cwd=tmp_path, **given)
-    with psycopg.connect(dsn, autocommit=True) as database:
-        database.execute("UPDATE orders SET amount = amount + 1 WHERE id <= 5")
-    run(environment / "airflow", "dags", "test", "shop", cwd=tmp_path, **given)
-    told = json.loads(run(environment / "pgtrickle", "history", "order_totals", "--json", cwd=tmp_path, **given))
-    done = [(row["action"], row["status"], row["way"]) for row in told]
+    # Debian's own is a script that needs Perl.
+    (bare / "psql").symlink_to(POSTGRES_15 / "psql")
+    return {"PATH": str(bare), "JAVA_HOME": ""}
+
+
+@pytest.mark.parametrize(("page", "table"), [("first-table", "revenue"), ("start", "order_totals")])
+def test_a_reader_who_has_only_the_wheel_can_begin_without_java(
+    environment: Path, tmp_path: Path, dsn: str, no_java: dict[str, str], page: str, table: str
+) -> None:
+    _walk(page, environment, tmp_path, dsn, **no_java)
+    done = [(row["action"], row["status"], row["way"]) for row in _history(environment, dsn, table)]
     assert done == [("DIFFERENTIAL", "COMPLETED", "database"), ("FULL", "COMPLETED", "database")]
 
 
 @pytest.mark.usefixtures("spark_alone")
-@pytest.mark.parametrize("page", ["first-table", "tutorial"])
-def test_a_reader_who_has_only_the_wheel_can_follow(environment: Path, tmp_path: Path, dsn: str, page: str) -> None:
-    if page == "tutorial":
-        # As its first section says.
-        told = run(
-            environment / "python",
-            "-c",
-            "import airflow_provider_pgtrickle.demo as d; print(d.__path__[0])",
-            cwd=tmp_path,
-        )
-        with psycopg.connect(dsn, autocommit=True) as database:
-            database.execute((Path(told.strip()) / "shop.sql").read_bytes())
-    walker = shutil.copy(ROOT / "tests" / "end_to_end" / "walk.py", tmp_path)
-    run(environment / "python", walker, ROOT / "docs" / f"{page}.md", cwd=tmp_path, PGTRICKLE_DSN=dsn)
+def test_a_reader_who_has_only_the_wheel_can_follow_the_tutorial(environment: Path, tmp_path: Path, dsn: str) -> None:
+    # As its first section says.
+    program = "import airflow_provider_pgtrickle.demo as d; print(d.__path__[0])"
+    told = run(environment / "python", "-c", program, cwd=tmp_path)
+    with psycopg.connect(dsn, autocommit=True) as database:
+        database.execute((Path(told.strip()) / "shop.sql").read_bytes())
+    _walk("tutorial", environment, tmp_path, dsn)
+
+
+def _walk(page: str, environment: Path, folder: Path, dsn: str, **given: str) -> None:
+    walker = shutil.copy(ROOT / "tests" / "end_to_end" / "walk.py", folder)
+    run(environment / "python", walker, ROOT / "docs" / f"{page}.md", cwd=folder, PGTRICKLE_DSN=dsn, **given)
+
+
+def _history(environment: Path, dsn: str, table: str = "order_totals") -> list[dict[str, Any]]:
+    """Newest first."""
+    command = (environment / "pgtrickle", "history", table, "--json")
+    told: list[dict[str, Any]] = json.loads(run(*command, cwd=environment, PGTRICKLE_DSN=dsn))
+    return told

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,15 @@ def walk(page: Path) -> None:
     namespace: dict[str, Any] = {}
     # The environment is active: its programs come first.
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    folder = os.getcwd()
     with psycopg.connect(os.environ["PGTRICKLE_DSN"], autocommit=True) as database:
         for block in _BLOCK.finditer(page.read_text(encoding="utf-8")):
             text = block["text"]
             expected = _EXPECTED.findall(text)
             match block["language"]:
                 case "bash":
-                    subprocess.run(["bash", "-euc", text], env=environment, check=True)
+                    environment = typed(text, environment, folder)
+                    folder = environment["PWD"]
                     continue
                 case "sql":
                     printed = answers(database, text)
@@ -41,6 +44,14 @@ def walk(page: Path) -> None:
                     printed = said.getvalue().splitlines()
             if expected and printed[: len(expected)] != expected:
                 sys.exit(f"{page.name} says {expected}, and it was {printed}, after:\n{text}")
+
+
+def typed(commands: str, environment: dict[str, str], folder: str) -> dict[str, str]:
+    """The environment after these commands: what they export stays, and the folder that they went to."""
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as left:
+        leave = f'{commands}\nenv -0 > "$0"'
+        subprocess.run(["bash", "-euc", leave, left.name], env=environment, cwd=folder, check=True)
+        return dict(line.split("=", 1) for line in left.read().split("\0") if line)
 
 
 def answers(database: psycopg.Connection[Any], text: str) -> list[str]:

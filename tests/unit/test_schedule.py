@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -15,6 +16,7 @@ from airflow_provider_pgtrickle.engine.schedule import (
     canonical_timestamp,
     parse,
 )
+from airflow_provider_pgtrickle.engine.settings import Settings
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -48,6 +50,14 @@ def test_cron_and_its_aliases(text: str, expression: str) -> None:
 def test_anything_else_is_refused_with_what_to_write(text: str) -> None:
     with pytest.raises(UsageError, match="Write a duration"):
         parse(text)
+
+
+def test_what_to_write_is_what_the_minimum_allows() -> None:
+    with pytest.raises(UsageError) as raised:
+        parse("soon")
+    offered = re.findall(r"\b(?:\d+[smhdw])+\b|@\w+", str(raised.value))
+    assert len(offered) > 3
+    assert [parse(text, Settings().min_schedule_seconds) for text in offered]
 
 
 @pytest.mark.parametrize("text", ["30s", "0s", "59s"])

@@ -59,7 +59,7 @@ def test_the_workflows_are_these() -> None:
 def test_they_call_the_targets_that_people_call() -> None:
     made = {path.stem: _made(path) for path in _WORKFLOWS}
     assert set().union(*made.values()) <= _TARGETS
-    assert made["test"] == {"lint", "test"}
+    assert made["test"] == {"lint", "docs", "test"}
     assert "nightly" in made["nightly"]
 
 
@@ -108,6 +108,12 @@ def test_no_secret_is_kept_and_nothing_is_pasted_into_a_command(path: Path) -> N
     assert "secrets." not in path.read_text()
     # A branch or a title may hold a command; in a variable it stays a word.
     assert [command for command in _commands(path) if "${{" in command] == []
+
+
+def test_the_site_of_each_commit_is_kept() -> None:
+    *_, kept = _jobs(_GITHUB / "workflows" / "test.yml")["docs"]["steps"]
+    assert kept["with"]["path"] == "build/site"
+    assert "site_dir: ../build/site" in (_ROOT / ".ci" / "mkdocs.yml").read_text(encoding="utf-8")
 
 
 def test_the_matrix_is_what_the_package_promises() -> None:

@@ -49,6 +49,16 @@ def gated(reason: str | None) -> str:
     return f"{Skip.GATED}: {reason}" if reason else str(Skip.GATED)
 
 
+def held_by(name: str, reason: str) -> str:
+    """The reason of SKIP for a table that another one of its unit holds back: the other's reason, with its name.
+
+    >>> held_by("public.big", "gated: loading"), held_by("public.big", "error")
+    ('gated: public.big: loading', 'error: public.big')
+    """
+    kind, colon, said = reason.partition(": ")
+    return f"{kind}: {name}{colon}{said}"
+
+
 @dataclass(frozen=True)
 class SourceFacts:
     """The facts about one source of a stream table, at the unit's snapshot."""

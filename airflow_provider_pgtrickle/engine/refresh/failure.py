@@ -82,23 +82,26 @@ def record(
     guilty = getattr(error, "stream_table", None)
     with database.transaction() as conn:
         rows = conn.execute(
-            "SELECT t.pgt_id, t.pgt_schema, t.pgt_name, t.lease_token FROM pgtrickle.pgt_stream_tables t"
+            # A part's failure is its table's: nobody could resume a part.
+            "SELECT t.pgt_id, t.pgt_schema || '.' || t.pgt_name, o.pgt_id, o.pgt_schema || '.' || o.pgt_name,"
+            " t.lease_token FROM pgtrickle.pgt_stream_tables t"
             " JOIN unnest(%s::text[], %s::text[]) AS n(s, t) ON (t.pgt_schema, t.pgt_name) = (n.s, n.t)"
-            " ORDER BY pgt_id FOR UPDATE OF t",
+            " JOIN pgtrickle.pgt_stream_tables o ON o.pgt_id = coalesce(t.part_of, t.pgt_id)"
+            " ORDER BY t.pgt_id FOR UPDATE OF t",
             ([name.schema for name in names], [name.name for name in names]),
         ).fetchall()
         ids = records.with_parts(conn, [row[0] for row in rows])
-        if guilty not in {f"{schema}.{name}" for _, schema, name, _ in rows}:
-            guilty = None
+        guilty = {member: name for _, member, _, name, _ in rows}.get(guilty)
         kept = not trace.rows or all(holder == str(token) for *_, holder in rows)
         if isinstance(error, NoExecutor):
             history.withdraw(conn, trace)
         else:
             history.fail(conn, trace, told(error))
-        for pgt_id, schema, name, holder in rows:
+        if final and verdict is not Verdict.BLAMELESS:
             # A failure after the lease was lost, or before it was taken, says nothing about the table.
-            if final and holder == str(token) and verdict is not Verdict.BLAMELESS:
-                _charge(conn, pgt_id, f"{schema}.{name}", error, verdict, guilty, settings)
+            charged = {pgt_id: name for _, _, pgt_id, name, holder in rows if holder == str(token)}
+            for pgt_id, name in charged.items():
+                _charge(conn, pgt_id, name, error, verdict, guilty, settings)
         if final and len(rows) > 1 and not isinstance(error, (LeaseLost, NoExecutor)):
             alerts.send(
                 conn,

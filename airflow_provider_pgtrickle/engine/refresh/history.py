@@ -44,6 +44,8 @@ class RefreshResult:
     way: str | None = None
     """Who computed it: `database`, or through Spark `pushed` or `lowered`; None if nothing was computed."""
     status: str = "COMPLETED"
+    held_by: str | None = None
+    """The table of its unit for which it was skipped; None if it was not, or for a reason of its own."""
 
     @property
     def changed(self) -> bool:
@@ -202,14 +204,14 @@ def _note_lacking(conn: Connection, trace: Trace) -> None:
         )
 
 
-def skip(conn: Connection, ids: Sequence[int], unit: Sequence[str], run: str, initiated_by: str, reason: str) -> None:
-    """Record a refresh that was not begun."""
+def skip(conn: Connection, reasons: Mapping[int, str | None], unit: Sequence[str], run: str, initiated_by: str) -> None:
+    """Record a refresh that was not begun: why, by the id of each table."""
     conn.execute(
         "INSERT INTO pgtrickle.pgt_refresh_history"
         " (pgt_id, run_token, unit, initiated_by, start_time, end_time, action, status, fallback_reason, duration_ms)"
-        " SELECT id, %s, %s, %s, pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp(), 'SKIP', 'SKIPPED', %s, 0"
-        " FROM unnest(%s::bigint[]) AS t(id)",
-        (run, list(unit), initiated_by, reason, list(ids)),
+        " SELECT id, %s, %s, %s, pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp(), 'SKIP', 'SKIPPED', why, 0"
+        " FROM unnest(%s::bigint[], %s::text[]) AS t(id, why)",
+        (run, list(unit), initiated_by, list(reasons), list(reasons.values())),
     )
 
 

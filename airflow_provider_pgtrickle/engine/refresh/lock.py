@@ -139,7 +139,8 @@ class Held:
     """The tables of a unit, each after the tables that it reads, and why they can't be refreshed now, if so."""
 
     tables: tuple[StreamTable, ...]
-    unavailable: str | None
+    unavailable: Mapping[str, str]
+    """The reason of each table that can't be refreshed now, by its name: one of them holds back all."""
     live: tuple[StreamTable, ...] = ()
     """Tables of the unit that their sources' writers maintain, so that there is nothing to refresh."""
     missing: tuple[QualifiedName, ...] = ()
@@ -155,14 +156,14 @@ def hold(conn: Connection, request: Request, trace: history.Trace) -> Held:
     named = records.named(conn, request.names)
     live = tuple(st for st in named if st.is_live)
     if len(live) == len(named):
-        return Held((), Skip.LIVE, live)
+        return Held((), all_of(live, Skip.LIVE), live)
     if not request.is_piece and (missing := {i for st in named for i in st.together} - {st.id for st in named}):
-        return Held((), None, missing=tuple(st.qualified for st in records.by_ids(conn, missing).values()))
+        return Held((), {}, missing=tuple(st.qualified for st in records.by_ids(conn, missing).values()))
     ids = records.with_parts(conn, [st.id for st in named if not st.is_live])
     locked = _lock(conn, ids, request)
     tables = upstream_first(conn, [*records.by_ids(conn, ids).values()])
-    unavailable = _unavailable(tables, request.force_full) if locked else Skip.LOCKED
-    if unavailable is None:
+    unavailable = _unavailable(tables, request.force_full) if locked else all_of((*tables, *live), Skip.LOCKED)
+    if not unavailable:
         lease.take(conn, ids, request.token, request.settings)
         # The names of many idle tables in the row of each would be most of the history.
         unit = () if request.idle else request.unit
@@ -247,14 +248,20 @@ def _lock(conn: Connection, ids: Sequence[int], request: Request) -> bool:
     return not busy
 
 
-def _unavailable(tables: Sequence[StreamTable], force_full: bool) -> str | None:
-    """Why the unit must not be refreshed now: one unavailable table holds all of them back."""
+def all_of(tables: Sequence[StreamTable], reason: Skip) -> dict[str, str]:
+    """The same reason for each table, by its name."""
+    return {str(st.qualified): str(reason) for st in tables}
+
+
+def _unavailable(tables: Sequence[StreamTable], force_full: bool) -> dict[str, str]:
+    """The tables that must not be refreshed now, each with its reason."""
+    reasons = {}
     for st in tables:
         if st.is_gated:
-            return gated(st.gated_reason)
-        if st.is_halted and not force_full:
-            return f"{st.qualified} is in status {st.status}" if len(tables) > 1 else Skip[st.status]
-    return None
+            reasons[str(st.qualified)] = gated(st.gated_reason)
+        elif st.is_halted and not force_full:
+            reasons[str(st.qualified)] = str(Skip[st.status])
+    return reasons
 
 
 def _moment(conn: Connection, tables: Sequence[StreamTable]) -> str:

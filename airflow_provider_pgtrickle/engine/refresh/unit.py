@@ -26,7 +26,7 @@ from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh import cost, failure, history, lease, lock, snapshot, turn, use
 from airflow_provider_pgtrickle.engine.refresh.compute import Computed, Lacking, NoValue, compute, hand_on
 from airflow_provider_pgtrickle.engine.refresh.cost import Candidate, Experience, GivenUp, Way
-from airflow_provider_pgtrickle.engine.refresh.decision import Skip
+from airflow_provider_pgtrickle.engine.refresh.decision import Skip, held_by
 from airflow_provider_pgtrickle.engine.refresh.executor import Executor, NoExecutor, more_to_do
 from airflow_provider_pgtrickle.engine.refresh.failure import Verdict, judge
 from airflow_provider_pgtrickle.engine.refresh.history import Finished, RefreshResult, Trace
@@ -260,14 +260,15 @@ def _attempt(request: Request, trace: Trace) -> dict[str, RefreshResult] | Apart
         with trace.phase("queue"):
             has_turn = turn.take(conn, request)
         if not has_turn:
-            return _skip(conn, records.named(conn, request.names), Skip.QUEUED, request, trace)
+            named = records.named(conn, request.names)
+            return _skip(conn, named, lock.all_of(named, Skip.QUEUED), request, trace)
         with trace.phase("lock"):
             held = lock.hold(conn, request, trace)
-            if request.idle and (held.missing or held.unavailable is not None):
+            if request.idle and (held.missing or held.unavailable):
                 raise more_to_do()
             if held.missing:
                 return Along(held.missing)
-            if held.unavailable is not None:
+            if held.unavailable:
                 return _skip(conn, (*held.tables, *held.live), held.unavailable, request, trace)
         watched = use.begin(conn, held.tables)
         with trace.phase("schema"):
@@ -300,7 +301,7 @@ def _attempt(request: Request, trace: Trace) -> dict[str, RefreshResult] | Apart
             return _moved(conn, computed, request, trace)
         _clean_up(conn, computed.values())
         use.end(conn, watched)
-        return {**written, **_skipped(held.live, Skip.LIVE, request, trace)}
+        return {**written, **_skipped(held.live, lock.all_of(held.live, Skip.LIVE), request, trace)}
 
 
 def _is_idle(member: Observed) -> bool:
@@ -393,31 +394,40 @@ def _clean_up(conn: Connection, unit: Iterable[Computed]) -> None:
 
 
 def _skip(
-    conn: Connection, tables: Sequence[StreamTable], reason: str, request: Request, trace: Trace
+    conn: Connection, tables: Sequence[StreamTable], reasons: Mapping[str, str], request: Request, trace: Trace
 ) -> dict[str, RefreshResult]:
     """The results of tables that are not refreshed, which the history tells, too."""
-    history.skip(conn, [st.id for st in tables], request.unit, request.token.run, request.initiated_by, reason)
-    return _skipped(tables, reason, request, trace)
+    results = _skipped(tables, reasons, request, trace)
+    told = {st.id: results[str(st.qualified)].fallback_reason for st in tables}
+    history.skip(conn, told, request.unit, request.token.run, request.initiated_by)
+    return results
 
 
-def _skipped(tables: Iterable[StreamTable], reason: str, request: Request, trace: Trace) -> dict[str, RefreshResult]:
-    return {
-        str(st.qualified): RefreshResult(
-            name=str(st.qualified),
+def _skipped(
+    tables: Iterable[StreamTable], reasons: Mapping[str, str], request: Request, trace: Trace
+) -> dict[str, RefreshResult]:
+    """A table without a reason of its own is held back by the first that has one."""
+    results = {}
+    for st in tables:
+        name = str(st.qualified)
+        holder = None if name in reasons else next(iter(reasons))
+        results[name] = RefreshResult(
+            name=name,
             action="SKIP",
-            fallback_reason=str(reason),
+            fallback_reason=reasons[name] if holder is None else held_by(holder, reasons[holder]),
+            held_by=holder,
             duration_ms=trace.total_ms,
             data_timestamp=st.data_timestamp,
             run_token=request.token.run,
             status="SKIPPED",
         )
-        for st in tables
-    }
+    return results
 
 
 def _moved(conn: Connection, unit: Mapping[str, Computed], request: Request, trace: Trace) -> dict[str, RefreshResult]:
     """The results of a unit that somebody else refreshed meanwhile: the computed rows are outdated and thrown away."""
-    results = _skipped([member.stored for member in unit.values()], Skip.FRONTIER_MOVED, request, trace)
+    stored = [member.stored for member in unit.values()]
+    results = _skipped(stored, lock.all_of(stored, Skip.FRONTIER_MOVED), request, trace)
     history.finish(conn, [Finished(m.stored.id, results[m.name], str(m.plan)) for m in unit.values()], trace)
     return results
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk import Asset, AssetOrTimeSchedule
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, Asset, AssetOrTimeSchedule
 
-from airflow_provider_pgtrickle import StreamTableGraph
+from airflow_provider_pgtrickle import StreamTableGraph, StreamTableGroup
 from airflow_provider_pgtrickle.engine.errors import SyntaxFault, UsageError
 from airflow_provider_pgtrickle.operators.dbt import DbtTestOperator
 
@@ -97,6 +98,22 @@ def test_dbt_tests_run_behind_the_refreshes(airflow_database: None, project: Pat
     assert isinstance(task, DbtTestOperator)
     assert (task.models, task.project_dir, task.env) == (["rich", "totals"], str(project), {"A": "b"})
     assert task.upstream_task_ids == {"analytics.totals_v1", "analytics.rich_v1"}
+
+
+def test_dbt_tests_of_a_group_are_in_it(project: Path) -> None:
+    graph = StreamTableGraph.from_dbt("shop", project, tests="dbt")
+    with DAG("nightly", schedule=None) as dag:
+        StreamTableGroup(graph) >> EmptyOperator(task_id="report")
+        StreamTableGroup(graph, "again", select="analytics.totals_v1")
+    tests, again = dag.get_task("shop.dbt-tests"), dag.get_task("again.dbt-tests")
+    assert isinstance(tests, DbtTestOperator)
+    assert isinstance(again, DbtTestOperator)
+    assert (tests.models, again.models) == (["rich", "totals"], ["totals"])
+    assert tests.upstream_task_ids == {"shop.analytics.totals_v1", "shop.analytics.rich_v1"}
+    # What follows the group waits for them.
+    assert dag.get_task("shop.up-to-date").upstream_task_ids == {"shop.dbt-tests"}
+    assert dag.get_task("report").upstream_task_ids == {"shop.up-to-date"}
+    assert dag.get_task("again.up-to-date").upstream_task_ids == {"again.dbt-tests"}
 
 
 @pytest.mark.parametrize(

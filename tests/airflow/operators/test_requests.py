@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from airflow_provider_pgtrickle import StreamTable, StreamTableGraph
+from airflow_provider_pgtrickle import StreamTable, StreamTableGraph, Unit
 from airflow_provider_pgtrickle.operators.requests import StreamTableRequestsOperator
 
 TOTALS = "SELECT customer_id, sum(amount) AS total FROM orders GROUP BY customer_id"
@@ -76,6 +76,33 @@ def test_what_no_task_will_refresh_is_answered_by_the_plan(
     execute(task("plan"), "r3")
     assert answered(shop, halted)[0] == "FAILED"
     assert "7 / 0" in answered(shop, halted)[2]
+
+
+def test_what_another_member_of_its_unit_holds_back_is_answered_by_the_plan(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any]
+) -> None:
+    def plan() -> Any:
+        counts = StreamTable("counts", "SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id")
+        unit = Unit("ledger", [StreamTable("totals", TOTALS, schedule="1d"), counts])
+        (dag,) = StreamTableGraph("g", [unit], shop_connection).dags()
+        return dag.get_task("plan")
+
+    execute(plan())
+    shop.execute("SELECT pgtrickle.gate('counts', 'a migration')")
+    held = ask(shop, "request_refresh('totals')")
+    execute(plan(), "r2")
+    assert answered(shop, held) == (
+        "FAILED",
+        None,
+        "public.totals: It was not refreshed, because public.counts, which is refreshed together with it, is"
+        " gated: a migration. End that, then ask again.",
+    )
+    shop.execute("SELECT pgtrickle.ungate('counts')")
+    shop.execute("UPDATE pgtrickle.pgt_stream_tables SET status = 'SUSPENDED' WHERE pgt_name = 'counts'")
+    halted = ask(shop, "request_refresh('totals')")
+    execute(plan(), "r3")
+    assert answered(shop, halted)[0] == "FAILED"
+    assert "public.counts is in status SUSPENDED" in answered(shop, halted)[2]
 
 
 def test_the_operator_carries_out_what_no_graph_declares(

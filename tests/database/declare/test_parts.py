@@ -229,6 +229,25 @@ def test_what_is_read_by_key_or_can_not_be_added_to_stays_whole(pt, conn, query)
     assert difference(conn, "whole", query) == 0
 
 
+def test_a_part_that_can_not_be_filled_halts_its_table(pt, conn):
+    """And not itself, or the table would go stale with nobody able to resume it."""
+    pt.create_stream_table("kept", SPREAD, schedule="5m")
+    pt.create_or_replace_stream_table("kept", UNDEFINED, schedule="5m", initialize=False)
+    for _ in range(3):
+        with pytest.raises(RefreshError, match="part_"):
+            pt.refresh_stream_table("kept")
+    states = conn.execute(
+        "SELECT is_hidden, status, consecutive_errors FROM pgtrickle.pgt_stream_tables WHERE status = 'SUSPENDED'"
+    ).fetchall()
+    assert states == [(False, "SUSPENDED", 3)]
+    skipped = pt.refresh_stream_table("kept")
+    assert (skipped.action, skipped.fallback_reason, skipped.held_by) == ("SKIP", "suspended", None)
+    pt.create_or_replace_stream_table("kept", SPREAD, schedule="5m", initialize=False)
+    pt.alter_stream_table("kept", status="ACTIVE")
+    assert pt.refresh_stream_table("kept").action == "REINITIALIZE"
+    assert difference(conn, "kept", SPREAD) == 0
+
+
 @pytest.mark.parametrize(("above", "count"), ABOVE.values(), ids=ABOVE)
 def test_a_recursion_below_anything_is_kept_by_itself(pt, conn, above, count):
     conn.execute(FOREST)

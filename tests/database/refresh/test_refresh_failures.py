@@ -176,8 +176,25 @@ def test_one_unavailable_member_holds_back_its_unit(big: Workshop) -> None:
     query = filtered(big.source("orders"), ("id", "amount"), "amount > 90")
     big.stream_table("bigger", "id int, amount numeric", query, key=["id"], is_gated=True, gated_reason="load")
     results = big.refresh("big", "bigger")
-    assert {r.fallback_reason for r in results.values()} == {"gated: load"}
-    assert {r.action for r in results.values()} == {"SKIP"}
+    told = {name: (r.action, r.fallback_reason, r.held_by) for name, r in results.items()}
+    assert told == {
+        "big": ("SKIP", "gated: public.bigger: load", "public.bigger"),
+        "bigger": ("SKIP", "gated: load", None),
+    }
+    assert [big.history(name)[0].fallback_reason for name in told] == [reason for _, reason, _ in told.values()]
+
+
+def test_each_halted_member_is_told_with_its_own_status(big: Workshop) -> None:
+    query = filtered(big.source("orders"), ("id", "amount"), "amount > 90")
+    for name, status in (("bigger", "ERROR"), ("biggest", "SUSPENDED")):
+        big.stream_table(name, "id int, amount numeric", query, key=["id"], status=status)
+    results = big.refresh("big", "bigger", "biggest")
+    assert {name: (r.fallback_reason, r.held_by) for name, r in results.items()} == {
+        "big": ("error: public.bigger", "public.bigger"),
+        "bigger": ("error", None),
+        "biggest": ("suspended", None),
+    }
+    assert {r.action for r in big.refresh("big", "bigger", "biggest", force_full=True).values()} == {"FULL"}
 
 
 def test_an_unknown_name_is_the_callers_mistake(big: Workshop) -> None:

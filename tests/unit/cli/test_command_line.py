@@ -76,6 +76,18 @@ def test_a_slip_of_the_keyboard_is_told_what_was_meant(
     assert capsys.readouterr().err == f"{said}\nTry: pgtrickle --help\n"
 
 
+def test_a_wrong_value_is_told_with_the_right_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["completion", "tcsh"]) == 2
+    assert capsys.readouterr().err == (
+        "pgtrickle: shell can't be 'tcsh': it is one of bash, zsh, fish.\nTry: pgtrickle completion --help\n"
+    )
+
+
+def test_every_argument_says_what_it_is() -> None:
+    silent = [(c.name, given.flags) for c in cli.commands() for given in c.arguments if not given.options.get("help")]
+    assert silent == []
+
+
 def test_it_tells_its_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out == f"pgtrickle {__version__}\n"
@@ -114,6 +126,12 @@ def test_a_first_project_is_written_and_never_over_another(tmp_path: Path, capsy
     assert "connections.json" in (folder / ".gitignore").read_text()
     assert "s3cret" not in (folder / "README.md").read_text()
     assert set(yaml.safe_load((folder / "compose.yaml").read_text())["services"]) == {"postgres", "airflow"}
+    # The image has the Airflow that the tests run on.
+    locked = re.search(
+        r"^apache-airflow==(\S+)$", (Path(__file__).parents[3] / "requirements.lock").read_text(), re.MULTILINE
+    )
+    assert locked is not None
+    assert (folder / "Dockerfile").read_text().startswith(f"FROM apache/airflow:{locked[1]}\n")
     assert cli.main(["init", str(folder)]) == 2
     assert "is there already" in capsys.readouterr().err
 

@@ -258,3 +258,63 @@ $$;
 
 COMMENT ON FUNCTION pgtrickle.wait_for_request(bigint, double precision) IS
     'How a request stands, after its answer or after so many seconds. Commit the request before you wait for it.';
+
+-- pg_trickle's own verbs. There is no worker in the database that could do it before they return, so each says how the
+-- same is asked for.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_ask_instead(verb text, call text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RAISE EXCEPTION 'the database by itself % no stream table', verb
+        USING ERRCODE = 'feature_not_supported',
+              HINT = format('Ask for it: SELECT pgtrickle.%s; a DAG or `pgtrickle serve-requests` carries it out.', call);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION pgtrickle.create_stream_table(
+    name text, query text, schedule text DEFAULT NULL, refresh_mode text DEFAULT NULL, initialize boolean DEFAULT true,
+    diamond_consistency text DEFAULT NULL, diamond_schedule_policy text DEFAULT NULL, cdc_mode text DEFAULT NULL,
+    append_only boolean DEFAULT NULL
+) RETURNS void
+LANGUAGE sql
+BEGIN ATOMIC
+    SELECT pgtrickle.pgt_ask_instead('creates', format('request_declare(%L, %L, %L%s)', $1, $2,
+        jsonb_strip_nulls(jsonb_build_object('schedule', $3, 'refresh_mode', $4, 'diamond_consistency', $6,
+            'diamond_schedule_policy', $7, 'cdc_mode', $8, 'append_only', $9)),
+        CASE WHEN NOT $5 THEN ', initialize => false' END));
+END;
+
+COMMENT ON FUNCTION pgtrickle.create_stream_table(text, text, text, text, boolean, text, text, text, boolean) IS
+    'Says how the same is asked for: `request_declare`.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.alter_stream_table(
+    name text, query text DEFAULT NULL, schedule text DEFAULT NULL, refresh_mode text DEFAULT NULL,
+    status text DEFAULT NULL, diamond_consistency text DEFAULT NULL, diamond_schedule_policy text DEFAULT NULL,
+    cdc_mode text DEFAULT NULL, append_only boolean DEFAULT NULL
+) RETURNS void
+LANGUAGE sql
+BEGIN ATOMIC
+    SELECT pgtrickle.pgt_ask_instead('alters', format('request_alter(%L, %L)', $1,
+        jsonb_strip_nulls(jsonb_build_object('query', $2, 'schedule', $3, 'refresh_mode', $4, 'status', $5,
+            'diamond_consistency', $6, 'diamond_schedule_policy', $7, 'cdc_mode', $8, 'append_only', $9))));
+END;
+
+COMMENT ON FUNCTION pgtrickle.alter_stream_table(text, text, text, text, text, text, text, text, boolean) IS
+    'Says how the same is asked for: `request_alter`.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.drop_stream_table(name text, cascade boolean DEFAULT false) RETURNS void
+LANGUAGE sql
+BEGIN ATOMIC
+    SELECT pgtrickle.pgt_ask_instead('drops',
+        format('request_drop(%L%s)', $1, CASE WHEN $2 THEN ', and_readers => true' END));
+END;
+
+COMMENT ON FUNCTION pgtrickle.drop_stream_table(text, boolean) IS 'Says how the same is asked for: `request_drop`.';
+
+CREATE OR REPLACE FUNCTION pgtrickle.refresh_stream_table(name text) RETURNS void
+LANGUAGE sql
+BEGIN ATOMIC
+    SELECT pgtrickle.pgt_ask_instead('refreshes', format('request_refresh(%L)', $1));
+END;
+
+COMMENT ON FUNCTION pgtrickle.refresh_stream_table(text) IS 'Says how the same is asked for: `request_refresh`.';
