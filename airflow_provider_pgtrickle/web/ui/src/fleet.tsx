@@ -95,7 +95,7 @@ export function FleetView({ connId, graph, pending }: Props): ReactNode {
       </Section>
 
       {orphans.length > 0 && (
-        <Section title="Kept up to date by no DAG any more" none="" count={orphans.length}>
+        <Section title="Declared by nobody any more" none="" count={orphans.length}>
           <List head={["Table", "Why, and what helps"]}>
             {orphans.map((table) => (
               <tr key={table.name}>

@@ -100,7 +100,8 @@ export function Plots({ table }: { table: Detail }): ReactNode {
   if (refreshes.length === 0) return null;
   const last = refreshes[refreshes.length - 1] as Refresh;
   const took = (refresh: Refresh, phase: string) => refresh.phases?.[phase] ?? 0;
-  const phases = PHASES.map((key) => ({ key, tone: key })).filter(({ key }) => refreshes.some((refresh) => took(refresh, key) > 0));
+  // What never takes a millisecond is among the others.
+  const phases = PHASES.map((key) => ({ key, tone: key })).filter(({ key }) => refreshes.some((refresh) => took(refresh, key) >= 1));
   const kinds = [...new Map(refreshes.map((refresh) => [ending(refresh).word, ending(refresh).tone]))];
   return (
     <div className="pgt-plots">

@@ -141,7 +141,7 @@ export function orphan({ owners, gone }: Pick<Graph, "owners" | "gone">, name: s
 
 export function orphaned(owner: Owner | null, gone: string | null): string | null {
   if (owner?.removed_at) return `No file declares it any more: ${owner.graph} in ${owner.file} did until ${time(owner.removed_at)}.`;
-  return gone === null ? null : `This Airflow has no DAG ${gone}, which kept it up to date.`;
+  return gone === null ? null : `This Airflow has no DAG ${gone}, whose table it is.`;
 }
 
 /** The tier in words, and what tier `auto` means now. */
