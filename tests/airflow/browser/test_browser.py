@@ -239,9 +239,11 @@ def test_what_stops_a_table_is_told_first(browser: Browser) -> None:
     browser.open(**SHOP, stream_table="public.country_orders")
     browser.says("division by zero", "3 failures in a row", "until somebody resumes it or refreshes it in full")
     assert "Resume" in [button.text for button in browser.all(".pgt-actions button")]
+    # It is computed with the others of its unit.
+    browser.says("country_report, country_revenue")
     for button, told in (("Refresh", "a refresh like this does nothing"), ("Full refresh", "also resumes it")):
         browser.button(button).click()
-        browser.says("It is halted", told)
+        browser.says("It is halted", told, "is triggered for this table, country_report, country_revenue.")
         browser.press(Keys.ESCAPE)
         browser.wait(lambda: not browser.all("dialog"), "no dialog")
 

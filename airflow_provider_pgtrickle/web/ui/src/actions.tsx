@@ -36,7 +36,15 @@ function offers(table: Detail): Offer[] {
 /** The tables' names that a DAG's param `tables` takes; another name would be read as a pattern. */
 const SELECTABLE = /^[\w.$-]+$/;
 
-export function Actions({ connId, table, again }: { connId: string; table: Detail; again: () => void }): ReactNode {
+interface Props {
+  connId: string;
+  table: Detail;
+  /** What is refreshed with it in one commit. */
+  together: string[];
+  again: () => void;
+}
+
+export function Actions({ connId, table, together, again }: Props): ReactNode {
   const [asked, setAsked] = useState<Offer | null>(null);
   const [done, setDone] = useState<Done | null>(null);
   const said = useRef<HTMLSpanElement>(null);
@@ -67,6 +75,7 @@ export function Actions({ connId, table, again }: { connId: string; table: Detai
         <Dialog
           connId={connId}
           table={table}
+          together={together}
           offer={asked}
           close={(result) => {
             setAsked(null);
@@ -84,11 +93,12 @@ export function Actions({ connId, table, again }: { connId: string; table: Detai
 interface DialogProps {
   connId: string;
   table: Detail;
+  together: string[];
   offer: Offer;
   close: (done: Done | null) => void;
 }
 
-function Dialog({ connId, table, offer, close }: DialogProps): ReactNode {
+function Dialog({ connId, table, together, offer, close }: DialogProps): ReactNode {
   const box = useRef<HTMLDialogElement>(null);
   const [reason, setReason] = useState("");
   const [upstream, setUpstream] = useState(false);
@@ -164,7 +174,7 @@ function Dialog({ connId, table, offer, close }: DialogProps): ReactNode {
         {triggered && (
           <p>
             The DAG <strong>{triggered.dag_id}</strong> is triggered
-            {selectable ? " for this table" : takes ? ", for all of its tables" : ", with all that it does: it has no params that would name a table"}.
+            {selectable ? ` for ${["this table", ...together].join(", ")}` : takes ? ", for all of its tables" : ", with all that it does: it has no params that would name a table"}.
             {triggered.is_paused && " It is paused: the run waits until somebody unpauses it."}
           </p>
         )}

@@ -154,7 +154,7 @@ function Database({ connId, view, table, part }: DatabaseProps): ReactNode {
         <Following at={graph.at} stale={graph.error !== null} />
       </nav>
       {table !== null ? (
-        <TableView key={table} name={table} part={part} pending={pending.data} />
+        <TableView key={table} name={table} part={part} pending={pending.data} units={graph.data?.units ?? []} />
       ) : (
         <Whole connId={connId} view={view} graph={graph.data} error={graph.error} again={graph.again} pending={pending.data} rows={rows} open={open} />
       )}

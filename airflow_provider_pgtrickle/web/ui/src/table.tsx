@@ -15,10 +15,11 @@ interface Props {
   name: string;
   part: string | null;
   pending: Pending[] | null;
+  units: string[][];
 }
 
 /** One stream table: what it is, how it fares, what was done, and why. */
-export function TableView({ name, part, pending }: Props): ReactNode {
+export function TableView({ name, part, pending, units }: Props): ReactNode {
   const connId = useContext(ConnectionContext);
   const { data: table, error, again } = usePolled<Detail>(ofConnection(connId, "stream-table", { name, limit: "60" }), 5);
   const shown = useRef<HTMLDivElement>(null);
@@ -33,6 +34,7 @@ export function TableView({ name, part, pending }: Props): ReactNode {
   const all = waiting.reduce<number>((sum, one) => sum + (one ?? 0), 0);
   const status = condition(table);
   const age = lag(table);
+  const together = (units.find((unit) => unit.includes(table.name)) ?? []).filter((other) => other !== table.name).map(shorten);
   return (
     <div ref={shown} className="pgt-table">
       {error && <Trouble text={`${error} What follows is as it was.`} again={again} />}
@@ -41,7 +43,7 @@ export function TableView({ name, part, pending }: Props): ReactNode {
         <Badge tone={status.tone}>{status.word}</Badge>
         <Badge tone={age.tone}>{age.word}</Badge>
         {table.description && <p className="pgt-description">{table.description}</p>}
-        <Actions connId={connId} table={table} again={again} />
+        <Actions connId={connId} table={table} together={together} again={again} />
       </div>
       {table.last_error && (
         <div className="pgt-trouble" role="alert">
@@ -93,6 +95,7 @@ export function TableView({ name, part, pending }: Props): ReactNode {
           <Fact label="Placement">{table.placement ?? "as the setting says"}</Fact>
           <Fact label="Tier">{tier(table)}</Fact>
           {table.unit && <Fact label="Unit">{table.unit}</Fact>}
+          {together.length > 0 && <Fact label="Refreshed together with">{together.join(", ")}</Fact>}
           {table.append_only && (
             <Fact label="Sources">
               {table.append_only_ended ? `not append-only any more: ${table.append_only_ended}` : "append-only, which is checked"}
