@@ -34,7 +34,7 @@ export function TableView({ name, part, pending, units }: Props): ReactNode {
   const all = waiting.reduce<number>((sum, one) => sum + (one ?? 0), 0);
   const status = condition(table);
   const age = lag(table);
-  const together = (units.find((unit) => unit.includes(table.name)) ?? []).filter((other) => other !== table.name).map(shorten);
+  const together = (units.find((unit) => unit.includes(table.name)) ?? []).filter((other) => other !== table.name).map(shorten).sort();
   return (
     <div ref={shown} className="pgt-table">
       {error && <Trouble text={`${error} What follows is as it was.`} again={again} />}
