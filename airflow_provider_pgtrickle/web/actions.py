@@ -14,7 +14,7 @@ import psycopg
 from airflow_provider_pgtrickle.engine.catalog import migrate, records
 from airflow_provider_pgtrickle.engine.catalog.database import scalar
 from airflow_provider_pgtrickle.engine.declare.alter import alter
-from airflow_provider_pgtrickle.engine.errors import UnknownStreamTable, UsageError
+from airflow_provider_pgtrickle.engine.errors import UnknownStreamTable
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.settings import Settings
 from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
@@ -54,11 +54,6 @@ def _request(conn: psycopg.Connection, name: QualifiedName, full: bool) -> str:
     """A refresh that no DAG carries out is written down for whoever serves requests."""
     if records.find(conn, name) is None:
         raise UnknownStreamTable(f"There is no stream table named {name}")
-    if not scalar(conn, "SELECT pg_catalog.to_regprocedure('pgtrickle.request_refresh(text, boolean)') IS NOT NULL"):
-        raise UsageError(
-            f"No DAG refreshes {name}, and this database takes no requests",
-            remedy=f"Run `pgtrickle refresh {name}{' --full' if full else ''}`.",
-        )
     number = scalar(conn, "SELECT pgtrickle.request_refresh(%s, %s)", (name.quoted, full))
     return f"Request {number} is written down: a DAG of this database or `pgtrickle serve-requests` carries it out."
 

@@ -21,6 +21,7 @@ from airflow.configuration import conf
 from fastapi import Depends, FastAPI, HTTPException, Query, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from pydantic import BaseModel, Field
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from airflow_provider_pgtrickle.engine.catalog.faults import translated
 from airflow_provider_pgtrickle.engine.errors import (
@@ -30,6 +31,7 @@ from airflow_provider_pgtrickle.engine.errors import (
     TransientFault,
     UnknownStreamTable,
     UsageError,
+    caller,
 )
 from airflow_provider_pgtrickle.links.target import page_url
 from airflow_provider_pgtrickle.web import actions, metadata, state
@@ -74,6 +76,20 @@ class Asked(BaseModel):
     reason: str | None = Field(default=None, max_length=300)
 
 
+class _InAirflowsWords:
+    """Has errors name what a person in front of Airflow can do, and not what a Python program would call."""
+
+    def __init__(self, served: ASGIApp) -> None:
+        self._served = served
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        words = caller.set("dag")
+        try:
+            await self._served(scope, receive, send)
+        finally:
+            caller.reset(words)
+
+
 async def _within(limiter: anyio.CapacityLimiter, ask: Callable[..., _T], *arguments: Any) -> _T:
     try:
         with anyio.fail_after(LONGEST):
@@ -110,6 +126,7 @@ def create_app() -> FastAPI:
         # Airflow's audit log has who asked for what, and why.
         Depends(action_logging(event="pgtrickle action")),
     ]
+    app.add_middleware(_InAirflowsWords)
     app.add_exception_handler(PgTrickleError, _sentence)
     app.add_exception_handler(psycopg.Error, _sentence)
 
@@ -156,7 +173,12 @@ def create_app() -> FastAPI:
     @app.get(_CONNECTION + "/graph", dependencies=may_see)
     async def graph(connection_id: str, user: GetUserDep) -> dict[str, Any]:
         found = await _within(limiter, state.graph, connection_id)
-        return {**found, "may_edit": await _within(limiter, metadata.may, user, "PUT", connection_id)}
+        refreshed_by = {table["name"]: table.pop("last_initiated_by") for table in found["tables"]}
+        return {
+            **found,
+            "gone": await _within(limiter, metadata.gone, refreshed_by, found["owners"]),
+            "may_edit": await _within(limiter, metadata.may, user, "PUT", connection_id),
+        }
 
     @app.get(_CONNECTION + "/pending", dependencies=may_see)
     async def pending(connection_id: str) -> list[dict[str, Any]]:
@@ -209,9 +231,14 @@ def _around(user: Any, connection_id: str, table: dict[str, Any]) -> dict[str, A
     owner = table["owner"] or {}
     # A graph that declares the table no more doesn't refresh it either.
     graphs = {table["name"]: owner["graph"]} if owner and not owner["removed_at"] else {}
-    dags = metadata.dags(user, {table["name"]: by[0] if by else None}, graphs)
+    initiators = {table["name"]: by[0] if by else None}
+    gone = metadata.gone(initiators, {table["name"]: owner} if owner else {})
     return {
-        "dag": dags.get(table["name"]),
+        "dag": metadata.dags(user, initiators, graphs).get(table["name"]),
+        "gone": gone.get(table["name"]),
+        "assets": metadata.assets(
+            user, connection_id, [table["name"], *(source["name"] for source in table["sources"])]
+        ),
         "runs": metadata.runs(user, table["history"]),
         "may_edit": metadata.may(user, "PUT", connection_id),
     }

@@ -6,7 +6,7 @@ Nothing of a connection but its id and type is read here.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 from urllib.parse import quote
@@ -14,16 +14,18 @@ from urllib.parse import quote
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from airflow.api_fastapi.auth.managers.models.resource_details import (
+    AssetDetails,
     ConnectionDetails,
     DagAccessEntity,
     DagDetails,
 )
 from airflow.configuration import conf
 from airflow.models import Connection, DagModel
+from airflow.models.asset import AssetModel
 from airflow.models.taskinstance import TaskInstance
 from airflow.secrets.environment_variables import CONN_ENV_PREFIX, EnvironmentVariablesBackend
 from airflow.utils.session import create_session
-from sqlalchemy import select
+from sqlalchemy import or_, select
 
 from airflow_provider_pgtrickle.operators.outcome import run_token
 
@@ -98,6 +100,62 @@ def dags(user: BaseUser, initiators: Mapping[str, str | None], graphs: Mapping[s
             found[name] = {"dag_id": dag_id, "is_paused": there[dag_id]}
     may_run = {dag_id for dag_id in there if _may_dag(user, "POST", dag_id, DagAccessEntity.RUN)}
     return {name: {**dag, "may_trigger": dag["dag_id"] in may_run} for name, dag in found.items()}
+
+
+def gone(initiators: Mapping[str, str | None], owners: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """The DAG that kept each stream table up to date, if this Airflow doesn't have it, whoever may see it.
+
+    Where no task has refreshed a table yet, any DAG of the file that declares it may be the one.
+    """
+    mine = {name: owner for name, owner in owners.items() if not owner["removed_at"]}
+    named = {
+        name: _dag_candidates(mine[name]["graph"] if name in mine else None, initiator)
+        for name, initiator in initiators.items()
+    }
+    files = {owner["file"] for owner in mine.values()}
+    with create_session() as session:
+        rows = session.execute(
+            select(
+                DagModel.dag_id, DagModel.is_stale, DagModel.bundle_name, DagModel.relative_fileloc, DagModel.fileloc
+            ).where(
+                or_(
+                    DagModel.dag_id.in_({dag_id for candidates in named.values() for dag_id in candidates}),
+                    DagModel.relative_fileloc.in_(files),
+                    DagModel.fileloc.in_(files),
+                )
+            )
+        ).all()
+    known = {dag_id for dag_id, *_ in rows}
+    live = {dag_id for dag_id, is_stale, *_ in rows if not is_stale}
+    # A file that is in no bundle is kept with its whole path.
+    places = {(bundle, file) for _, is_stale, bundle, file, _ in rows if not is_stale}
+    places |= {("", path) for _, is_stale, _, _, path in rows if not is_stale}
+    found = {}
+    for name, candidates in named.items():
+        owner = mine.get(name)
+        is_refreshed = (initiators[name] or "").startswith("airflow ")
+        is_declared = owner is not None and (owner["bundle"], owner["file"]) in places
+        if candidates and not live & set(candidates) and (is_refreshed or not is_declared):
+            # Of dotted names the shortest is the likeliest: the others have a part of a task's id.
+            likely = owner["graph"] if owner is not None else candidates[-1]
+            found[name] = next((candidate for candidate in candidates if candidate in known), likely)
+    return found
+
+
+def assets(user: BaseUser, conn_id: str, tables: Collection[str]) -> dict[str, str]:
+    """The address of the asset of each table, stream table or source, that DAGs know and the user may see."""
+    ends = [quote(name.rpartition(".")[2], safe=" ") for name in tables]
+    named = or_(*(AssetModel.name.endswith(end, autoescape=True) for end in ends))
+    with create_session() as session:
+        rows = session.execute(select(AssetModel.id, AssetModel.extra).where(named)).all()
+    manager = get_auth_manager()
+    return {
+        extra["table"]: f"assets/{asset_id}"
+        for asset_id, extra in rows
+        if extra.get("connection") == conn_id
+        and extra.get("table") in tables
+        and manager.is_authorized_asset(method="GET", details=AssetDetails(id=str(asset_id)), user=user)
+    }
 
 
 def _dag_candidates(graph: str | None, initiator: str | None) -> Sequence[str]:

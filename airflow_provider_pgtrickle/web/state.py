@@ -22,25 +22,29 @@ from airflow_provider_pgtrickle.hooks.pgtrickle import PgTrickleHook
 LONGEST_STATEMENT = 10
 _CONNECT = 5
 
+# A warm table takes twice its time; one that is refreshed on demand, or not at all, has no target and is never late.
 # Options that not every release of the catalog has are read through JSON, where a missing column is NULL.
 _TABLES: LiteralString = """
 SELECT st.pgt_id, st.pgt_schema || '.' || st.pgt_name AS name,
        pg_catalog.format('%I.%I', st.pgt_schema, st.pgt_name) AS quoted, st.status, st.refresh_mode, st.schedule,
-       extract(epoch FROM coalesce(st.effective_schedule, e.every))::float8 AS target_seconds,
+       coalesce(w.tier, st.tier) AS effective_tier,
+       extract(epoch FROM CASE coalesce(w.tier, st.tier) WHEN 'hot' THEN 1 WHEN 'warm' THEN 2 END
+                          * coalesce(st.effective_schedule, e.every))::float8 AS target_seconds,
        st.is_populated, st.is_live, st.tier, to_jsonb(st) ->> 'placement' AS placement, a.data_timestamp,
        CASE WHEN a.data_timestamp IS NOT NULL
             THEN greatest(extract(epoch FROM now() - a.data_timestamp)::float8, 0) END AS staleness_seconds,
        st.last_refresh_at, st.consecutive_errors, st.last_error, st.is_gated, st.gated_reason,
        st.needs_reinit, st.reinit_reason, st.differentiable, st.refusal,
        h.action AS last_action, h.status AS last_status, h.duration_ms AS last_duration_ms,
-       h.fallback_reason AS last_reason,
+       h.fallback_reason AS last_reason, h.initiated_by AS last_initiated_by,
        EXISTS (SELECT FROM pgtrickle.pgt_refresh_history r
                WHERE r.pgt_id = st.pgt_id AND r.status = 'RUNNING') AS is_running
 FROM pgtrickle.pgt_stream_tables st
 JOIN pgtrickle.pgt_data_timestamps a USING (pgt_id)
 LEFT JOIN pgtrickle.pgt_effective_schedules e USING (pgt_id)
+LEFT JOIN pgtrickle.pgt_tiers w USING (pgt_id)
 LEFT JOIN LATERAL (
-    SELECT action, status, duration_ms, fallback_reason FROM pgtrickle.pgt_refresh_history
+    SELECT action, status, duration_ms, fallback_reason, initiated_by FROM pgtrickle.pgt_refresh_history
     WHERE pgt_id = st.pgt_id AND status <> 'RUNNING'
     ORDER BY refresh_id DESC
     LIMIT 1
@@ -69,8 +73,9 @@ ORDER BY grows DESC, low_since - low_before DESC NULLS LAST, source
 # Ids follow time, and the history has no index on time: the last refreshes are found by their ids.
 _COSTS: LiteralString = """
 WITH recent AS (
-    SELECT *, action = 'FULL' AND fallback_reason IS NOT NULL
-              AND fallback_reason NOT IN ('never_populated', 'forced', 'predicted_cheaper') AS is_avoidable
+    SELECT *, action IN ('FULL', 'REINITIALIZE') AND fallback_reason IS NOT NULL
+              AND fallback_reason NOT IN ('never_populated', 'forced', 'predicted_cheaper', 'query_altered',
+                                          'content_differs') AS is_avoidable
     FROM pgtrickle.pgt_refresh_history
     WHERE refresh_id > (SELECT max(refresh_id) - 50000 FROM pgtrickle.pgt_refresh_history)
       AND start_time > now() - make_interval(hours => %(hours)s)
@@ -97,7 +102,9 @@ SELECT st.pgt_id, st.pgt_schema || '.' || st.pgt_name AS name,
        pg_catalog.format('%%I.%%I', st.pgt_schema, st.pgt_name) AS quoted,
        pg_catalog.obj_description(st.pgt_relid, 'pg_class') AS description,
        st.original_query, st.refusal, st.status, st.refresh_mode, st.schedule, st.differentiable,
-       extract(epoch FROM st.effective_schedule)::float8 AS target_seconds,
+       coalesce(w.tier, st.tier) AS effective_tier,
+       extract(epoch FROM CASE coalesce(w.tier, st.tier) WHEN 'hot' THEN 1 WHEN 'warm' THEN 2 END
+                          * coalesce(st.effective_schedule, e.every))::float8 AS target_seconds,
        st.tier,
        st.partition_by || coalesce(', every ' || (to_jsonb(st) ->> 'partition_every'), '')
            || coalesce(', keeping ' || (to_jsonb(st) ->> 'keep'), '') AS partition_by,
@@ -121,6 +128,11 @@ CROSS JOIN LATERAL (
     WHERE c.oid = st.pgt_relid AND c.relkind <> 'p'
        OR c.oid IN (SELECT p.relid FROM pg_catalog.pg_partition_tree(st.pgt_relid) p WHERE p.isleaf)
 ) size
+LEFT JOIN LATERAL pgtrickle.pgt_tiers_of(ARRAY[st.pgt_id]) w ON true
+LEFT JOIN LATERAL (
+    SELECT every FROM pgtrickle.pgt_effective_schedules s
+    WHERE s.pgt_id = st.pgt_id AND st.effective_schedule IS NULL
+) e ON true
 LEFT JOIN LATERAL (
     SELECT status, ended_at FROM pgtrickle.pgt_verifications
     WHERE pgt_id = st.pgt_id ORDER BY verification_id DESC LIMIT 1
@@ -313,9 +325,7 @@ def _node(plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def _owners(session: psycopg.Connection[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Which file declares each table, where the catalog keeps that."""
-    if not _has(session, "pgtrickle.pgt_owners"):
-        return {}
+    """Which file declares each table that one declares."""
     rows = session.execute(
         "SELECT st.pgt_schema || '.' || st.pgt_name AS name, o.bundle, o.file, o.graph, o.removed_at"
         " FROM pgtrickle.pgt_owners o JOIN pgtrickle.pgt_stream_tables st USING (pgt_id)"

@@ -19,23 +19,31 @@ _TAG = "tag:"
 
 
 def select(
-    graph: Graph, tags: Mapping[str, Iterable[str]], terms: str | Iterable[str], schema: str = "public"
+    graph: Graph,
+    tags: Mapping[str, Iterable[str]],
+    terms: str | Iterable[str],
+    schema: str = "public",
+    *,
+    whole: bool = True,
 ) -> frozenset[str]:
-    """The names of the tables that any of the terms means. A term that means none is a `UsageError`."""
+    """The names of the tables that any of the terms means.
+
+    A term that means none is a `UsageError`, unless the graph isn't the `whole` of what may be meant.
+    """
     words = terms.split() if isinstance(terms, str) else [word for term in terms for word in term.split()]
     found: frozenset[str] = frozenset()
     for word in words:
-        found |= frozenset.intersection(*(_term(graph, tags, part, schema) for part in word.split(",")))
+        found |= frozenset.intersection(*(_term(graph, tags, part, schema, whole) for part in word.split(",")))
     return found
 
 
-def _term(graph: Graph, tags: Mapping[str, Iterable[str]], term: str, schema: str) -> frozenset[str]:
+def _term(graph: Graph, tags: Mapping[str, Iterable[str]], term: str, schema: str, whole: bool) -> frozenset[str]:
     match = _TERM.match(term)
     if match is None:
         raise UsageError(
             f"{term!r} selects nothing: it can't be read", remedy="Write totals, +totals, totals+ or tag:sales."
         )
-    named = _named(graph, tags, match["what"], schema)
+    named = _named(graph, tags, match["what"], schema, whole)
     found = set(named)
     if match["above"]:
         found |= _reached(named, graph.parents, match["up"])
@@ -44,17 +52,17 @@ def _term(graph: Graph, tags: Mapping[str, Iterable[str]], term: str, schema: st
     return frozenset(found)
 
 
-def _named(graph: Graph, tags: Mapping[str, Iterable[str]], what: str, schema: str) -> frozenset[str]:
+def _named(graph: Graph, tags: Mapping[str, Iterable[str]], what: str, schema: str, whole: bool) -> frozenset[str]:
     if what.startswith(_TAG):
         tag = what.removeprefix(_TAG)
         found = frozenset(name for name in graph.nodes if tag in tags.get(name, ()))
         known = sorted({word for words in tags.values() for word in words})
-        if not found:
+        if not found and whole:
             raise UsageError(f"No table has the tag {tag!r}", remedy=_remedy(tag, known, "Tags are"))
         return found
     pattern = what if "." in what else f"{schema}.{what}"
     found = frozenset(name for name in graph.nodes if name == pattern or fnmatchcase(name, pattern))
-    if not found:
+    if not found and whole:
         known = [name.removeprefix(f"{schema}.") for name in graph.order()]
         raise UsageError(f"No table of the graph is called {what!r}", remedy=_remedy(what, known, "There are"))
     return found

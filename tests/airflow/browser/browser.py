@@ -146,6 +146,26 @@ class Browser:
             reached.append(self.focused)
         return reached
 
+    def untabbed(self, most: int = 120) -> list[str]:
+        """What can be worked, and the tab key doesn't reach; within the graph the arrows go on."""
+        worked = ":is(a[href], button:enabled, input, select, summary, [tabindex='0'])"
+        self.script("const p = document.querySelector('.pgt'); p.tabIndex = -1; p.focus({preventScroll: true});")
+        for _ in range(most):
+            self.press(Keys.TAB)
+            if not self.script(
+                "const e = document.activeElement; e.dataset.reached = 'yes'; return e.closest('.pgt') !== null"
+            ):
+                break
+        found: list[str] = self.script(
+            f'return [...document.querySelectorAll(".pgt {worked}")]'
+            ".filter(e => !('reached' in e.dataset) && e.checkVisibility()).map(e => e.outerHTML.slice(0, 120))"
+        )
+        return found
+
+    def focus(self, selector: str) -> None:
+        """As the tab key does, from wherever the focus is."""
+        self.script("document.querySelector(arguments[0]).focus()", selector)
+
     def busy(self) -> float:
         """Seconds of processor time that the page's own thread has taken so far."""
         found = self.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]

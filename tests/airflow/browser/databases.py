@@ -12,6 +12,7 @@ import psycopg
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.demo import shop
 from airflow_provider_pgtrickle.engine.catalog.migrate import install
+from airflow_provider_pgtrickle.engine.declare import owners
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 
 _EXAMPLE = Path(__file__).parents[3] / "dags" / "shop.py"
@@ -36,7 +37,10 @@ def empty(dsn: str) -> None:
 
 
 def six(dsn: str) -> None:
-    """The shop of the examples after a few refreshes: one table live, one gated, one in ERROR, changes pending."""
+    """The shop of the examples after a few refreshes: one table live, one gated, one in ERROR, changes pending.
+
+    A file declares all but the live table, whose DAG is gone.
+    """
     shop.load(dsn)
     with psycopg.connect(dsn) as conn:
         # A tenth of it, with its items.
@@ -57,8 +61,13 @@ def six(dsn: str) -> None:
         pt.refresh(names)
         _truncate_once(dsn)
         pt.refresh(names)
-        shop.change(dsn)
+        # Since half a day one table is held back, and the changes of the customers are kept for it.
         pt.gate("best_customers", "the price list is being mended")
+        with psycopg.connect(dsn) as conn:
+            for _ in range(4):
+                conn.execute("UPDATE customers SET name = name || '.'")
+        pt.refresh([name for name in names if name != "best_customers"])
+        shop.change(dsn)
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(
             "UPDATE pgtrickle.pgt_refresh_history SET initiated_by = %s"
@@ -67,6 +76,8 @@ def six(dsn: str) -> None:
         )
         conn.execute("COMMENT ON TABLE country_report IS 'Revenue and orders of each country, always of one instant.'")
         _wait(conn, "country_report", "12 minutes")
+        _wait(conn, "best_customers", "14 hours")
+        _own(conn)
         error = "division by zero. Mend the rows, then resume it."
         conn.execute(
             "UPDATE pgtrickle.pgt_stream_tables SET status = 'ERROR', consecutive_errors = 3, last_error = %s"
@@ -79,14 +90,15 @@ def six(dsn: str) -> None:
             " FROM pgtrickle.pgt_stream_tables WHERE pgt_name = 'country_orders'",
             [BY_DAG, error],
         )
-        # A day of samples: one buffer is emptied again and again, the other's readers fall behind.
+        # A day of samples: one buffer is emptied again and again, the other's reader falls behind.
         conn.execute(
             """
             INSERT INTO pgtrickle.pgt_buffer_samples (at, buffer, rows, bytes)
             SELECT now() - n * interval '20 minutes', c.buffer,
-                   CASE s.relname WHEN 'visits' THEN (70 - n) * 900 ELSE (n * 37) % 9 * 500 END, 8192 * (71 - n)
+                   CASE s.relname WHEN 'customers' THEN greatest(0, 42 - n) * 190 ELSE (n * 37) % 9 * 5 END,
+                   8192 * (71 - n)
             FROM generate_series(1, 69) n, pgtrickle.pgt_change_tracking c
-            JOIN pg_class s ON s.oid = c.source_relid AND s.relname IN ('orders', 'visits')
+            JOIN pg_class s ON s.oid = c.source_relid AND s.relname IN ('orders', 'customers')
             """
         )
         # So that an explanation has something to recommend.
@@ -95,7 +107,7 @@ def six(dsn: str) -> None:
 
 
 def _truncate_once(dsn: str) -> None:
-    """What makes the readers of the visits, and only them, be computed in full."""
+    """What makes the readers of the items, and only them, be computed in full."""
     with psycopg.connect(dsn) as conn:
         conn.execute("CREATE TEMP TABLE kept AS SELECT * FROM items")
         conn.execute("TRUNCATE items")
@@ -103,9 +115,29 @@ def _truncate_once(dsn: str) -> None:
 
 
 def _wait(conn: psycopg.Connection, name: str, long: str) -> None:
+    """As if all that was done with the table had been done so much earlier."""
+    asked = {"long": long, "name": name}
     conn.execute(
-        "UPDATE pgtrickle.pgt_stream_tables SET data_timestamp = now() - %s::interval WHERE pgt_name = %s", [long, name]
+        "UPDATE pgtrickle.pgt_stream_tables SET data_timestamp = data_timestamp - %(long)s::interval,"
+        " last_refresh_at = last_refresh_at - %(long)s::interval WHERE pgt_name = %(name)s",
+        asked,
     )
+    conn.execute(
+        "UPDATE pgtrickle.pgt_refresh_history h SET start_time = start_time - %(long)s::interval,"
+        " end_time = end_time - %(long)s::interval, data_timestamp = h.data_timestamp - %(long)s::interval"
+        " FROM pgtrickle.pgt_stream_tables st WHERE st.pgt_id = h.pgt_id AND pgt_name = %(name)s",
+        asked,
+    )
+
+
+def _own(conn: psycopg.Connection) -> None:
+    """The owners, as the plans of their graphs write them: one declares a table no more, of another the DAG is gone."""
+    tables = conn.execute("SELECT pgt_id, pgt_schema || '.' || pgt_name FROM pgtrickle.pgt_stream_tables").fetchall()
+    ids = {name: pgt_id for pgt_id, name in tables}
+    for name, pgt_id in ids.items():
+        graph = "visits" if name == "public.page_views" else "shop"
+        owners.take(conn, name, pgt_id, owners.Claim(owners.Owner("dags-folder", f"{graph}.py", graph)))
+    owners.mark_removed(conn, [ids["public.best_customers"]])
 
 
 def many(dsn: str) -> None:

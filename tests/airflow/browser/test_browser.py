@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import psycopg
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from airflow_provider_pgtrickle.operators.outcome import run_token
 from tests.airflow.browser import databases
 from tests.airflow.browser.browser import Browser
 from tests.airflow.browser.serving import Serving
@@ -71,7 +75,7 @@ def test_the_graph_shows_sources_tables_units_and_what_waits(browser: Browser) -
     }
     assert len(browser.all(".pgt-together")) == 1
     waiting = [count.get_attribute("textContent") for count in browser.all(".pgt-count title")]
-    assert len(waiting) == 2
+    assert len(waiting) == 3
     assert all(text and text.endswith("pending changes") for text in waiting)
     browser.picture("graph-light")
 
@@ -105,6 +109,35 @@ def test_it_follows_without_reloading(browser: Browser, shop_dsn: str) -> None:
     assert browser.script("return window.sameDocument") is True
 
 
+def test_what_is_refreshed_on_demand_is_never_late(browser: Browser, shop_dsn: str) -> None:
+    with changed(shop_dsn, "country_report", "tier", "cold"):
+        browser.open(**SHOP)
+        browser.wait(lambda: "active, on demand, 12 min" in boxes(browser).get("public.country_report", ""), "no lag")
+        browser.open(**SHOP, view="fleet")
+        browser.says("Every table is within its target")
+        browser.open(**SHOP, stream_table="public.country_report")
+        browser.says("cold: refreshed on demand")
+    browser.open(**SHOP, view="fleet")
+    browser.says("very late")
+
+
+def test_it_says_that_it_loads(browser: Browser) -> None:
+    browser.open(conn_id="page_empty")
+    browser.says("No stream tables yet")
+    # Nothing is answered until the test lets it.
+    browser.script(
+        "const asked = window.fetch; const may = new Promise((go) => { window.answer = go; });"
+        "window.fetch = async (...what) => { await may; return asked(...what); };"
+    )
+    browser.open(**SHOP)
+    browser.says("Loading stream tables …")
+    browser.picture("loading-light")
+    browser.open(**ORDERS)
+    browser.says("Loading public.order_totals …")
+    browser.script("window.answer()")
+    browser.says("What it is")
+
+
 def test_a_table_has_its_facts_plots_history_and_explanation(browser: Browser) -> None:
     browser.resize(1400, 3000)
     browser.open(**ORDERS)
@@ -118,6 +151,16 @@ def test_a_table_has_its_facts_plots_history_and_explanation(browser: Browser) -
         "Action",
         "Lag over time",
     ]
+    # A colour for each phase, and none for those that took no time.
+    keys = browser.script(
+        "return [...document.querySelectorAll('.pgt-plot:first-child .pgt-keys i')]"
+        ".map(e => [e.parentElement.innerText.trim(), getComputedStyle(e).backgroundColor])"
+    )
+    phases = [word for word, _ in keys]
+    assert {"lock", "snapshot", "compute", "apply", "other"} <= set(phases)
+    assert "queue" not in phases
+    assert len({colour for _, colour in keys}) == len(keys)
+    assert "shop.py of dags-folder" in text
     size = browser.script("return [...document.querySelectorAll('.pgt-figures dd')].map(e => e.innerText)")
     assert "–" not in size
     assert "cost " in browser.one(".pgt-explain").text
@@ -125,6 +168,47 @@ def test_a_table_has_its_facts_plots_history_and_explanation(browser: Browser) -
     browser.one("#pgt-history summary").click()
     browser.says("Plan and delta SQL", "Changes taken")
     browser.picture("table-light")
+
+
+def test_a_refresh_leads_to_its_run_in_airflow(browser: Browser, serving: Serving, shop_dsn: str) -> None:
+    run = serving.call("dags/shop/dagRuns", {"logical_date": None, "dag_run_id": "by hand"})["dag_run_id"]
+    ti = SimpleNamespace(dag_id="shop", run_id=run, task_id="order_totals", map_index=-1)
+    with psycopg.connect(shop_dsn, autocommit=True) as conn:
+        conn.execute(
+            "UPDATE pgtrickle.pgt_refresh_history SET run_token = %s WHERE refresh_id = (SELECT max(refresh_id)"
+            " FROM pgtrickle.pgt_refresh_history JOIN pgtrickle.pgt_stream_tables USING (pgt_id)"
+            " WHERE pgt_name = 'order_totals')",
+            [run_token(cast(Any, {"ti": ti}), 0)],
+        )
+    browser.open(**ORDERS, part="history")
+    browser.one("#pgt-history summary").click()
+    link = browser.wait(
+        lambda: next((a for a in browser.all("#pgt-history a") if a.text == "Airflow run and log"), None), "the link"
+    )
+    link.click()
+    browser.wait(lambda: "/dags/shop/runs/by%20hand/tasks/order_totals" in browser.driver.current_url, "the task")
+
+
+def test_who_declares_a_table_no_more_is_told(browser: Browser) -> None:
+    told = "No file declares it any more: shop in shop.py did until"
+    gone = "This Airflow has no DAG visits, whose table it is."
+    browser.open(**SHOP, view="tables")
+    browser.says(told, gone)
+    browser.open(**SHOP, view="fleet")
+    browser.says("Declared by nobody any more", told, gone, "pgtrickle prune")
+    browser.open(**SHOP, stream_table="public.best_customers")
+    browser.says(told)
+    browser.open(**SHOP, stream_table="public.page_views")
+    browser.says(gone, "visits, which this Airflow doesn't have", "visits.py of dags-folder")
+    assert "`" not in browser.text
+
+
+def test_a_source_leads_to_its_asset(browser: Browser, serving: Serving) -> None:
+    asset = next(a for a in serving.call("assets")["assets"] if a["name"] == "shop_pg.orders")
+    browser.open(**ORDERS)
+    browser.one(f"section[aria-label='Sources and readers'] a[href$='/assets/{asset['id']}']").click()
+    browser.wait(lambda: browser.driver.current_url.endswith(f"/assets/{asset['id']}"), "the asset")
+    browser.wait(lambda: "shop_pg.orders" in browser.text, "its name")
 
 
 def test_a_delta_is_folded_until_somebody_wants_it(browser: Browser) -> None:
@@ -153,8 +237,15 @@ def test_a_missing_index_is_copied(browser: Browser) -> None:
 
 def test_what_stops_a_table_is_told_first(browser: Browser) -> None:
     browser.open(**SHOP, stream_table="public.country_orders")
-    browser.says("division by zero", "3 failures in a row", "until somebody resumes it")
+    browser.says("division by zero", "3 failures in a row", "until somebody resumes it or refreshes it in full")
     assert "Resume" in [button.text for button in browser.all(".pgt-actions button")]
+    # It is computed with the others of its unit.
+    browser.says("country_report, country_revenue")
+    for button, told in (("Refresh", "a refresh like this does nothing"), ("Full refresh", "also resumes it")):
+        browser.button(button).click()
+        browser.says("It is halted", told, "is triggered for this table, country_report, country_revenue.")
+        browser.press(Keys.ESCAPE)
+        browser.wait(lambda: not browser.all("dialog"), "no dialog")
 
 
 def test_a_live_table_is_never_late(browser: Browser) -> None:
@@ -175,7 +266,8 @@ def test_the_fleet_names_the_buffer_that_grows(browser: Browser) -> None:
     browser.open(**SHOP, view="fleet")
     section = browser.one("section[aria-label='Buffers that grow']")
     (row,) = section.find_elements("css selector", "tbody tr")
-    assert row.find_element("css selector", "th").text == "visits"
+    assert row.find_element("css selector", "th").text == "customers"
+    assert "It is kept for best_customers" in row.text
     line = row.find_element("css selector", "svg")
     assert "rows 23 h ago" in str(line.get_attribute("aria-label"))
 
@@ -262,11 +354,34 @@ def test_a_search_finds_one_of_five_hundred(browser: Browser) -> None:
     browser.says(name, "What it is")
 
 
+def test_five_hundred_tables_are_listed(browser: Browser) -> None:
+    browser.open(conn_id="page_many", view="tables")
+    browser.wait(lambda: len(browser.all(".pgt tbody tr")) == databases.MANY, "all of them")
+    browser.picture("many-tables-light")
+    spent = browser.busy()
+    browser.one(".pgt input[type=search]").send_keys("_totals_12")
+    browser.wait(lambda: len(browser.all(".pgt tbody tr")) < databases.MANY, "fewer")
+    shown = [row.text for row in browser.all(".pgt tbody th")]
+    assert shown
+    assert all("_totals_12" in name for name in shown)
+    # Ten letters, while a person types.
+    assert browser.busy() - spent < 2.0
+
+
+def test_the_fleet_of_five_hundred_names_the_worst(browser: Browser) -> None:
+    browser.open(conn_id="page_many", view="fleet")
+    browser.says("What costs most, last 24 hours", "change_ratio_exceeded", "Refresh more often")
+    browser.picture("many-fleet-light")
+    for title in ("Late", "What costs most, last 24 hours"):
+        rows = browser.one(f"section[aria-label='{title}']").find_elements("css selector", "tbody tr")
+        assert 0 < len(rows) <= 15
+
+
 def test_the_keyboard_reaches_everything(browser: Browser) -> None:
     browser.open(**SHOP)
     browser.one("[data-box]")
     reached = browser.tabbed()
-    assert [*reached[:4], *reached[4:9]] == [
+    assert reached[:9] == [
         "Connection",
         "Graph",
         "Tables",
@@ -283,6 +398,44 @@ def test_the_keyboard_reaches_everything(browser: Browser) -> None:
     browser.wait(lambda: browser.focused.startswith("public.order_totals"), "the next box")
     browser.press(Keys.ENTER)
     browser.says("What it is")
+
+
+@pytest.mark.parametrize(
+    ("view", "sign"),
+    [({"view": "tables"}, ".pgt table"), ({"view": "fleet"}, ".pgt-spark"), (ORDERS, ".pgt-explain")],
+    ids=["tables", "fleet", "table"],
+)
+def test_the_tab_key_reaches_all_that_can_be_worked(browser: Browser, view: dict[str, str], sign: str) -> None:
+    browser.open(**{**SHOP, **view})
+    browser.one(sign)
+    assert browser.untabbed() == []
+
+
+def test_the_keyboard_opens_a_refresh_and_closes_a_gate(browser: Browser, shop_dsn: str) -> None:
+    browser.open(**SHOP, stream_table="public.country_revenue")
+    browser.one("#pgt-history summary")
+    browser.focus("#pgt-history summary")
+    browser.press(Keys.ENTER)
+    browser.says("Changes taken")
+    gate = "//button[text()='Gate']"
+    browser.script("document.evaluate(arguments[0], document, null, 9).singleNodeValue.focus()", gate)
+    browser.press(Keys.ENTER)
+    browser.one("dialog[open]")
+    assert browser.focused == "Reason, for whoever wonders"
+    browser.press("counting", Keys.TAB)
+    assert browser.focused == "Cancel"
+    browser.press(Keys.TAB)
+    assert browser.focused == "Gate"
+    browser.press(Keys.ENTER)
+    # The button is another one now: the focus is on what was done, and goes on from there.
+    browser.wait(lambda: browser.focused.startswith("public.country_revenue is gated"), "the focus on the answer")
+    assert column(shop_dsn, "country_revenue", "is_gated") is True
+    browser.says("Open the gate")
+    assert browser.focused.startswith("public.country_revenue is gated")
+    browser.button("Open the gate").click()
+    browser.press(Keys.TAB, Keys.ENTER)
+    browser.says("is open")
+    assert column(shop_dsn, "country_revenue", "is_gated") is False
 
 
 def test_an_action_asks_first_and_escape_takes_it_back(browser: Browser, shop_dsn: str) -> None:
@@ -325,16 +478,52 @@ def test_a_halted_table_is_resumed(browser: Browser, shop_dsn: str) -> None:
 def test_a_refresh_triggers_the_owners_dag_for_this_table(browser: Browser, serving: Serving) -> None:
     browser.open(**ORDERS)
     browser.button("Full refresh").click()
-    assert "The DAG shop is triggered for this table" in browser.one("dialog").text
+    browser.one("dialog[open]")
     # Airflow pauses a new DAG, and the page says that nothing happens before somebody unpauses it.
-    assert "It is paused" in browser.one("dialog").text
+    browser.says("The DAG shop is triggered for this table", "It is paused")
     browser.button("Full refresh", "dialog").click()
     browser.says("shop was triggered", "Follow the run")
-    (run,) = serving.call("dags/shop/dagRuns")["dag_runs"]
+    (run,) = (run for run in serving.call("dags/shop/dagRuns")["dag_runs"] if run["note"])
     assert run["conf"] == {"full_refresh": True, "tables": "public.order_totals"}
     assert "asked on the page" in run["note"]
     (entry, *_) = serving.call("eventLogs?event=trigger_dag_run")["event_logs"]
     assert (entry["dag_id"], json.loads(entry["extra"])["method"]) == ("shop", "POST")
+
+
+def test_a_refresh_that_no_dag_carries_out_is_requested(browser: Browser, shop_dsn: str) -> None:
+    browser.open(**SHOP, stream_table="public.page_views")
+    browser.button("Refresh").click()
+    assert "requested of whoever serves requests" in browser.one("dialog").text
+    browser.button("Refresh", "dialog").click()
+    browser.says("is written down")
+    with psycopg.connect(shop_dsn) as conn:
+        asked = conn.execute("SELECT kind, pgt_name, force_full FROM pgtrickle.pgt_requests ORDER BY 1").fetchall()
+    assert asked == [("REFRESH", "page_views", False)]
+
+
+def test_a_dag_of_a_users_own_is_told_of_no_table(browser: Browser, serving: Serving, shop_dsn: str) -> None:
+    """What it does besides would hear it, too."""
+    with psycopg.connect(shop_dsn, autocommit=True) as conn:
+        conn.execute(
+            "UPDATE pgtrickle.pgt_refresh_history h SET initiated_by = 'airflow nightly.views'"
+            " FROM pgtrickle.pgt_stream_tables st WHERE st.pgt_id = h.pgt_id AND pgt_name = 'page_views'"
+        )
+    browser.open(**SHOP, stream_table="public.page_views")
+    browser.button("Full refresh").click()
+    browser.says("nightly has no params that would name a table", "requested of whoever serves requests")
+    browser.press(Keys.ESCAPE)
+    browser.wait(lambda: not browser.all("dialog"), "no dialog")
+    browser.button("Refresh").click()
+    browser.says("nightly is triggered, with all that it does")
+    browser.button("Refresh", "dialog").click()
+    browser.says("nightly was triggered")
+    (run,) = serving.call("dags/nightly/dagRuns")["dag_runs"]
+    assert run["conf"] == {}
+    with psycopg.connect(shop_dsn, autocommit=True) as conn:
+        conn.execute(
+            "UPDATE pgtrickle.pgt_refresh_history h SET initiated_by = 'manual'"
+            " FROM pgtrickle.pgt_stream_tables st WHERE st.pgt_id = h.pgt_id AND pgt_name = 'page_views'"
+        )
 
 
 @pytest.mark.parametrize(("view", "name"), [({}, "graph"), ({"stream_table": "public.order_totals"}, "table")])
@@ -368,6 +557,14 @@ def test_a_phone_shows_it_without_scrolling_sideways(browser: Browser, view: dic
     page, ours, screen = browser.script(widths)
     assert page <= screen
     assert ours <= screen
+    # Nothing hides at the side, either, but for the plots, which begin at the newest.
+    wide = (
+        "return [...document.querySelectorAll('.pgt-scroll:not(.pgt-newest)')].map(e => e.scrollWidth - e.clientWidth)"
+    )
+    assert [more for more in browser.script(wide) if more > 0] == []
+    if not view:
+        # The name of a box is 13 units high: it can be read.
+        assert float(transform(browser).partition("scale(")[2].rstrip(")")) >= 0.85
     browser.picture(f"phone-{next(iter(view.values()), 'graph').split('.')[-1]}")
 
 
@@ -477,6 +674,21 @@ def colours(browser: Browser) -> tuple[int, int]:
         """
     )
     return int(found[0]), int(found[1])
+
+
+@contextmanager
+def changed(dsn: str, name: str, column_name: str, value: str) -> Iterator[None]:
+    """A row of the catalog is so for as long as the test needs it."""
+    statement = psycopg.sql.SQL("UPDATE pgtrickle.pgt_stream_tables SET {} = %s WHERE pgt_name = %s").format(
+        psycopg.sql.Identifier(column_name)
+    )
+    before = column(dsn, name, column_name)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(statement, [value, name])
+        try:
+            yield
+        finally:
+            conn.execute(statement, [before, name])
 
 
 def column(dsn: str, name: str, column: str) -> object:

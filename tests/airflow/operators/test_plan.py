@@ -258,6 +258,23 @@ def test_a_person_can_select_tables_and_ask_for_a_full_refresh(
         execute(plan(tables()), params={"tables": "total"})
 
 
+def test_of_two_groups_in_a_dag_only_the_one_that_is_meant_refreshes(
+    shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any]
+) -> None:
+    with DAG("nightly", schedule=None) as dag:
+        StreamTableGroup(StreamTableGraph("g", tables(), "shop_pg"))
+        other = StreamTable("regions", "SELECT region, count(*) AS n FROM customers GROUP BY region", schedule="1h")
+        StreamTableGroup(StreamTableGraph("h", [other], "shop_pg"))
+    asked = {"tables": "totals", "full_refresh": True}
+    assert execute(dag.get_task("g.plan"), params=asked).value["units"] == ["g.totals"]
+    beside = execute(dag.get_task("h.plan"), params=asked)
+    assert (beside.value["units"], beside.value["skipped"]) == ([], {"not selected": 1})
+    assert "h.regions: not selected" in beside.log
+    # Of what is written wrongly there is no other meaning.
+    with pytest.raises(AirflowFailException, match="can't be read"):
+        execute(dag.get_task("h.plan"), params={"tables": "++"})
+
+
 def test_in_a_group_everything_is_due_unless_it_says_due_only(
     shop: psycopg.Connection, shop_connection: str, execute: Callable[..., Any], refresh: Callable[..., None]
 ) -> None:

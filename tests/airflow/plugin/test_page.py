@@ -99,6 +99,37 @@ def test_a_table_that_writers_maintain_is_not_stale(admin: TestClient, catalog: 
     assert (row["refresh_mode"], row["staleness_seconds"]) == ("IMMEDIATE", 0)
 
 
+@pytest.mark.parametrize(
+    ("declared", "effective", "target"),
+    [
+        ("hot", "hot", 300),
+        ("warm", "warm", 600),
+        ("cold", "cold", None),
+        ("frozen", "frozen", None),
+        ("auto", "hot", 300),
+    ],
+)
+def test_the_target_follows_the_tier(
+    admin: TestClient, catalog: Catalog, declared: str, effective: str, target: float | None
+) -> None:
+    # Without a duration of its own in the row, as in tables of an earlier release.
+    catalog.declare("totals", tier=declared, schedule="5m")
+    catalog.refresh("totals", at="yesterday")
+    (listed,) = admin.get(TABLES).json()
+    for table in listed, admin.get(TABLE, params={"name": "totals"}).json():
+        assert (table["tier"], table["effective_tier"], table["target_seconds"]) == (declared, effective, target)
+
+
+def test_a_table_that_nobody_reads_any_more_has_no_target(admin: TestClient, catalog: Catalog) -> None:
+    pgt_id = catalog.declare("totals", tier="auto", schedule="5m", effective_schedule="5 minutes")
+    catalog.connection.execute(
+        "INSERT INTO pgtrickle.pgt_use (pgt_id, scans, read_at) VALUES (%s, 3, now() - interval '3 days')", [pgt_id]
+    )
+    (listed,) = admin.get(TABLES).json()
+    for table in listed, admin.get(TABLE, params={"name": "totals"}).json():
+        assert (table["tier"], table["effective_tier"], table["target_seconds"]) == ("auto", "cold", None)
+
+
 def test_an_odd_name_is_found(admin: TestClient, catalog: Catalog) -> None:
     odd = "a/b #1?&=é."
     catalog.declare(odd)
@@ -294,24 +325,30 @@ def test_who_may_read_a_connection_and_not_edit_it_is_told_so(
     assert ask(admin, "gate").status_code == 403
 
 
-def test_a_refresh_that_no_dag_carries_out_is_requested(admin: TestClient, catalog: Catalog) -> None:
+@pytest.mark.parametrize(("action", "full"), [("refresh", False), ("full_refresh", True)])
+def test_a_refresh_that_no_dag_carries_out_is_requested(
+    admin: TestClient, catalog: Catalog, action: str, full: bool
+) -> None:
+    # Its name is resolved by its table.
+    catalog.connection.execute("CREATE TABLE totals ()")
     catalog.declare("totals")
-    catalog.connection.execute(
-        "CREATE OR REPLACE FUNCTION pgtrickle.request_refresh(name text, full_refresh boolean DEFAULT false)"
-        " RETURNS bigint LANGUAGE sql AS"
-        " $$ SELECT CASE WHEN parse_ident($1) = '{public,totals}' AND $2 THEN 17 END::bigint $$"
-    )
-    answer = ask(admin, "full_refresh")
-    assert answer.json()["done"].startswith("Request 17 is written down")
-    assert ask(admin, "full_refresh", name="nothing").status_code == 404
+    catalog.connection.execute("UPDATE pgtrickle.pgt_stream_tables SET pgt_relid = 'totals'::regclass")
+    answer = ask(admin, action)
+    asked = catalog.connection.execute(
+        "SELECT request_id, kind, pgt_schema, pgt_name, force_full, status FROM pgtrickle.pgt_requests"
+    ).fetchall()
+    assert asked == [(1, "REFRESH", "public", "totals", full, "PENDING")]
+    assert answer.json()["done"].startswith("Request 1 is written down")
+    assert ask(admin, action, name="nothing").status_code == 404
 
 
-def test_where_nobody_takes_requests_it_says_what_to_run(admin: TestClient, catalog: Catalog) -> None:
+def test_a_remedy_is_what_a_person_at_airflow_can_do(admin: TestClient, catalog: Catalog) -> None:
     catalog.declare("totals")
-    catalog.connection.execute("DROP FUNCTION IF EXISTS pgtrickle.request_refresh(text, boolean)")
-    answer = ask(admin, "full_refresh")
-    assert answer.status_code == 404
-    assert "pgtrickle refresh public.totals --full" in answer.json()["detail"]
+    unknown = ask(admin, "gate", name="nothing").json()["detail"]
+    assert unknown.endswith("pgtrickle status lists those there are.")
+    catalog.connection.execute("DROP SCHEMA pgtrickle CASCADE")
+    for answer in admin.get(f"{TABLE}?name=totals"), ask(admin, "gate"):
+        assert answer.json()["detail"].endswith("Run `pgtrickle install`, or the task `plan` of its DAG.")
 
 
 def test_an_unknown_action_is_refused(admin: TestClient, catalog: Catalog) -> None:
@@ -395,6 +432,19 @@ def test_a_full_refresh_that_was_asked_for_was_not_avoidable(admin: TestClient, 
     assert cost["avoidable_reason"] == "not_differentiable: it calls random()"
 
 
+def test_a_content_that_an_altered_source_cost_was_avoidable(admin: TestClient, catalog: Catalog) -> None:
+    catalog.declare("totals")
+    for reason in ("query_altered", "content_differs", "schema_changed"):
+        catalog.refresh("totals")
+        catalog.connection.execute(
+            "UPDATE pgtrickle.pgt_refresh_history SET action = 'REINITIALIZE', fallback_reason = %s, duration_ms = 7"
+            " WHERE refresh_id = (SELECT max(refresh_id) FROM pgtrickle.pgt_refresh_history)",
+            [reason],
+        )
+    (cost,) = admin.get(COSTS).json()
+    assert (cost["avoidable"], cost["avoidable_ms"], cost["avoidable_reason"]) == (1, 7, "schema_changed")
+
+
 def test_a_plan_is_given_for_a_refresh_of_the_table_only(admin: TestClient, catalog: Catalog) -> None:
     catalog.declare("totals")
     catalog.declare("other")
@@ -406,16 +456,16 @@ def test_a_plan_is_given_for_a_refresh_of_the_table_only(admin: TestClient, cata
     assert admin.get(PLAN, params={**asked, "name": "other"}).status_code == 404
 
 
-def test_the_file_that_declares_a_table_is_told_where_the_catalog_has_it(admin: TestClient, catalog: Catalog) -> None:
+def test_the_file_that_declares_a_table_is_told(admin: TestClient, catalog: Catalog) -> None:
     pgt_id = catalog.declare("totals")
-    catalog.connection.execute(
-        "CREATE TABLE IF NOT EXISTS pgtrickle.pgt_owners (pgt_id bigint PRIMARY KEY, bundle text NOT NULL,"
-        " file text NOT NULL, graph text NOT NULL, declared_at timestamptz DEFAULT now(), removed_at timestamptz)"
-    )
     assert admin.get(TABLE, params={"name": "totals"}).json()["owner"] is None
     catalog.connection.execute(
         "INSERT INTO pgtrickle.pgt_owners (pgt_id, bundle, file, graph) VALUES (%s, 'dags', 'shop.py', 'shop')",
         [pgt_id],
     )
     assert admin.get(TABLE, params={"name": "totals"}).json()["owner"]["file"] == "shop.py"
-    assert admin.get(GRAPH).json()["owners"]["public.totals"]["graph"] == "shop"
+    graph = admin.get(GRAPH).json()
+    assert graph["owners"]["public.totals"]["graph"] == "shop"
+    # This Airflow has no such DAG.
+    assert graph["gone"] == {"public.totals": "shop"}
+    assert admin.get(TABLE, params={"name": "totals"}).json()["gone"] == "shop"

@@ -59,3 +59,10 @@ def test_terms_select_as_in_dbt(terms: str | list[str], expected: str) -> None:
 def test_a_term_that_means_nothing_is_refused(terms: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         chosen(terms)
+
+
+@pytest.mark.parametrize("terms", ["f", "+f+", "tag:dayly", "f,a"])
+def test_of_a_part_of_what_may_be_meant_such_a_term_means_nothing(terms: str) -> None:
+    assert select(GRAPH, TAGS, f"{terms} c", whole=False) == {"public.c"}
+    with pytest.raises(UsageError, match="can't be read"):
+        select(GRAPH, TAGS, "a++b", whole=False)

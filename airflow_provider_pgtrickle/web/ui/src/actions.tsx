@@ -3,7 +3,8 @@ import { useEffect, useRef, useState } from "react";
 import type { ReactNode } from "react";
 import { Link } from "react-router-dom";
 
-import { type Detail, ofConnection, post } from "./api";
+import { type Detail, get, ofConnection, post } from "./api";
+import { Words } from "./parts";
 import { isHalted } from "./words";
 
 type Action = "refresh" | "full_refresh" | "gate" | "ungate" | "resume";
@@ -35,9 +36,22 @@ function offers(table: Detail): Offer[] {
 /** The tables' names that a DAG's param `tables` takes; another name would be read as a pattern. */
 const SELECTABLE = /^[\w.$-]+$/;
 
-export function Actions({ connId, table, again }: { connId: string; table: Detail; again: () => void }): ReactNode {
+interface Props {
+  connId: string;
+  table: Detail;
+  /** What is refreshed with it in one commit. */
+  together: string[];
+  again: () => void;
+}
+
+export function Actions({ connId, table, together, again }: Props): ReactNode {
   const [asked, setAsked] = useState<Offer | null>(null);
   const [done, setDone] = useState<Done | null>(null);
+  const said = useRef<HTMLSpanElement>(null);
+  // The button that was pressed may be another one now, so the focus goes to what was done.
+  useEffect(() => {
+    if (done) said.current?.focus();
+  }, [done]);
   const byDag = table.dag?.may_trigger ?? false;
   const may = (offer: Offer) =>
     offer.action === "refresh" || offer.action === "full_refresh" ? byDag || (table.may_edit && !table.dag) : table.may_edit;
@@ -50,13 +64,18 @@ export function Actions({ connId, table, again }: { connId: string; table: Detai
         </button>
       ))}
       {offered.length === 0 && <span className="pgt-quiet">You may look, and not edit.</span>}
-      <span className="pgt-done" role="status">
-        {done?.text} {done?.run && <Link to={done.run}>Follow the run</Link>}
+      <span ref={said} className="pgt-done" role="status" tabIndex={-1}>
+        {done && (
+          <>
+            <Words text={done.text} /> {done.run && <Link to={done.run}>Follow the run</Link>}
+          </>
+        )}
       </span>
       {asked && (
         <Dialog
           connId={connId}
           table={table}
+          together={together}
           offer={asked}
           close={(result) => {
             setAsked(null);
@@ -74,11 +93,12 @@ export function Actions({ connId, table, again }: { connId: string; table: Detai
 interface DialogProps {
   connId: string;
   table: Detail;
+  together: string[];
   offer: Offer;
   close: (done: Done | null) => void;
 }
 
-function Dialog({ connId, table, offer, close }: DialogProps): ReactNode {
+function Dialog({ connId, table, together, offer, close }: DialogProps): ReactNode {
   const box = useRef<HTMLDialogElement>(null);
   const [reason, setReason] = useState("");
   const [upstream, setUpstream] = useState(false);
@@ -89,30 +109,49 @@ function Dialog({ connId, table, offer, close }: DialogProps): ReactNode {
   }, []);
 
   const refreshes = offer.action === "refresh" || offer.action === "full_refresh";
+  const full = offer.action === "full_refresh";
   const dag = refreshes ? table.dag : null;
-  const selectable = SELECTABLE.test(table.name);
+  const dagPath = dag && `api/v2/dags/${encodeURIComponent(dag.dag_id)}`;
+  // A graph's own DAG says by its params that it can be asked for single tables. One of a user's own may do other
+  // things, too, and what it was told would hold for all of them.
+  const [takes, setTakes] = useState<boolean | null>(null);
+  useEffect(() => {
+    if (dagPath === null) return undefined;
+    const stop = new AbortController();
+    get<{ params: Record<string, unknown> | null }>(`${dagPath}/details`, stop.signal).then(
+      ({ params }) => setTakes(params !== null && "tables" in params && "full_refresh" in params),
+      (failure: Error) => stop.signal.aborted || setError(failure.message),
+    );
+    return () => stop.abort();
+  }, [dagPath]);
+  const triggered = dag && takes !== null && (takes || !full) ? dag : null;
+  const selectable = takes === true && SELECTABLE.test(table.name);
 
   const confirm = async () => {
     setBusy(true);
     setError(null);
     try {
-      if (dag) {
-        const conf: Record<string, unknown> = { full_refresh: offer.action === "full_refresh" };
+      let result: Done;
+      if (triggered) {
+        const conf: Record<string, unknown> = takes ? { full_refresh: full } : {};
         if (selectable) conf.tables = `${upstream ? "+" : ""}${table.name}`;
-        const run = await post<{ dag_run_id: string }>(`api/v2/dags/${encodeURIComponent(dag.dag_id)}/dagRuns`, {
+        const run = await post<{ dag_run_id: string }>(`${dagPath}/dagRuns`, {
           logical_date: null,
           conf,
           note: `${offer.label} of ${table.name}, asked on the page of stream tables`,
         });
-        close({
-          text: `${dag.dag_id} was triggered.`,
-          run: `/dags/${encodeURIComponent(dag.dag_id)}/runs/${encodeURIComponent(run.dag_run_id)}`,
-        });
+        result = {
+          text: `${triggered.dag_id} was triggered.`,
+          run: `/dags/${encodeURIComponent(triggered.dag_id)}/runs/${encodeURIComponent(run.dag_run_id)}`,
+        };
       } else {
         const body = { action: offer.action, name: table.quoted, reason: reason.trim() || null };
         const answer = await post<{ done: string }>(ofConnection(connId, "action"), body);
-        close({ text: answer.done });
+        result = { text: answer.done };
       }
+      // Open, it would keep the focus from everything else.
+      box.current?.close();
+      close(result);
     } catch (failure) {
       setError((failure as Error).message);
       setBusy(false);
@@ -132,17 +171,22 @@ function Dialog({ connId, table, offer, close }: DialogProps): ReactNode {
           {offer.label}: {table.name}
         </h2>
         <p>{offer.question}</p>
-        {dag && (
+        {triggered && (
           <p>
-            The DAG <strong>{dag.dag_id}</strong> is triggered{selectable ? " for this table" : ", for all of its tables"}.
-            {dag.is_paused && " It is paused: the run waits until somebody unpauses it."}
+            The DAG <strong>{triggered.dag_id}</strong> is triggered
+            {selectable ? ` for ${["this table", ...together].join(", ")}` : takes ? ", for all of its tables" : ", with all that it does: it has no params that would name a table"}.
+            {triggered.is_paused && " It is paused: the run waits until somebody unpauses it."}
           </p>
         )}
-        {refreshes && (table.is_gated || isHalted(table)) && (
-          <p>It is {table.is_gated ? "gated" : "halted"}: until that is ended, its refreshes are skipped.</p>
-        )}
         {refreshes && !dag && <p>No DAG refreshes this table: the refresh is requested of whoever serves requests in its database.</p>}
-        {dag && selectable && (
+        {dag && takes === false && full && (
+          <p>
+            The DAG <strong>{dag.dag_id}</strong> has no params that would name a table: the refresh is requested of whoever serves
+            requests in its database.
+          </p>
+        )}
+        {refreshes && <Obstacle table={table} full={full} byDag={triggered !== null} />}
+        {selectable && (
           <label className="pgt-check">
             <input type="checkbox" checked={upstream} onChange={(event) => setUpstream(event.target.checked)} />
             with everything that it reads
@@ -156,18 +200,27 @@ function Dialog({ connId, table, offer, close }: DialogProps): ReactNode {
         )}
         {error && (
           <p className="pgt-why" role="alert">
-            {error}
+            <Words text={error} />
           </p>
         )}
         <p className="pgt-buttons">
           <button type="button" onClick={() => box.current?.close()}>
             Cancel
           </button>
-          <button type="submit" className="pgt-main" disabled={busy}>
+          <button type="submit" className="pgt-main" disabled={busy || (dag !== null && takes === null)}>
             {busy ? "Asking …" : offer.label}
           </button>
         </p>
       </form>
     </dialog>
   );
+}
+
+/** What stands in the way of a refresh, or what the refresh will do to it. */
+function Obstacle({ table, full, byDag }: { table: Detail; full: boolean; byDag: boolean }): ReactNode {
+  if (table.is_gated) return <p>It is gated: until somebody opens the gate, its refreshes are skipped.</p>;
+  if (byDag && table.effective_tier === "frozen") return <p>Its tier is frozen: until that is changed, its refreshes are skipped.</p>;
+  if (!isHalted(table)) return null;
+  if (full) return <p>It is halted: a full refresh that succeeds also resumes it.</p>;
+  return <p>It is halted: until it is resumed, or refreshed in full, a refresh like this does nothing.</p>;
 }

@@ -18,6 +18,8 @@ export interface Table {
   is_populated: boolean;
   is_live: boolean;
   tier: string;
+  /** What tier `auto` means now. */
+  effective_tier: string;
   placement: string | null;
   data_timestamp: string | null;
   staleness_seconds: number | null;
@@ -58,6 +60,8 @@ export interface Graph {
   reads: Read[];
   units: string[][];
   owners: Record<string, Owner>;
+  /** The DAG that a table had, where this Airflow has it no more. */
+  gone: Record<string, string>;
   may_edit: boolean;
 }
 
@@ -169,6 +173,9 @@ export interface Detail extends Omit<Table, "last_action" | "last_status" | "las
   writers: Writer[];
   owner: Owner | null;
   dag: Dag | null;
+  gone: string | null;
+  /** Addresses of Airflow's assets: of the table itself, and of what it reads. */
+  assets: Record<string, string>;
   runs: Record<string, string>;
   may_edit: boolean;
 }

@@ -2,9 +2,9 @@ import { useEffect, useRef } from "react";
 import type { ReactNode } from "react";
 
 import { type Cost, type Graph, type Growth, type Pending, ofConnection, usePolled } from "./api";
-import { Badge, Empty, Loading, Trouble } from "./parts";
+import { Badge, Empty, List, Loading, Trouble, Words } from "./parts";
 import { TableLink } from "./places";
-import { ago, bytes, condition, freshness, isHalted, lag, milliseconds, number, seconds, short, shorten } from "./words";
+import { ago, bytes, condition, freshness, isHalted, lag, milliseconds, number, orphan, seconds, short, shorten } from "./words";
 
 interface Props {
   connId: string;
@@ -21,11 +21,12 @@ export function FleetView({ connId, graph, pending }: Props): ReactNode {
   const quoted = new Map(graph.tables.map((table) => [table.name, table.quoted]));
   const named = (name: string) => <TableLink quoted={quoted.get(name) ?? name}>{shorten(name)}</TableLink>;
 
+  // Who gates a table wants it to be old.
   const late = graph.tables
-    .filter((table) => ["warn", "bad"].includes(lag(table).tone))
+    .filter((table) => ["warn", "bad"].includes(lag(table).tone) && !table.is_gated)
     .sort((a, b) => over(b) - over(a));
   const stopped = graph.tables.filter((t) => isHalted(t) || t.is_gated || t.needs_reinit || t.consecutive_errors > 0);
-  const orphans = graph.tables.filter((table) => graph.owners[table.name]?.removed_at);
+  const orphans = graph.tables.filter((table) => orphan(graph, table.name) !== null);
   const failed = (costs.data ?? []).filter((cost) => cost.failures > 0);
   const avoidable = (costs.data ?? []).filter((cost) => cost.avoidable > 0).sort((a, b) => b.avoidable_ms - a.avoidable_ms);
   const dearest = (costs.data ?? []).filter((cost) => cost.total_ms > 0).slice(0, 15);
@@ -80,8 +81,13 @@ export function FleetView({ connId, graph, pending }: Props): ReactNode {
                 <Badge tone={condition(table).tone}>{condition(table).word}</Badge>
               </td>
               <td className="pgt-why">
-                {table.last_error ??
-                  (table.is_gated ? (table.gated_reason ?? "gated") : `computed anew by its next refresh (${table.reinit_reason})`)}
+                {table.last_error ? (
+                  <Words text={table.last_error} />
+                ) : table.is_gated ? (
+                  (table.gated_reason ?? "gated")
+                ) : (
+                  `computed anew by its next refresh (${table.reinit_reason})`
+                )}
               </td>
             </tr>
           ))}
@@ -89,15 +95,14 @@ export function FleetView({ connId, graph, pending }: Props): ReactNode {
       </Section>
 
       {orphans.length > 0 && (
-        <Section title="Declared by no file any more" none="" count={orphans.length}>
-          <List head={["Table", "It was declared by", "Since"]}>
+        <Section title="Declared by nobody any more" none="" count={orphans.length}>
+          <List head={["Table", "Why, and what helps"]}>
             {orphans.map((table) => (
               <tr key={table.name}>
                 <th scope="row">{named(table.name)}</th>
-                <td>
-                  {graph.owners[table.name]?.graph} in {graph.owners[table.name]?.file}
+                <td className="pgt-why">
+                  {orphan(graph, table.name)} <Words text={PRUNE} />
                 </td>
-                <td>{ago(graph.owners[table.name]?.removed_at)}</td>
               </tr>
             ))}
           </List>
@@ -113,9 +118,11 @@ export function FleetView({ connId, graph, pending }: Props): ReactNode {
               {failed.map((cost) => (
                 <tr key={cost.name}>
                   <th scope="row">{named(cost.name)}</th>
-                  <td className="pgt-number">{number(cost.failures)}</td>
+                  <td>{number(cost.failures)}</td>
                   <td>{ago(cost.failed_at)}</td>
-                  <td className="pgt-why">{cost.failure}</td>
+                  <td className="pgt-why">
+                    <Words text={cost.failure ?? ""} />
+                  </td>
                 </tr>
               ))}
             </List>
@@ -126,11 +133,11 @@ export function FleetView({ connId, graph, pending }: Props): ReactNode {
               {avoidable.map((cost) => (
                 <tr key={cost.name}>
                   <th scope="row">{named(cost.name)}</th>
-                  <td className="pgt-number">{number(cost.avoidable)}</td>
-                  <td className="pgt-number">{milliseconds(cost.avoidable_ms)}</td>
-                  <td className="pgt-number">{cost.differential_ms === null ? "never" : `${milliseconds(cost.differential_ms)} each`}</td>
+                  <td>{number(cost.avoidable)}</td>
+                  <td>{milliseconds(cost.avoidable_ms)}</td>
+                  <td>{cost.differential_ms === null ? "never" : `${milliseconds(cost.differential_ms)} each`}</td>
                   <td className="pgt-why">
-                    {cost.avoidable_reason}. {remedy(cost.avoidable_reason)}
+                    {cost.avoidable_reason}. <Words text={remedy(cost.avoidable_reason)} />
                   </td>
                 </tr>
               ))}
@@ -148,9 +155,9 @@ export function FleetView({ connId, graph, pending }: Props): ReactNode {
                     </span>
                     {milliseconds(cost.total_ms)}
                   </td>
-                  <td className="pgt-number">{number(cost.refreshes)}</td>
-                  <td className="pgt-number">{milliseconds(cost.longest_ms)}</td>
-                  <td className="pgt-number">{short(cost.rows_read)}</td>
+                  <td>{number(cost.refreshes)}</td>
+                  <td>{milliseconds(cost.longest_ms)}</td>
+                  <td>{short(cost.rows_read)}</td>
                 </tr>
               ))}
             </List>
@@ -162,7 +169,13 @@ export function FleetView({ connId, graph, pending }: Props): ReactNode {
       {growth.data && (
         <Section
           title="Buffers that grow"
-          none={growth.data.length > 0 ? "Every buffer was emptied as far as half a day before." : "No sample yet: `plan` and `pgtrickle cleanup` take one every ten minutes."}
+          none={
+            growth.data.length > 0 ? (
+              "Every buffer was emptied as far as half a day before."
+            ) : (
+              <Words text="No sample yet: `plan` and `pgtrickle cleanup` take one every ten minutes." />
+            )
+          }
           count={growing.length}
         >
           <List head={["Source", "Over the last day", "#Least before", "#Least since", "#Buffer", "What helps"]}>
@@ -172,9 +185,9 @@ export function FleetView({ connId, graph, pending }: Props): ReactNode {
                 <td>
                   <Spark rows={buffer.rows} since={buffer.since} />
                 </td>
-                <td className="pgt-number">{number(buffer.low_before)}</td>
-                <td className="pgt-number">{number(buffer.low_since)}</td>
-                <td className="pgt-number">{bytes(buffer.bytes)}</td>
+                <td>{number(buffer.low_before)}</td>
+                <td>{number(buffer.low_since)}</td>
+                <td>{bytes(buffer.bytes)}</td>
                 <td className="pgt-why">
                   <Kept by={slowest(buffer.source)} known={pending !== null} named={named} />
                 </td>
@@ -195,11 +208,11 @@ export function FleetView({ connId, graph, pending }: Props): ReactNode {
               <tr key={`${row.stream_table} ${row.source_table}`}>
                 <th scope="row">{shorten(row.source_table)}</th>
                 <td>{named(row.stream_table)}</td>
-                <td className="pgt-number">{number(rows)}</td>
+                <td>{number(rows)}</td>
                 <td>
                   {times === null ? "–" : <Badge tone={times > 10 ? "bad" : times > 3 ? "warn" : "good"}>{times <= 1.5 ? "as usual" : `${times < 10 ? times.toFixed(1) : short(times)} times`}</Badge>}
                 </td>
-                <td className="pgt-number">{bytes(row.buffer_bytes)}</td>
+                <td>{bytes(row.buffer_bytes)}</td>
                 <td>{more > 0 ? `grows, +${number(more)}` : more < 0 ? `shrinks, ${number(more)}` : "steady"}</td>
               </tr>
             );
@@ -214,17 +227,22 @@ function over(table: Graph["tables"][number]): number {
   return (table.staleness_seconds ?? Infinity) / (table.target_seconds ?? 1);
 }
 
+/** What helps against each reason that a content was computed in full; tests/unit/test_page_bundle.py has the list. */
+const REMEDIES: Record<string, string> = {
+  change_ratio_exceeded: "Refresh more often, or raise differential_max_change_ratio if the change would have been cheaper.",
+  truncate_detected: "A source was truncated: DELETE, or load by MERGE, keeps the difference.",
+  not_differentiable: "Its Explain says which part of the query stands in the way.",
+  schema_changed: "A source, or something else behind the query, was altered: alter several at once, before one refresh.",
+  buffer_lost: "Capture was touched or lost: `pgtrickle health` says by what.",
+  data_error: "A row that came and went has no value: guard it in the query, with NULLIF for 7 / 0.",
+  out_of_memory: "Refresh more often, or give PostgreSQL more work_mem and room for temporary files, Spark more memory.",
+};
+
 function remedy(reason: string | null): string {
-  const kind = (reason ?? "").split(":")[0];
-  if (kind === "change_ratio_exceeded") {
-    return "Refresh more often, or raise differential_max_change_ratio if the change would have been cheaper.";
-  }
-  if (kind === "not_differentiable") return "Its Explain says which part of the query stands in the way.";
-  if (kind === "truncate_detected") return "A source was truncated: DELETE, or load by MERGE, keeps the difference.";
-  if (kind === "buffer_lost") return "Capture was touched or lost: `pgtrickle health` says by what.";
-  if (kind === "schema_changed") return "A source changed its shape.";
-  return "";
+  return REMEDIES[(reason ?? "").split(":")[0] ?? ""] ?? "";
 }
+
+const PRUNE = "Declare it again, or drop it: `pgtrickle prune`.";
 
 /** How much each buffer has grown since the view was opened. */
 function useGrowth(pending: Pending[] | null): Map<string, number> {
@@ -252,7 +270,7 @@ function Figure({ label, value, tone }: { label: string; value: string; tone?: s
 /** Why a buffer isn't emptied. */
 function Kept({ by, known, named }: { by: string | undefined; known: boolean; named: (name: string) => ReactNode }): ReactNode {
   if (by !== undefined) return <>It is kept for {named(by)}, which has most of it still to take: refresh that.</>;
-  return known ? "No reader waits for it: `pgtrickle cleanup` empties it." : "";
+  return known ? <Words text="No reader waits for it: `pgtrickle cleanup` empties it." /> : "";
 }
 
 /** The rows of a buffer over time, as a line. */
@@ -266,7 +284,7 @@ function Spark({ rows, since }: { rows: number[]; since: string }): ReactNode {
   );
 }
 
-function Section({ title, none, count, children }: { title: string; none: string; count: number; children: ReactNode }): ReactNode {
+function Section({ title, none, count, children }: { title: string; none: ReactNode; count: number; children: ReactNode }): ReactNode {
   return (
     <section className="pgt-card" aria-label={title}>
       <h2>
@@ -274,25 +292,5 @@ function Section({ title, none, count, children }: { title: string; none: string
       </h2>
       {count === 0 ? <Empty>{none}</Empty> : children}
     </section>
-  );
-}
-
-/** `#` before a heading: its column holds figures. */
-function List({ head, children }: { head: string[]; children: ReactNode }): ReactNode {
-  return (
-    <div className="pgt-scroll">
-      <table>
-        <thead>
-          <tr>
-            {head.map((word) => (
-              <th key={word} scope="col" className={word.startsWith("#") ? "pgt-number" : undefined}>
-                {word.replace("#", "")}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>{children}</tbody>
-      </table>
-    </div>
   );
 }

@@ -16,7 +16,7 @@ const COLOURINGS: Record<Colouring, { title: string; of: (table: Table) => Verdi
       { tone: "warn", word: "late" },
       { tone: "bad", word: "very late or empty" },
       { tone: "live", word: "live" },
-      { tone: "none", word: "no target" },
+      { tone: "none", word: "on demand, frozen or no target" },
     ],
   },
   status: {
@@ -54,6 +54,7 @@ interface View {
 
 const CLOSEST = 2.5;
 const FARTHEST = 0.03;
+const READABLE = 0.9;
 
 interface Props {
   graph: Graph;
@@ -100,12 +101,12 @@ export function GraphView({ graph, pending, open }: Props): ReactNode {
     show({ x: (size.width - placed.width * kept) / 2, y: (size.height - placed.height * kept) / 2, scale: kept });
   }, [placed, show]);
 
-  // It opens whole where that can be read or is a map; on a phone it begins at the left, large enough for a finger.
+  // It opens whole where that can be read or is a map; on a phone it begins at the top left, large enough to be read.
   const begin = useCallback(() => {
     fit();
     const size = frame.current?.getBoundingClientRect();
-    if (size && size.width < 600 && view.current.scale < 0.55) {
-      show({ x: 12, y: Math.max(12, (size.height - placed.height * 0.55) / 2), scale: 0.55 });
+    if (size && size.width < 600 && view.current.scale < READABLE) {
+      show({ x: 12, y: Math.max(12, (size.height - placed.height * READABLE) / 2), scale: READABLE });
     }
   }, [fit, placed, show]);
 

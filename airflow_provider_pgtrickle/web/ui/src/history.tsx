@@ -3,7 +3,8 @@ import type { ReactNode } from "react";
 import { Link } from "react-router-dom";
 
 import { type Detail, type Refresh, get, ofConnection } from "./api";
-import { Badge, Empty, Loading, Sql, Trouble } from "./parts";
+import { Badge, Empty, Loading, Sql, Trouble, Words } from "./parts";
+import { PHASES } from "./plots";
 import { ago, ending, milliseconds, number, plural, time } from "./words";
 
 /** The last refreshes, newest first: a bar each, that opens. */
@@ -91,13 +92,18 @@ function Entry({ connId, name, refresh, run, share }: EntryProps): ReactNode {
           {refresh.phases && (
             <Fact label="Time">
               {Object.entries(refresh.phases)
+                .sort(([one], [other]) => PHASES.indexOf(one) - PHASES.indexOf(other))
                 .map(([phase, ms]) => `${phase} ${milliseconds(ms)}`)
                 .join(", ")}
             </Fact>
           )}
           {refresh.fallback_reason && <Fact label="Reason">{refresh.fallback_reason}</Fact>}
         </dl>
-        {refresh.error_message && <p className="pgt-why">{refresh.error_message}</p>}
+        {refresh.error_message && (
+          <p className="pgt-why">
+            <Words text={refresh.error_message} />
+          </p>
+        )}
         {refresh.has_plan && open && <Plan connId={connId} name={name} id={refresh.refresh_id} />}
       </details>
     </li>

@@ -6,7 +6,7 @@ import { type Connection, type Graph, type Pending, ofConnection, usePolled } fr
 import { FleetView } from "./fleet";
 import { GraphView } from "./graph";
 import { ListView } from "./list";
-import { Empty, Loading, Trouble } from "./parts";
+import { Empty, Loading, Trouble, Words } from "./parts";
 import { ConnectionContext, searchOf } from "./places";
 import style from "./style.css";
 import { TableView } from "./table";
@@ -154,11 +154,15 @@ function Database({ connId, view, table, part }: DatabaseProps): ReactNode {
         <Following at={graph.at} stale={graph.error !== null} />
       </nav>
       {table !== null ? (
-        <TableView key={table} name={table} part={part} pending={pending.data} />
+        <TableView key={table} name={table} part={part} pending={pending.data} units={graph.data?.units ?? []} />
       ) : (
         <Whole connId={connId} view={view} graph={graph.data} error={graph.error} again={graph.again} pending={pending.data} rows={rows} open={open} />
       )}
-      {pending.error && graph.data && !graph.error && <p className="pgt-why">Pending changes aren't known: {pending.error}</p>}
+      {pending.error && graph.data && !graph.error && (
+        <p className="pgt-why">
+          Pending changes aren't known: <Words text={pending.error} />
+        </p>
+      )}
     </>
   );
 }
@@ -183,9 +187,13 @@ function Whole({ connId, view, graph, error, again, pending, rows, open }: Whole
         <Empty>
           <p>No stream tables yet.</p>
           <p>
-            {graph.installed
-              ? "A DAG file that declares some, or `pgtrickle create`, makes the first."
-              : "This database has no catalog: the first run of a DAG with stream tables, or `pgtrickle install`, makes it."}
+            <Words
+              text={
+                graph.installed
+                  ? "A DAG file that declares some, or `pgtrickle create`, makes the first."
+                  : "This database has no catalog: the first run of a DAG with stream tables, or `pgtrickle install`, makes it."
+              }
+            />
           </p>
         </Empty>
       ) : view === "graph" ? (

@@ -1,6 +1,6 @@
 // Small things that several views show.
-import { useState } from "react";
-import type { ReactNode } from "react";
+import { Children, Fragment, cloneElement, isValidElement, useState } from "react";
+import type { ReactElement, ReactNode } from "react";
 
 import type { Tone } from "./words";
 
@@ -11,12 +11,54 @@ export function Badge({ tone, children }: { tone: Tone; children: ReactNode }): 
 export function Trouble({ text, again }: { text: string; again?: () => void }): ReactNode {
   return (
     <div className="pgt-trouble" role="alert">
-      <p>{text}</p>
+      <p>
+        <Words text={text} />
+      </p>
       {again && (
         <button type="button" onClick={again}>
           Try again
         </button>
       )}
+    </div>
+  );
+}
+
+/** A text whose commands stand between backticks, as the server and the command line write them. */
+export function Words({ text }: { text: string }): ReactNode {
+  return text.split(/`([^`]+)`/).map((part, at) => <Fragment key={at}>{at % 2 === 1 ? <code>{part}</code> : part}</Fragment>);
+}
+
+/** A table. `#` before a heading: its column holds figures. On a phone each row is a card, and a cell has its heading. */
+export function List({ head, children }: { head: string[]; children: ReactNode }): ReactNode {
+  const kind = (at: number) => (head[at]?.startsWith("#") ? "pgt-number" : undefined);
+  const words = head.map((word) => word.replace("#", ""));
+  const labelled = (row: ReactNode) => {
+    if (!isValidElement(row)) return row;
+    const { children: cells } = (row as ReactElement<{ children: ReactNode }>).props;
+    return cloneElement(
+      row,
+      {},
+      ...Children.toArray(cells).map((cell, at) => {
+        const known = cell as ReactElement<{ className?: string }>;
+        const said = { "data-label": words[at], className: known.props.className ?? kind(at) };
+        return cloneElement(known, said as Partial<{ className?: string }>);
+      }),
+    );
+  };
+  return (
+    <div className="pgt-scroll">
+      <table>
+        <thead>
+          <tr>
+            {words.map((word, at) => (
+              <th key={word} scope="col" className={kind(at)}>
+                {word}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{Children.map(children, labelled)}</tbody>
+      </table>
     </div>
   );
 }

@@ -92,25 +92,26 @@ function Frame({ title, summary, legend, count, most, said, children }: FramePro
   );
 }
 
-const PHASES = ["lock", "schema", "snapshot", "decide", "start", "compute", "hand_on", "apply"];
+/** A refresh's phases in their order, and each with its colour. tests/unit/test_page_bundle.py compares them with the engine's. */
+export const PHASES = ["queue", "lock", "schema", "capture", "snapshot", "decide", "spark", "compute", "hand_on", "apply"];
 
 export function Plots({ table }: { table: Detail }): ReactNode {
   const refreshes = [...table.history].reverse().filter((refresh) => refresh.status !== "RUNNING");
   if (refreshes.length === 0) return null;
   const last = refreshes[refreshes.length - 1] as Refresh;
-  const seen = new Set(refreshes.flatMap((refresh) => Object.keys(refresh.phases ?? {})));
-  const phases = [...seen].sort((a, b) => PHASES.indexOf(a) - PHASES.indexOf(b) || a.localeCompare(b));
-  const tones = new Map(phases.map((phase, at) => [phase, `p${at % 8}`]));
+  const took = (refresh: Refresh, phase: string) => refresh.phases?.[phase] ?? 0;
+  // What never takes a millisecond is among the others.
+  const phases = PHASES.map((key) => ({ key, tone: key })).filter(({ key }) => refreshes.some((refresh) => took(refresh, key) >= 1));
   const kinds = [...new Map(refreshes.map((refresh) => [ending(refresh).word, ending(refresh).tone]))];
   return (
     <div className="pgt-plots">
       <Bars
         title="Duration by phase"
         summary={`The last took ${milliseconds(last.duration_ms)}.`}
-        legend={[...phases.map((key) => ({ key, tone: tones.get(key) as string })), { key: "other", tone: "none" }]}
+        legend={[...phases, { key: "other", tone: "none" }]}
         refreshes={refreshes}
         bars={(refresh) => {
-          const spent = phases.map((key) => ({ key, tone: tones.get(key) as string, value: refresh.phases?.[key] ?? 0 }));
+          const spent = phases.map((phase) => ({ ...phase, value: took(refresh, phase.key) }));
           const known = spent.reduce((sum, part) => sum + part.value, 0);
           return [...spent, { key: "other", tone: "none", value: Math.max(0, (refresh.duration_ms ?? 0) - known) }];
         }}

@@ -6,19 +6,20 @@ import { Actions } from "./actions";
 import { type Detail, type Pending, ofConnection, usePolled } from "./api";
 import { Explain } from "./explain";
 import { Fact, History } from "./history";
-import { Badge, Empty, Loading, Sql, Trouble } from "./parts";
+import { Badge, Empty, List, Loading, Sql, Trouble, Words } from "./parts";
 import { ConnectionContext, TableLink } from "./places";
 import { Plots } from "./plots";
-import { ago, bytes, condition, dedented, freshness, isHalted, lag, milliseconds, number, pendingKey, pendingRows, plural, seconds, shorten, time } from "./words";
+import { ago, bytes, condition, dedented, freshness, isHalted, lag, milliseconds, number, orphaned, pendingKey, pendingRows, plural, seconds, shorten, tier, time } from "./words";
 
 interface Props {
   name: string;
   part: string | null;
   pending: Pending[] | null;
+  units: string[][];
 }
 
 /** One stream table: what it is, how it fares, what was done, and why. */
-export function TableView({ name, part, pending }: Props): ReactNode {
+export function TableView({ name, part, pending, units }: Props): ReactNode {
   const connId = useContext(ConnectionContext);
   const { data: table, error, again } = usePolled<Detail>(ofConnection(connId, "stream-table", { name, limit: "60" }), 5);
   const shown = useRef<HTMLDivElement>(null);
@@ -33,6 +34,7 @@ export function TableView({ name, part, pending }: Props): ReactNode {
   const all = waiting.reduce<number>((sum, one) => sum + (one ?? 0), 0);
   const status = condition(table);
   const age = lag(table);
+  const together = (units.find((unit) => unit.includes(table.name)) ?? []).filter((other) => other !== table.name).map(shorten).sort();
   return (
     <div ref={shown} className="pgt-table">
       {error && <Trouble text={`${error} What follows is as it was.`} again={again} />}
@@ -41,21 +43,23 @@ export function TableView({ name, part, pending }: Props): ReactNode {
         <Badge tone={status.tone}>{status.word}</Badge>
         <Badge tone={age.tone}>{age.word}</Badge>
         {table.description && <p className="pgt-description">{table.description}</p>}
-        <Actions connId={connId} table={table} again={again} />
+        <Actions connId={connId} table={table} together={together} again={again} />
       </div>
       {table.last_error && (
         <div className="pgt-trouble" role="alert">
-          <p>{table.last_error}</p>
+          <p>
+            <Words text={table.last_error} />
+          </p>
           <p>
             {plural(table.consecutive_errors, "failure")} in a row.{" "}
-            {isHalted(table) && "It is not refreshed until somebody resumes it, once the cause is mended."}
+            {isHalted(table) && "It is not refreshed until somebody resumes it or refreshes it in full, once the cause is mended."}
           </p>
         </div>
       )}
       {table.is_gated && <p className="pgt-gated">Gated: {table.gated_reason ?? "its refreshes are held back."}</p>}
-      {table.owner?.removed_at && (
+      {orphaned(table.owner, table.gone) && (
         <p className="pgt-gated">
-          No file declares it any more: {table.owner.graph} in {table.owner.file} did until {time(table.owner.removed_at)}.
+          {orphaned(table.owner, table.gone)} Declare it again, or drop it: <code>pgtrickle prune</code>.
         </p>
       )}
 
@@ -89,8 +93,9 @@ export function TableView({ name, part, pending }: Props): ReactNode {
             {table.refresh_mode === "IMMEDIATE" ? "by writers, in their transactions" : (table.schedule ?? "calculated, as its readers need it")}
           </Fact>
           <Fact label="Placement">{table.placement ?? "as the setting says"}</Fact>
-          <Fact label="Tier">{table.tier}</Fact>
+          <Fact label="Tier">{tier(table)}</Fact>
           {table.unit && <Fact label="Unit">{table.unit}</Fact>}
+          {together.length > 0 && <Fact label="Refreshed together with">{together.join(", ")}</Fact>}
           {table.append_only && (
             <Fact label="Sources">
               {table.append_only_ended ? `not append-only any more: ${table.append_only_ended}` : "append-only, which is checked"}
@@ -104,13 +109,18 @@ export function TableView({ name, part, pending }: Props): ReactNode {
                 {table.dag.is_paused && " (paused)"}
               </>
             ) : (
-              "none has refreshed it"
+              dagless(table)
             )}
           </Fact>
           {table.owner && (
             <Fact label="Declared in">
               {table.owner.file}
               {table.owner.bundle && ` of ${table.owner.bundle}`}
+            </Fact>
+          )}
+          {table.assets[table.name] && (
+            <Fact label="Asset">
+              <Link to={`/${table.assets[table.name]}`}>its events, and who follows it</Link>
             </Fact>
           )}
           <Fact label="Declared by">{table.declared_by ?? "–"}</Fact>
@@ -127,42 +137,26 @@ export function TableView({ name, part, pending }: Props): ReactNode {
 
       <section className="pgt-card" aria-label="Sources and readers">
         <h3>Sources and readers</h3>
-        <div className="pgt-scroll">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">It reads</th>
-                <th scope="col">Kind</th>
-                <th scope="col">Captured</th>
-                <th scope="col" className="pgt-number">
-                  Rows, estimated
-                </th>
-                <th scope="col" className="pgt-number">
-                  Pending
-                </th>
-                <th scope="col">Columns</th>
-              </tr>
-            </thead>
-            <tbody>
-              {table.sources.map((source, at) => (
-                <tr key={source.name}>
-                  <th scope="row">
-                    {source.is_stream_table && source.quoted ? (
-                      <TableLink quoted={source.quoted}>{shorten(source.name)}</TableLink>
-                    ) : (
-                      shorten(source.name)
-                    )}
-                  </th>
-                  <td>{source.source_type.toLowerCase().replaceAll("_", " ")}</td>
-                  <td>{source.cdc_mode === "NONE" ? "not: each refresh reads it" : `by ${source.cdc_mode === "WAL" ? "WAL" : source.cdc_mode.toLowerCase()}`}</td>
-                  <td className="pgt-number">{number(source.estimated_rows)}</td>
-                  <td className="pgt-number">{pending ? number(waiting[at] ?? 0) : "…"}</td>
-                  <td className="pgt-columns">{source.columns_used?.join(", ")}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <List head={["It reads", "Kind", "Captured", "#Rows, estimated", "#Pending", "Columns"]}>
+          {table.sources.map((source, at) => (
+            <tr key={source.name}>
+              <th scope="row">
+                {source.is_stream_table && source.quoted ? (
+                  <TableLink quoted={source.quoted}>{shorten(source.name)}</TableLink>
+                ) : table.assets[source.name] ? (
+                  <Link to={`/${table.assets[source.name]}`}>{shorten(source.name)}</Link>
+                ) : (
+                  shorten(source.name)
+                )}
+              </th>
+              <td>{source.source_type.toLowerCase().replaceAll("_", " ")}</td>
+              <td>{source.cdc_mode === "NONE" ? "not: each refresh reads it" : `by ${source.cdc_mode === "WAL" ? "WAL" : source.cdc_mode.toLowerCase()}`}</td>
+              <td>{number(source.estimated_rows)}</td>
+              <td>{pending ? number(waiting[at] ?? 0) : "…"}</td>
+              <td className="pgt-columns">{source.columns_used?.join(", ")}</td>
+            </tr>
+          ))}
+        </List>
         <p>
           Read by{" "}
           {table.readers.length === 0
@@ -187,32 +181,18 @@ export function TableView({ name, part, pending }: Props): ReactNode {
           {table.writers.length === 0 ? (
             <Empty>No statement has been timed yet; one in fifty is.</Empty>
           ) : (
-            <div className="pgt-scroll">
-              <table>
-                <thead>
-                  <tr>
-                    <th scope="col">Source</th>
-                    <th scope="col">Statements timed</th>
-                    <th scope="col">Rows each</th>
-                    <th scope="col">Mean</th>
-                    <th scope="col">Longest</th>
-                    <th scope="col">Last</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {table.writers.map((writer) => (
-                    <tr key={writer.source}>
-                      <th scope="row">{shorten(writer.source)}</th>
-                      <td className="pgt-number">{number(writer.statements)}</td>
-                      <td className="pgt-number">{writer.mean_rows.toFixed(1)}</td>
-                      <td className="pgt-number">{milliseconds(writer.mean_ms)}</td>
-                      <td className="pgt-number">{milliseconds(writer.longest_ms)}</td>
-                      <td>{ago(writer.last_at)}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </div>
+            <List head={["Source", "#Statements timed", "#Rows each", "#Mean", "#Longest", "Last"]}>
+              {table.writers.map((writer) => (
+                <tr key={writer.source}>
+                  <th scope="row">{shorten(writer.source)}</th>
+                  <td>{number(writer.statements)}</td>
+                  <td>{writer.mean_rows.toFixed(1)}</td>
+                  <td>{milliseconds(writer.mean_ms)}</td>
+                  <td>{milliseconds(writer.longest_ms)}</td>
+                  <td>{ago(writer.last_at)}</td>
+                </tr>
+              ))}
+            </List>
           )}
         </section>
       )}
@@ -236,4 +216,11 @@ export function TableView({ name, part, pending }: Props): ReactNode {
       </section>
     </div>
   );
+}
+
+/** Why no DAG is named. */
+function dagless(table: Detail): string {
+  if (table.gone) return `${table.gone}, which this Airflow doesn't have`;
+  const refreshed = table.history.some((refresh) => refresh.initiated_by?.startsWith("airflow "));
+  return refreshed ? "one that you may not see" : "none has refreshed it";
 }

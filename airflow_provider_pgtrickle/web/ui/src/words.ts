@@ -1,5 +1,5 @@
 // Figures in words, and what they mean: one place, so that all views say the same.
-import type { Pending, Table } from "./api";
+import type { Graph, Owner, Pending, Table } from "./api";
 
 export function seconds(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
@@ -77,12 +77,15 @@ export function isHalted(table: Pick<Table, "status">): boolean {
   return HALTED.includes(table.status);
 }
 
-type Aged = Pick<Table, "is_live" | "is_populated" | "staleness_seconds" | "target_seconds">;
+type Aged = Pick<Table, "is_live" | "is_populated" | "staleness_seconds" | "target_seconds" | "effective_tier">;
+
+/** What is refreshed by no schedule may be old. */
+const UNHURRIED: Record<string, string> = { cold: "on demand", frozen: "frozen" };
 
 export function lag(table: Aged): Verdict {
   if (table.is_live) return { tone: "live", word: "live" };
   if (!table.is_populated || table.staleness_seconds === null) return { tone: "bad", word: "empty" };
-  if (table.target_seconds === null) return { tone: "none", word: "no target" };
+  if (table.target_seconds === null) return { tone: "none", word: UNHURRIED[table.effective_tier] ?? "no target" };
   const ratio = table.staleness_seconds / table.target_seconds;
   if (ratio <= 1) return { tone: "good", word: "fresh" };
   return ratio <= 2 ? { tone: "warn", word: "late" } : { tone: "bad", word: "very late" };
@@ -130,6 +133,29 @@ export function freshness(table: Aged): string {
   const target = table.target_seconds === null ? "" : ` of ${seconds(table.target_seconds)}`;
   return `${seconds(table.staleness_seconds)}${target}`;
 }
+
+/** Why nothing refreshes a table any more; null where somebody does, or nobody ever did. */
+export function orphan({ owners, gone }: Pick<Graph, "owners" | "gone">, name: string): string | null {
+  return orphaned(owners[name] ?? null, gone[name] ?? null);
+}
+
+export function orphaned(owner: Owner | null, gone: string | null): string | null {
+  if (owner?.removed_at) return `No file declares it any more: ${owner.graph} in ${owner.file} did until ${time(owner.removed_at)}.`;
+  return gone === null ? null : `This Airflow has no DAG ${gone}, whose table it is.`;
+}
+
+/** The tier in words, and what tier `auto` means now. */
+export function tier(table: Pick<Table, "tier" | "effective_tier">): string {
+  const meant = MEANT[table.effective_tier];
+  const now = table.tier === table.effective_tier ? table.tier : `${table.tier}, now ${table.effective_tier}`;
+  return meant ? `${now}: ${meant}` : now;
+}
+
+const MEANT: Record<string, string> = {
+  warm: "its schedule counts twice",
+  cold: "refreshed on demand",
+  frozen: "not refreshed",
+};
 
 export function pendingKey(reader: string, source: string): string {
   return `${reader}\u0000${source}`;
