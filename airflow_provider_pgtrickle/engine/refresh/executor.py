@@ -18,6 +18,7 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 from airflow_provider_pgtrickle.engine.dvm import SparkPlan
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
@@ -95,6 +96,8 @@ class Computation:
     """How long PostgreSQL may take for `sql` before it is run with hash joins only; see `patience_ms`."""
     limit_ms: float | None = None
     """How long it may take in all, if it is a difference; see `cost.limit_ms`."""
+    timezone: str | None = None
+    """The zone in which its statements are evaluated; None: UTC."""
     spark: SparkPlan | None = None
     """A plan by which Spark computes the same rows from smaller reads, if that pays; an executor may ignore it."""
 
@@ -140,7 +143,8 @@ class PostgresExecutor:
     def compute(self, snapshot_id: str, computation: Computation, stage: StageTarget | None) -> Staged:
         with self._database.connect(autocommit=True, application_name="pgtrickle reader") as reader:
             snapshot.join(reader, snapshot_id)
-            arrow = read_arrow(reader, computation)
+            with in_zone(reader, computation.timezone):
+                arrow = read_arrow(reader, computation)
         if stage is None:
             return Staged(arrow.num_rows, arrow, rows_read=arrow.num_rows, reads=1)
         with self._database.connect(application_name="pgtrickle stage") as writer:

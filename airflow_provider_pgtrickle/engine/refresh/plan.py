@@ -10,6 +10,7 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.engine.catalog.search_path import read_only
+from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 from airflow_provider_pgtrickle.engine.declare import partitions
 from airflow_provider_pgtrickle.engine.dvm import InPlace, Kept, SparkPlan, identity
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, SourceBinding, Window
@@ -225,6 +226,7 @@ def plan(
         # A window is read in full, also where its changes are netted.
         patience_ms=None if whole or decision.keeps else patience_ms(known.source_changes),
         limit_ms=limit_ms(chosen, candidates) if identified or not here else None,
+        timezone=member.st.timezone,
         spark=in_spark,
     )
     several = tuple(candidates) if len(candidates) > 1 and not decision.keeps else ()
@@ -272,7 +274,9 @@ def _possible(
     found = []
     for whole in (False, True) if free else (decision.whole,):
         expected = _expected(member, known, sizes, settings, whole=whole)
-        by_spark: tuple[Way, ...] = (Way.PUSHED, Way.LOWERED) if whole else (Way.PUSHED,)
+        # Spark's own session has UTC, whatever a table's zone.
+        lowers = whole and member.st.timezone is None
+        by_spark: tuple[Way, ...] = (Way.PUSHED, Way.LOWERED) if lowers else (Way.PUSHED,)
         if expected > settings.collect_max_rows and member.st.server_row_ids and not read_here:
             by_spark = (Way.SLICED, *by_spark)
         if decision.keeps:
@@ -355,8 +359,9 @@ def _doubt(conn: Connection, member: Observed, binding: Binding) -> float | None
     if change is None:
         return None
     try:
-        expected = _estimate(conn, change)
-        return expected / max(_estimate(conn, content), 1.0) if expected >= LARGE_ESTIMATE else 0.0
+        with in_zone(conn, member.st.timezone):
+            expected = _estimate(conn, change)
+            return expected / max(_estimate(conn, content), 1.0) if expected >= LARGE_ESTIMATE else 0.0
     except psycopg.DataError:
         return None  # of constants, which are computed here already
 
