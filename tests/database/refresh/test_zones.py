@@ -13,6 +13,7 @@ import pytest
 from psycopg import sql
 
 from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.engine.catalog import records
 from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 from airflow_provider_pgtrickle.engine.errors import NotDifferentiable, PgTrickleError, UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
@@ -371,6 +372,24 @@ def test_plan_asks_by_the_zone_whether_the_day_has_changed(site: Site) -> None:
             assert before == []
             wanted |= {name} if after else set()
         assert work("east", "west", "utc") == wanted
+
+
+def test_rows_that_the_clock_moves_are_found_by_the_index_in_a_zone(site: Site) -> None:
+    site.run(
+        "INSERT INTO e SELECT n, 0, n, now() + n * interval '1 min' FROM generate_series(-9999, 9999) n", "ANALYZE e"
+    )
+    declare(site, "st", "SELECT id FROM e WHERE at > now() - interval '3 days'", OSLO, datetime.now(UTC))
+    (probe,) = site.rows("SELECT clock_probe FROM pgtrickle.pgt_stream_tables")[0]
+    clock = "(SELECT now() - interval '5 min' AS old, now() AS new) AS \"__pgt_clock\""
+    probed = "\n".join(line for (line,) in site.rows(f"EXPLAIN SELECT {probe} FROM {clock}"))
+    moved(site, "st", at=datetime.now(UTC) + timedelta(minutes=5))
+    history = records.history(site.conn, records.get(site.conn, QualifiedName("public", "st")).id, 1)
+    statement = str(history[0].plan).split(":\n", 1)[1]
+    computed = "\n".join(line for (line,) in site.rows(f"EXPLAIN {statement}"))
+    assert history[0].action == "DIFFERENTIAL"
+    for plan in (probed, computed):
+        assert "Index Scan" in plan
+        assert "Seq Scan on e" not in plan
 
 
 def test_writers_maintain_by_the_zone_and_not_by_their_own(site: Site) -> None:
