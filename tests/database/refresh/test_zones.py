@@ -171,7 +171,8 @@ UNIT: Mapping[str, tuple[str, str | None]] = {
     "week": (WEEK, OSLO),
     "here": ("SELECT id, g, at FROM week WHERE at::date = current_date", NEW_YORK),
     "days": ("SELECT at::date AS day, count(*) AS n, min(lower(since)) AS first FROM week GROUP BY 1", KOLKATA),
-    "instants": ("SELECT many, since, count(*) AS n, max(at::text) AS said FROM week GROUP BY many, since", None),
+    "instants": ("SELECT at, many, count(*) AS n, max(at::text) AS said FROM week GROUP BY at, many", ST_JOHNS),
+    "seen": ("SELECT many, since, said FROM instants JOIN week USING (at, many)", None),
     "both": ("SELECT h.id, w.at::date AS day, w.many FROM here h JOIN week w USING (id) WHERE w.at < now()", OSLO),
 }
 
