@@ -19,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 
 from airflow_provider_pgtrickle.engine import progress
-from airflow_provider_pgtrickle.engine.catalog import migrate, records
+from airflow_provider_pgtrickle.engine.catalog import migrate, records, zone
 from airflow_provider_pgtrickle.engine.catalog.database import Database, server_default_schema, translating
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path, read_only
@@ -422,12 +422,16 @@ class PgTrickle:
             ways = cost.told(conn, table.id, self.settings)
             return replace(self._explained(conn, table), parts=parts, ways=ways, writers=writers)
 
-    def validate_query(self, query: str) -> dvm.Explanation:
-        """Explain a query before anything is created."""
+    def validate_query(self, query: str, timezone: str | None = None) -> dvm.Explanation:
+        """Explain a query before anything is created, as a table with that time zone would have it."""
         from airflow_provider_pgtrickle.engine.declare.definition import analysed
+        from airflow_provider_pgtrickle.engine.declare.options import check
 
+        given = check(self.settings, {"timezone": timezone})["timezone"]
         with self._transaction() as conn:
-            return self._explain(conn, *analysed(conn, query, own_path(conn)))
+            zone.require(conn, given)
+            with zone.in_zone(conn, given):
+                return self._explain(conn, *analysed(conn, query, own_path(conn)))
 
     def status(self) -> list[dict[str, Any]]:
         """Every stream table with its state, its staleness, its last refresh and who declares it."""
@@ -524,7 +528,7 @@ class PgTrickle:
         from airflow_provider_pgtrickle.engine.declare.alter import alter, revert
         from airflow_provider_pgtrickle.engine.immediate import live
 
-        anew = {"query", "refresh_mode", "status", "accept", "keep", "partition_every"}
+        anew = {"query", "refresh_mode", "status", "accept", "keep", "partition_every", "timezone"}
         with self._transaction() as conn:
             there = records.get(conn, name)
             withdrawn = live.withdraw(conn, there) if anew & set(changes) else []
@@ -682,7 +686,8 @@ class PgTrickle:
     def _explained(self, conn: psycopg.Connection, table: StreamTable) -> dvm.Explanation:
         from airflow_provider_pgtrickle.engine.declare.definition import analysed
 
-        return self._explain(conn, *analysed(conn, table.maintained_query, accepted=table.foreign_code))
+        with zone.in_zone(conn, table.timezone):
+            return self._explain(conn, *analysed(conn, table.maintained_query, accepted=table.foreign_code))
 
     def _explain(self, conn: psycopg.Connection, _: Probe, view: dvm.View) -> dvm.Explanation:
         from airflow_provider_pgtrickle.engine.declare.definition import explained

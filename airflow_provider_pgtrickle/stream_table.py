@@ -49,6 +49,8 @@ class StreamTable:
     :param differential_max_change_ratio: a refresh runs FULL if a larger share of a source has changed
     :param verify_every: how often its DAG compares the content with the query, such as `1d`; None: never
     :param placement: where its changes are computed: `spark`, `auto` or `database`; None: as the graph or setting says
+    :param timezone: the zone by which its query casts times and reads the clock, such as `Europe/Oslo`; None: as the
+    graph says, else UTC. Schedules are in UTC whatever it is
     :param unlogged_buffers: whether capture may do without a log; after a crash of the server it then runs FULL once;
     None: as the graph or setting says
     :param unit: the unit that it is in, by name: `Unit` says it of several tables
@@ -74,6 +76,7 @@ class StreamTable:
     differential_max_change_ratio: float | None = None
     verify_every: str | None = None
     placement: str | None = None
+    timezone: str | None = None
     unlogged_buffers: bool | None = None
     unit: str | None = None
     description: str | None = field(default=None, repr=False)
@@ -123,6 +126,8 @@ class StreamTable:
         """The options as `PgTrickle.create_or_replace_stream_table` takes them."""
         options = asdict(self._options)
         options["placement"] = options["placement"] or self.__dict__.get("_placement")
+        if self.timezone is None:
+            options["timezone"] = self.__dict__.get("_timezone")
         if self.unlogged_buffers is None:
             of_graph = self.__dict__.get("_unlogged_buffers")
             options["unlogged_buffers"] = Settings.load().unlogged_buffers if of_graph is None else of_graph
@@ -162,7 +167,13 @@ class StreamTable:
         except UsageError as error:
             raise UsageError(error.message, remedy=error.remedy, stream_table=self.name) from None
 
-    def settle(self, home: Home, placement: str | None = None, unlogged_buffers: bool | None = None) -> None:
+    def settle(
+        self,
+        home: Home,
+        placement: str | None = None,
+        unlogged_buffers: bool | None = None,
+        timezone: str | None = None,
+    ) -> None:
         """Set the table's database, and what its graph says for all. A table can't be in graphs of two databases."""
         settled = self.__dict__.get("_home", home)
         taken = "_asset" in self.__dict__ and "_home" not in self.__dict__
@@ -175,6 +186,7 @@ class StreamTable:
         self.__dict__["_home"] = home
         self.__dict__["_placement"] = placement
         self.__dict__["_unlogged_buffers"] = unlogged_buffers
+        self.__dict__["_timezone"] = timezone
 
 
 @dataclass(frozen=True)

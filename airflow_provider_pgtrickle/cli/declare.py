@@ -40,6 +40,7 @@ _OPTIONS: tuple[Argument, ...] = (
     argument("--keep", metavar="LENGTH|all", help="how far back its partitions go, such as '2 years'"),
     argument("--verify-every", metavar="1d|never", help="how often its DAG compares the content with the query"),
     argument("--placement", metavar="spark|auto|database", help="where its changes are computed"),
+    argument("--timezone", metavar="ZONE", help="by which its query casts times and reads the clock; else UTC"),
     argument("--unit", metavar="NAME|none", help="the unit that it is in: its tables are refreshed together"),
     argument(
         "--unlogged-buffers",

@@ -23,7 +23,7 @@ def validate(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
     query = query_of(arguments)
     if query is None:
         raise UsageError("There is no query to validate", remedy="Pass --query or --query-file.")
-    return _answer(client, client.validate_query(query), arguments, [])
+    return _answer(client, client.validate_query(query, arguments.timezone), arguments, [])
 
 
 def _answer(
@@ -79,6 +79,7 @@ COMMANDS = (
         (
             argument("--query", help="the SELECT; '-' reads it from standard input"),
             argument("--query-file", type=Path, metavar="FILE", help="a file that holds it"),
+            argument("--timezone", metavar="ZONE", help="by which it casts times and reads the clock; else UTC"),
             *_MORE,
         ),
     ),

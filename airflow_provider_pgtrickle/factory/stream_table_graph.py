@@ -50,6 +50,7 @@ class StreamTableGraph:
         `database`; None: as the setting says
     :param unlogged_buffers: whether capture may do without a log, unless a table says otherwise; None: as the setting
         says
+    :param timezone: the zone by which queries cast times and read the clock, unless a table says otherwise; None: UTC
     :param split: one DAG for each connected component, called `<name>__` and the table in it that reads no other, or
         its tables' `component`
     :param on_removed: what `plan` does with a table that this graph doesn't declare any more: `keep` and warn of it,
@@ -77,6 +78,7 @@ class StreamTableGraph:
         granularity: Granularity = "unit",
         placement: str | None = None,
         unlogged_buffers: bool | None = None,
+        timezone: str | None = None,
         split: bool = False,
         on_removed: OnRemoved = "keep",
         moved_from: str | None = None,
@@ -102,6 +104,7 @@ class StreamTableGraph:
         self.spark_conn_id = spark_conn_id
         self.granularity = granularity
         self.placement = check(Settings.load(), {"placement": placement})["placement"]
+        self.timezone = check(Settings.load(), {"timezone": timezone})["timezone"]
         self.unlogged_buffers = check(Settings.load(), {"unlogged_buffers": unlogged_buffers})["unlogged_buffers"]
         self.split = split
         self.on_removed = on_removed
@@ -124,7 +127,7 @@ class StreamTableGraph:
         # line that declares the graph.
         _ = self.components
         for table in self.tables:
-            table.settle(self.home, self.placement, self.unlogged_buffers)
+            table.settle(self.home, self.placement, self.unlogged_buffers, self.timezone)
         forgotten.watch(self, name)
 
     @classmethod

@@ -29,7 +29,7 @@ SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedu
        st.append_only_breach,
        st.diamond_consistency, st.diamond_schedule_policy, st.requested_cdc_mode AS cdc_mode, st.partition_by,
        st.partition_every, st.keep, st.tier,
-       st.differential_max_change_ratio, st.verify_every, st.placement, st.unlogged_buffers, st.unit,
+       st.differential_max_change_ratio, st.verify_every, st.placement, st.timezone, st.unlogged_buffers, st.unit,
        st.status, st.is_populated, st.needs_reinit,
        st.is_gated, st.gated_reason, st.last_error, st.data_timestamp, coalesce(b.pending, 0)::bigint AS pending_rows,
        clock_timestamp() AS asked_at, coalesce(d.uncaptured, false) AS uncaptured, st.steady,
@@ -72,6 +72,7 @@ _DECLARED = (
     "differential_max_change_ratio",
     "verify_every",
     "placement",
+    "timezone",
     "unlogged_buffers",
     "unit",
 )
@@ -228,7 +229,14 @@ def read(conn: psycopg.Connection[Any], names: Iterable[str] | None = None) -> d
 
 
 def _moved(conn: psycopg.Connection[Any], rows: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The tables whose rows the clock has moved since their data timestamps: one statement asks for all of them.
+    """The tables whose rows the clock has moved since their data timestamps."""
+    asked = [row for row in rows if row["clock_probes"] and row["data_timestamp"] is not None]
+    zones = {row["timezone"] for row in asked}
+    return set().union(*(_moved_in(conn, zone, [r for r in asked if r["timezone"] == zone]) for zone in zones))
+
+
+def _moved_in(conn: psycopg.Connection[Any], zone: str | None, asked: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The same of tables of one zone: one statement asks for all of them.
 
     A table whose question fails counts as moved, because its refresh says what is wrong.
     """
@@ -236,10 +244,8 @@ def _moved(conn: psycopg.Connection[Any], rows: Sequence[Mapping[str, Any]]) -> 
     from psycopg import sql
 
     from airflow_provider_pgtrickle.engine.catalog.search_path import read_only
+    from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 
-    asked = [row for row in rows if row["clock_probes"] and row["data_timestamp"] is not None]
-    if not asked:
-        return set()
     question = sql.SQL(" UNION ALL ").join(
         sql.SQL(
             'SELECT {} FROM (SELECT {}::timestamptz AS old, {}::timestamptz AS new) AS "__pgt_clock" WHERE {}'
@@ -252,7 +258,7 @@ def _moved(conn: psycopg.Connection[Any], rows: Sequence[Mapping[str, Any]]) -> 
         for row in asked
     )
     try:
-        with conn.transaction(), read_only(conn):
+        with conn.transaction(), in_zone(conn, zone), read_only(conn):
             return {name for (name,) in conn.execute(question).fetchall()}
     except psycopg.Error:
         return {row["name"] for row in asked}

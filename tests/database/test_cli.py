@@ -138,6 +138,18 @@ def test_how_often_to_verify_is_an_option(shell: Shell) -> None:
     assert [row["verify_every"] for row in shell.json("status")] == [None]
 
 
+def test_a_time_zone_is_an_option(shell: Shell) -> None:
+    query = "SELECT id, timestamptz '2026-07-01 12:00' AS noon FROM orders"
+    assert shell("create", "noons", "--query", query, "--timezone", "Europe/Oslo")[0] == 0
+    assert [row["timezone"] for row in shell.json("status")] == ["Europe/Oslo"]
+    assert "by Europe/Oslo" in shell("explain", "noons")[1]
+    assert "by Asia/Kolkata" in shell("validate", "--query", query, "--timezone", "Asia/Kolkata")[1]
+    code, _, error = shell("alter", "noons", "--timezone", "Europe/Olso")
+    assert (code, "Did you mean Europe/Oslo?" in error) == (2, True)
+    assert shell("alter", "noons", "--timezone", "UTC")[0] == 0
+    assert [row["timezone"] for row in shell.json("status")] == [None]
+
+
 @pytest.mark.usefixtures("totals")
 def test_what_there_is_can_be_read_by_programs(shell: Shell) -> None:
     assert [row["pgt_name"] for row in shell.json("status")] == ["totals"]

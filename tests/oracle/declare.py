@@ -103,6 +103,7 @@ def declare(conn: psycopg.Connection, schema_name: str, query: str) -> Declared:
             set_returning=frozenset(name for name, _, _, returns_set in functions if returns_set),
             view_columns=view_columns,
             keeps_equal_keys_apart=conn.info.server_version >= 180000,
+            is_local=conn.info.parameter_status("TimeZone") != "UTC",
         ),
     )
 

@@ -174,6 +174,55 @@ def test_the_clock_moves_through_many_instants(new_case: NewCase, what: str) -> 
             assert st.refresh(instant=instant) == ("TOPK" if what == "topk" else "DIFFERENTIAL")
 
 
+ZONES = ("Europe/Oslo", "America/New_York", "Asia/Kolkata", "America/St_Johns", "Australia/Lord_Howe", "Pacific/Apia")
+
+
+@pytest.mark.parametrize("what", QUERIES)
+def test_the_clock_moves_in_a_zone_of_its_own(new_case: NewCase, what: str) -> None:
+    chance = random.Random(f"{what} in a zone")
+    with new_case(*TABLES) as case:
+        case.execute(f"SET LOCAL TimeZone = '{chance.choice(ZONES)}'")
+        for _ in range(12):
+            case.change(*changes(chance, BEGINS.isoformat()))
+        spelled = QUERIES[what].replace("recent r", f"({RECENT}) r")
+        st = Maintained.create(case, QUERIES[what], instant=BEGINS.isoformat(), spelled=spelled)
+        for instant in instants(chance, 60):
+            case.change(*changes(chance, instant))
+            assert st.refresh(instant=instant) == ("TOPK" if what == "topk" else "DIFFERENTIAL")
+
+
+SKIPPED = (
+    "SELECT id FROM e WHERE at > localtimestamp - interval '{}'",
+    "SELECT id FROM e WHERE at <= localtimestamp - interval '{}' OR at = date_trunc('hour', localtimestamp)",
+    "SELECT id FROM e WHERE local > now() - interval '{}'",
+    "SELECT g, count(*) AS n FROM e WHERE local BETWEEN now() - interval '{}' AND now() GROUP BY g",
+    "SELECT id FROM e WHERE at >= current_date AND local < current_date + 1 AND day < now() - interval '{}'",
+)
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("query", SKIPPED)
+def test_local_times_that_a_zone_skips_or_repeats(new_case: NewCase, query: str, zone: str) -> None:
+    """Around each change of a zone's clock, minute by minute, with rows at all times around it."""
+    chance, back = random.Random(f"{query} {zone}"), "1 day"
+    turns = ["2026-03-08T07", "2026-03-29T01", "2026-04-04T15", "2026-10-25T01", "2026-11-01T06", "2011-12-30T10"]
+    with new_case(*TABLES) as case:
+        case.execute(f"SET LOCAL TimeZone = '{zone}'")
+        turn = datetime.fromisoformat(f"{chance.choice(turns)}:00:00+00:00")
+        rows = "SELECT n, n % 3, n, t, t::date, t::timestamp FROM generate_series(-80, 80) n, LATERAL"
+        times = f"(SELECT timestamptz '{turn.isoformat()}' + n * interval '5 min' AS t) x"
+        case.change(f"INSERT INTO e {rows} {times}")
+        case.change(
+            "INSERT INTO e SELECT 1000 + n, n % 3, n, NULL, NULL, t FROM generate_series(-80, 80) n, LATERAL"
+            f" (SELECT (timestamptz '{turn.isoformat()}')::timestamp + n * interval '5 min' AS t) x"
+        )
+        at = turn + timedelta(hours=chance.choice((-2, 22)))
+        st = Maintained.create(case, query.format(back), instant=at.isoformat())
+        for _ in range(25):
+            at += timedelta(minutes=chance.choice((1, 7, 20, 35, 61, -25, -90, 1380)))
+            assert st.refresh(instant=at.isoformat()) == "DIFFERENTIAL"
+
+
 IN_PARTS = (
     QUERIES["having"],
     "SELECT g, count(DISTINCT v) FILTER (WHERE at > now() - interval '5 days') AS n, count(*) AS c FROM e GROUP BY g",

@@ -23,6 +23,8 @@ from tests.property.test_properties import BY_CHANGE, FEWER
 from tests.property.worlds import worlds
 
 BEGINS = datetime(2024, 2, 28, 20, tzinfo=UTC)
+#: A change of New York's and of St John's clock follows eleven days later, one of Oslo's a month later.
+_ZONES = ("UTC", "UTC", "Europe/Oslo", "America/New_York", "Asia/Kolkata", "America/St_Johns", "Australia/Lord_Howe")
 _SPANS = ("1 month", "-1 month", "30 days", "-2 months 3 days", "36 hours", "-1 day", "0", "-5 months")
 _READINGS = {
     DATE: ("(now() + interval '{}')::date", "current_date + 1", "(now() AT TIME ZONE 'Europe/Berlin')::date"),
@@ -31,9 +33,9 @@ _READINGS = {
     TIME: ("localtime",),
     INT: ("extract(day FROM now()) - 27", "extract(month FROM now() + interval '{}')"),
 }
-_MOVES = (0, 1, 5, 24, 24 * 29, 24 * 31, -24 * 31, 24 * 120, -3)
+_MOVES = (0, 1, 5, 24, 24 * 10 + 11, 24 * 29, 24 * 31, -24 * 31, 24 * 120, -3)
 
-Example = tuple[World, dict[str, str], str, list[tuple[list[str], str]]]
+Example = tuple[World, dict[str, str], str, list[tuple[list[str], str]], str]
 
 
 @st.composite
@@ -76,15 +78,16 @@ def examples(draw: st.DrawFn) -> Example:
     for transaction in draw(histories(world, query.replace("_live", ""))):
         at += timedelta(hours=draw(st.sampled_from(_MOVES)))
         history.append((transaction, at.isoformat()))
-    return world, filters, query, history
+    return world, filters, query, history, draw(st.sampled_from(_ZONES))
 
 
 @pytest.mark.timeout(900)
 @FEWER
 @given(example=examples())
 def test_content_equals_the_query_at_the_clock_s_time(oracle_connection: psycopg.Connection, example: Example) -> None:
-    world, filters, query, history = example
+    world, filters, query, history, zone = example
     note("\n".join(f"{s};" for s in (*world.ddl, *world.rows)) + f"\n-- {filters}\n-- {query};\n-- {history}")
+    note(f"-- in {zone}")
     live = [f"CREATE VIEW {name}_live AS SELECT * FROM {name} WHERE {f}" for name, f in filters.items()]
 
     with case(oracle_connection, (*world.ddl, *live)) as opened:
@@ -94,6 +97,7 @@ def test_content_equals_the_query_at_the_clock_s_time(oracle_connection: psycopg
                 frozen = at_instant(f, instant)
                 opened.execute(f"CREATE OR REPLACE VIEW {name}_frozen AS SELECT * FROM {name} WHERE {frozen}")
 
+        opened.execute(f"SET LOCAL TimeZone = '{zone}'")
         opened.change(*world.rows)
         assume(opened.understands(query))
         freeze(BEGINS.isoformat())

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import Connection, sql
 
-from airflow_provider_pgtrickle.engine.catalog import internals
+from airflow_provider_pgtrickle.engine.catalog import internals, zone
 from airflow_provider_pgtrickle.engine.catalog.capabilities import Capabilities
 from airflow_provider_pgtrickle.engine.catalog.fingerprint import fingerprint
 from airflow_provider_pgtrickle.engine.catalog.foreign import foreign_code, refuse_unaccepted
@@ -101,6 +101,7 @@ def probe(conn: Connection, query: str, path: str | None = None, accepted: Mappi
             set_returning=references.set_returning,
             view_columns={name: columns for name, _, columns in references.views.values()},
             keeps_equal_keys_apart=Capabilities.of(conn).equal_keys_kept_apart,
+            is_local=zone.of(conn) is not None,
         )
     return Probe(
         original=query,

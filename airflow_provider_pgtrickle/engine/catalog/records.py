@@ -76,6 +76,8 @@ class StreamTable:
     differential_max_change_ratio: float | None
     verify_every: str | None
     placement: str | None
+    timezone: str | None
+    """The zone by which its query casts times and reads the clock; None: UTC."""
     unlogged_buffers: bool
     """The change buffers that it reads may be UNLOGGED."""
     unit: str | None

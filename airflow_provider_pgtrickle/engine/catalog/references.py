@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from psycopg import Connection
 
+from airflow_provider_pgtrickle.engine.catalog import zone
 from airflow_provider_pgtrickle.engine.catalog.functions import that_may_read_tables
 from airflow_provider_pgtrickle.engine.catalog.internals import pruned
 from airflow_provider_pgtrickle.engine.catalog.relations import FIRST_USER_OID
@@ -72,9 +73,11 @@ _QUOTED = """
           FROM pg_catalog.set_config('quote_all_identifiers', 'on', true) OFFSET 0) AS printed
 """
 
-# PostgreSQL labels every aggregate immutable, so the labels of its functions count.
+# PostgreSQL labels every aggregate immutable, so the labels of its functions count. The offset of a zone, by which a
+# time of day moves, is that of the present day, be it summer or winter; UTC has one alone.
 _FUNCTIONS = """
-    SELECT p.oid::bigint, lower(p.proname), greatest(p.provolatile::text, parts.worst), p.prokind = 'a', p.proretset
+    SELECT p.oid::bigint, lower(p.proname), greatest(p.provolatile::text, parts.worst), p.prokind = 'a', p.proretset,
+           p.prosrc = 'timetz_zone' OR p.prosrc IN ('time_timetz', 'timetz_at_local') AND NOT %s
     FROM pg_catalog.pg_proc p
     LEFT JOIN LATERAL (
         SELECT max(f.provolatile::text) AS worst
@@ -282,8 +285,9 @@ def _functions(
     functions: dict[str, str] = {asked: READS_CLOCK if asked == CLOCK else "s" for asked in reads_session}
     aggregates, set_returning = set(), set()
     readers = that_may_read_tables(conn, oids)
-    for oid, name, volatility, is_aggregate, returns_set in conn.execute(_FUNCTIONS, [list(oids)]).fetchall():
-        if volatility == "s" and oid < FIRST_USER_OID and name in STEADY:
+    found = conn.execute(_FUNCTIONS, [zone.of(conn) is None, list(oids)]).fetchall()
+    for oid, name, volatility, is_aggregate, returns_set, follows_day in found:
+        if volatility == "s" and oid < FIRST_USER_OID and name in STEADY and not follows_day:
             volatility = "i"
         if oid < FIRST_USER_OID and name in FUNCTIONS:
             volatility = READS_CLOCK

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 from airflow_provider_pgtrickle.engine.capture import mode as capture_mode
-from airflow_provider_pgtrickle.engine.catalog import alerts, records
+from airflow_provider_pgtrickle.engine.catalog import alerts, records, zone
 from airflow_provider_pgtrickle.engine.catalog.database import scalar
 from airflow_provider_pgtrickle.engine.catalog.faults import about
 from airflow_provider_pgtrickle.engine.catalog.locks import lock_declarations, lock_rows
@@ -80,7 +80,10 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         update = check(settings, wanted)
         partitioned = replace(before, **{n: update[n] for n in ("partition_every", "keep") if n in update})
         retention = Retention.of(partitioned)
-        if query is None and retention != Retention.of(before):
+        timezone = update.get("timezone", before.timezone)
+        if timezone != before.timezone:
+            zone.require(conn, timezone)
+        if query is None and (retention != Retention.of(before) or timezone != before.timezone):
             # The same query means other rows.
             query, path = before.original_query, before.search_path or path
         if "cdc_mode" in update:
@@ -92,21 +95,27 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         partitions.refuse(partitioned, columns.of_relation(conn, before.relid))
         notices: tuple[str, ...] = ()
         if query is not None:
-            definition = define(conn, query, mode, path, retention=retention)
-            partitions.refuse(partitioned, definition.columns)
-            parts.refuse_reading(conn, definition)
-            # A content that follows from what is stored stays in one piece, as it is.
-            may_follow = parts.may_have(settings, mode, definition, over_groups=True)
-            over_groups = False if may_follow and keeping.follows(conn, before, definition) else None
-            definition = parts.in_parts(conn, settings, parts.Owner(name, mode, before.id, over_groups), definition)
-            notices = definition.notices
-            update |= _redefine(conn, before, definition)
+            with zone.in_zone(conn, timezone):
+                definition = define(conn, query, mode, path, retention=retention)
+                partitions.refuse(partitioned, definition.columns)
+                parts.refuse_reading(conn, definition)
+                # A content that follows from what is stored stays in one piece, as it is.
+                may_follow = timezone == before.timezone
+                may_follow = may_follow and parts.may_have(settings, mode, definition, over_groups=True)
+                over_groups = False if may_follow and keeping.follows(conn, before, definition) else None
+                owner = parts.Owner(name, mode, before.id, timezone, over_groups)
+                definition = parts.in_parts(conn, settings, owner, definition)
+                notices = definition.notices
+                update |= _redefine(conn, before, definition)
+            if timezone != before.timezone:
+                update["kept_query"] = None
             if before.status == "ERROR" and status is None:
                 # A table in ERROR waits for another definition, and this is one.
                 update |= _status(conn, before, "ACTIVE")
             notices += _rebuild_notice(conn, before, definition)
         elif mode != before.refresh_mode:
-            notices = define(conn, before.defining_query, mode, accepted=before.foreign_code).notices
+            with zone.in_zone(conn, before.timezone):
+                notices = define(conn, before.defining_query, mode, accepted=before.foreign_code).notices
         if mode == "IMMEDIATE" and not before.server_row_ids:
             # Whatever refreshes it next replaces the row ids, and who computed with the old ones can't commit.
             update |= {"server_row_ids": True, "frontier": None, "lease_token": None}  # nosec B105: a column's name
@@ -219,8 +228,11 @@ def difference(conn: psycopg.Connection, there: StreamTable, query: str, options
         changes = {name: value for name, value in asdict(options).items() if value != stored[name]}
         if "partition_by" in changes:
             raise UsageError("partition_by can't be altered", remedy="Drop the stream table and create it again.")
-        if _canonical(conn, query, options) != there.defining_query:
-            changes["query"] = query
+        if "timezone" in changes:
+            zone.require(conn, options.timezone)
+        with zone.in_zone(conn, options.timezone):
+            if _canonical(conn, query, options) != there.defining_query:
+                changes["query"] = query
         return changes
 
 

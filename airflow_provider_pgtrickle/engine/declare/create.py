@@ -8,7 +8,7 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.engine.capture import mode
-from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog import records, zone
 from airflow_provider_pgtrickle.engine.catalog.database import scalar
 from airflow_provider_pgtrickle.engine.catalog.faults import about
 from airflow_provider_pgtrickle.engine.catalog.locks import lock_declarations
@@ -40,12 +40,14 @@ def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, qu
     with about(name):
         lock_declarations(conn)
         _refuse_taken(conn, name)
-        whole = define(conn, query, options.refresh_mode, own_path(conn), retention=Retention.of(options))
-        parts.refuse_reading(conn, whole)
-        partitions.refuse(options, whole.columns)
-        owner = parts.Owner(name, options.refresh_mode)
-        definition = parts.in_parts(conn, settings, owner, whole)
-        created = establish(conn, name, definition, options)
+        zone.require(conn, options.timezone)
+        with zone.in_zone(conn, options.timezone):
+            whole = define(conn, query, options.refresh_mode, own_path(conn), retention=Retention.of(options))
+            parts.refuse_reading(conn, whole)
+            partitions.refuse(options, whole.columns)
+            owner = parts.Owner(name, options.refresh_mode, timezone=options.timezone)
+            definition = parts.in_parts(conn, settings, owner, whole)
+            created = establish(conn, name, definition, options)
         parts.belong(conn, created)
         dependencies.settle_schedules(conn, settings, [created.id])
         captured = mode.examine(conn, settings, created)

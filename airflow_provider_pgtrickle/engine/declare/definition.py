@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.engine import dvm
-from airflow_provider_pgtrickle.engine.catalog import foreign, indexes
+from airflow_provider_pgtrickle.engine.catalog import foreign, indexes, zone
 from airflow_provider_pgtrickle.engine.catalog.probe import (
     PLANNING_SECONDS,
     Probe,
@@ -84,7 +84,8 @@ class Definition:
 
 def explained(conn: psycopg.Connection, view: dvm.View) -> dvm.Explanation:
     """How a query is maintained, with the indexes that are missing now."""
-    return view.explain(missing_indexes=indexes.missing(conn, view.sources, view.wanted_keys()))
+    told = view.explain(missing_indexes=indexes.missing(conn, view.sources, view.wanted_keys()))
+    return replace(told, timezone=zone.of(conn))
 
 
 def explanation(conn: psycopg.Connection, view: dvm.View) -> dict[str, str]:

@@ -10,6 +10,7 @@ from airflow_provider_pgtrickle.engine import dvm
 from airflow_provider_pgtrickle.engine.catalog.faults import about
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
+from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 from airflow_provider_pgtrickle.engine.declare import columns, parts, table
 from airflow_provider_pgtrickle.engine.declare.definition import Definition, analysed, define
 from airflow_provider_pgtrickle.engine.declare.retention import Retention
@@ -73,14 +74,15 @@ def keep(before: StreamTable, after: StreamTable, old: dvm.View, new: dvm.View) 
 
 def cost(conn: psycopg.Connection, settings: Settings, before: StreamTable, query: str) -> Cost:
     """What it will cost to give the table this query."""
-    with about(before.qualified):
-        definition = define(
-            conn, query, before.refresh_mode, own_path(conn), planned=False, retention=Retention.of(before)
-        )
     try:
-        if parts.may_have(settings, before.refresh_mode, definition):
-            raise Anew(_IN_PARTS)
-        kept = _kept(conn, before, definition)
+        with in_zone(conn, before.timezone):
+            with about(before.qualified):
+                definition = define(
+                    conn, query, before.refresh_mode, own_path(conn), planned=False, retention=Retention.of(before)
+                )
+            if parts.may_have(settings, before.refresh_mode, definition):
+                raise Anew(_IN_PARTS)
+            kept = _kept(conn, before, definition)
     except Anew as anew:
         return Cost(None, str(anew), sum(int(max(s.estimated_rows, 0)) for s in definition.view.sources.values()))
     return Cost(kept.words, None, _estimated(conn, before) if kept.reads_stored else 0)

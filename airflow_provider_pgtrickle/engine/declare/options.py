@@ -53,6 +53,8 @@ class Options:
     """How often its DAG verifies the content: `1d` or a cron expression; None means only on request."""
     placement: str | None = None
     """Where its changes are computed: `spark`, `auto` or `database`; None means the setting of that name."""
+    timezone: str | None = None
+    """The zone by which its query casts times and reads the clock, such as `Europe/Oslo`; None: UTC."""
     unlogged_buffers: bool = False
     """Whether the change buffers that it reads may be UNLOGGED; given as None it is what the setting says now."""
     unit: str | None = None
@@ -236,6 +238,17 @@ def _placement(value: Any, settings: Settings) -> str | None:
     return None if value is None else _one_of("placement", PLACEMENTS, str.lower)(value, settings)
 
 
+def _timezone(value: Any, settings: Settings) -> str | None:
+    """Whether PostgreSQL knows the zone is asked when the table is declared."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip():
+        raise UsageError(
+            f"timezone can't be {value!r}", remedy="Use a name from pg_timezone_names, such as 'Europe/Oslo', or 'UTC'."
+        )
+    return None if value.strip().upper() == "UTC" else value.strip()
+
+
 def _unit(value: Any, settings: Settings) -> str | None:
     if value is None or (isinstance(value, str) and value.strip().lower() == "none"):
         return None
@@ -336,6 +349,7 @@ CHECKS: Mapping[str, Callable[[Any, Settings], Any]] = MappingProxyType(
         "differential_max_change_ratio": _ratio,
         "verify_every": _verify_every,
         "placement": _placement,
+        "timezone": _timezone,
         "unlogged_buffers": _unlogged_buffers,
         "unit": _unit,
     }

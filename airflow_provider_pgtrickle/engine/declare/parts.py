@@ -52,6 +52,8 @@ class Owner:
     refresh_mode: str
     id: int | None = None
     """None before it exists; `belong` records it afterwards."""
+    timezone: str | None = None
+    """The zone of its query, and so of theirs."""
     over_groups: bool | None = None
     """Whether there are parts where the groups would be read otherwise. None: where PostgreSQL expects large ones."""
 
@@ -177,9 +179,9 @@ def _over(conn: psycopg.Connection, owner: Owner, current: Definition, split: Sp
                 raise _NotSplit
             if split.grouped is not None and owner.over_groups is None and not _is_large(conn, split):
                 raise _NotSplit
-            names = [_name(owner.name, part) for part in parts]
+            names = [_name(owner, part) for part in parts]
             for name, part in zip(names, parts, strict=True):
-                _make(conn, name, part, owner.id)
+                _make(conn, name, part, owner)
             text = split.outer(*((name.schema, name.name) for name in names))
             rest = define(conn, text, owner.refresh_mode, planned=False)
             if rest.refusal is not None or rest.probe.columns != current.probe.columns:
@@ -239,16 +241,16 @@ def _expected(conn: psycopg.Connection, grouped: str) -> tuple[float, float]:
     return max((below["Plan Rows"] for below in node.get("Plans", ())), default=0), node["Plan Rows"]
 
 
-def _make(conn: psycopg.Connection, name: QualifiedName, part: Definition, owner: int | None) -> None:
+def _make(conn: psycopg.Connection, name: QualifiedName, part: Definition, owner: Owner) -> None:
     there = records.find(conn, name)
-    if there is not None and not (there.is_hidden and there.part_of in (None, owner)):
+    if there is not None and not (there.is_hidden and there.part_of in (None, owner.id)):
         # The relation belongs to an earlier table of the owner's name, or is a user's own.
         raise _NotSplit
     if there is not None and there.relid != oid(conn, name):
         erase(conn, there)  # Its table was dropped, or restored from a dump.
         there = None
     if there is None:
-        establish(conn, name, part, Options(), is_hidden=True)
+        establish(conn, name, part, Options(timezone=owner.timezone), is_hidden=True)
         keep_private(conn, name)
     elif there.defining_query != part.probe.canonical or there.storage != part.storage:
         raise _NotSplit
@@ -257,7 +259,8 @@ def _make(conn: psycopg.Connection, name: QualifiedName, part: Definition, owner
         records.update(conn, there.id, foreign_code=part.probe.foreign_code)
 
 
-def _name(owner: QualifiedName, part: Definition) -> QualifiedName:
-    """The part's name depends on its query and columns, so the same part is found again, and another one differs."""
-    digest = hashlib.sha256(repr((part.probe.canonical, part.columns)).encode()).hexdigest()[:8]
-    return QualifiedName(owner.schema, fitting(f"{owner.name}__part_{digest}"))
+def _name(owner: Owner, part: Definition) -> QualifiedName:
+    """The part's name depends on its query, columns and zone: the same part is found again, and another one differs."""
+    said = (part.probe.canonical, part.columns, *([owner.timezone] if owner.timezone else ()))
+    digest = hashlib.sha256(repr(said).encode()).hexdigest()[:8]
+    return QualifiedName(owner.name.schema, fitting(f"{owner.name.name}__part_{digest}"))

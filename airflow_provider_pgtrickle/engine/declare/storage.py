@@ -12,6 +12,7 @@ from airflow_provider_pgtrickle.engine.catalog.database import scalar
 from airflow_provider_pgtrickle.engine.catalog.faults import about
 from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
+from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 from airflow_provider_pgtrickle.engine.declare import capturing, dependencies, identity_index, parts, table
 from airflow_provider_pgtrickle.engine.declare.definition import Definition, define
 from airflow_provider_pgtrickle.engine.declare.retention import Retention
@@ -122,13 +123,20 @@ def _is_rewritten(conn: psycopg.Connection, stream_table: StreamTable) -> bool:
 
 
 def _define(conn: psycopg.Connection, stream_table: StreamTable, settings: Settings) -> Definition:
-    whole = _declared(conn, stream_table)
-    if stream_table.is_hidden:
-        return whole
-    # What PostgreSQL expects of the groups may change from one transaction to the next, and this is asked in two.
-    is_split = stream_table.split_query is not None
-    owner = parts.Owner(stream_table.qualified, stream_table.refresh_mode, stream_table.id, over_groups=is_split)
-    return parts.in_parts(conn, settings, owner, whole)
+    with in_zone(conn, stream_table.timezone):
+        whole = _declared(conn, stream_table)
+        if stream_table.is_hidden:
+            return whole
+        # What PostgreSQL expects of the groups may change from one transaction to the next, and this is asked in two.
+        is_split = stream_table.split_query is not None
+        owner = parts.Owner(
+            stream_table.qualified,
+            stream_table.refresh_mode,
+            stream_table.id,
+            stream_table.timezone,
+            over_groups=is_split,
+        )
+        return parts.in_parts(conn, settings, owner, whole)
 
 
 def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition:

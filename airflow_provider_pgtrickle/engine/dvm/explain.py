@@ -74,6 +74,8 @@ class Explanation:
     """(name, query, its own explanation) of each part: an inner aggregate that is kept in a hidden stream table."""
     writers: tuple[WriterCost, ...] = ()
     """What writers pay, if the table is IMMEDIATE."""
+    timezone: str | None = None
+    """The zone by which it casts times and reads the clock; None: UTC."""
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -85,6 +87,8 @@ class Explanation:
         told.append(("kept by", f"{self.sink}: {_KEPT.get(self.sink, self.sink)}"))
         if self.because:
             told.append(("not cheaper", self.because))
+        if self.timezone:
+            told.append(("times", f"by {self.timezone}"))
         told.append(("rows told by", identity if self.keyed else f"{identity} (all columns: no key is known)"))
         if self.parts:
             told.append(("parts", ", ".join(name for name, *_ in self.parts)))
@@ -114,6 +118,8 @@ class Explanation:
             f"sink: {self.sink}{f' (because {self.because})' if self.because else ''}",
             f"identity: {identity}{'' if self.keyed else ' (a bag: rows are matched on all columns)'}",
         ]
+        if self.timezone:
+            lines.append(f"times: by {self.timezone}")
         if self.hidden:
             lines.append(f"hidden columns: {', '.join(self.hidden)}")
         if self.clock:

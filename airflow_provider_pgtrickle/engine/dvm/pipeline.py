@@ -116,7 +116,7 @@ def cover(draft: Draft) -> Draft:
 
 
 def clock(draft: Draft) -> Draft:
-    return replace(draft, root=follow_clock(draft.tree, draft.builder.name))
+    return replace(draft, root=follow_clock(draft.tree, draft.builder))
 
 
 def cut(draft: Draft) -> Draft:

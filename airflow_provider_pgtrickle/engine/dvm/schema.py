@@ -82,6 +82,9 @@ class Schema:
     keeps_equal_keys_apart: bool = True
     """Whether the server distinguishes keys of GROUPING SETS that become equal when derived tables are flattened.
     PostgreSQL does so since version 18."""
+    is_local: bool = False
+    """Whether the query is evaluated in a zone other than UTC, where local times need not follow one another like the
+    instants that they mean."""
 
     @property
     def steady(self) -> bool:

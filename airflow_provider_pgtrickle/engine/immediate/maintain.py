@@ -16,6 +16,7 @@ from psycopg import Connection, sql
 
 from airflow_provider_pgtrickle.engine.capture.layout import keep_to_owner
 from airflow_provider_pgtrickle.engine.capture.maintained import erase
+from airflow_provider_pgtrickle.engine.catalog import zone
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.declare import identity_index
 from airflow_provider_pgtrickle.engine.dvm import Binding, SourceBinding, View
@@ -36,7 +37,7 @@ _MANY = 500
 
 _FUNCTION = """
 CREATE OR REPLACE FUNCTION {function}({parameters}) RETURNS {handed_on}[]
-LANGUAGE plpgsql AS {body}
+LANGUAGE plpgsql {zone} AS {body}
 """
 
 _BODY = """
@@ -212,7 +213,11 @@ def create(conn: Connection, of: Maintained) -> None:
     )
     conn.execute(
         sql.SQL(_FUNCTION).format(
-            function=of.function, parameters=parameters, handed_on=of.handed_on, body=sql.Literal(body.as_string(None))
+            function=of.function,
+            parameters=parameters,
+            handed_on=of.handed_on,
+            zone=zone.clause(of.st.timezone),
+            body=sql.Literal(body.as_string(None)),
         )
     )
     keep_to_owner(conn, of.function)

@@ -17,6 +17,7 @@ from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.catalog.faults import OF_MEMORY
 from airflow_provider_pgtrickle.engine.catalog.records import StorageColumn
 from airflow_provider_pgtrickle.engine.catalog.search_path import read_only
+from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 from airflow_provider_pgtrickle.engine.dvm.binding import HandedOn
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
@@ -86,11 +87,12 @@ def compute(
     """Carry out a plan as far as its rows; nothing is written to the stream table yet."""
     begun = time.perf_counter()
     try:
-        if member.plan.in_place is not None:
-            stage.set_aside(coordinator, member.st.id, member.plan.in_place.values)
-        if member.plan.way is Way.DATABASE and member.st.server_row_ids:
-            return _in_session(coordinator, member)
-        return Computed(**vars(member), staged=_run(coordinator, database, executor, snapshot_id, member, token))
+        with in_zone(coordinator, member.st.timezone):
+            if member.plan.in_place is not None:
+                stage.set_aside(coordinator, member.st.id, member.plan.in_place.values)
+            if member.plan.way is Way.DATABASE and member.st.server_row_ids:
+                return _in_session(coordinator, member)
+            return Computed(**vars(member), staged=_run(coordinator, database, executor, snapshot_id, member, token))
     except (psycopg.Error, RefreshError) as error:
         spent, limit = (time.perf_counter() - begun) * 1000, _limit_ms(member)
         is_cancelled = limit is not None and spent >= limit and isinstance(error, psycopg.errors.QueryCanceled)
@@ -118,9 +120,10 @@ def hand_on(coordinator: Connection, member: Computed, settings: Settings) -> tu
     if made is None:
         target = member.target(coordinator)
         rows = rows_of(coordinator, member, member.staged, target)
-        made = consolidate(
-            coordinator, target, member.st.id, rows, whole=member.plan.whole, repairs=member.plan.repairs
-        )
+        with in_zone(coordinator, member.st.timezone):
+            made = consolidate(
+                coordinator, target, member.st.id, rows, whole=member.plan.whole, repairs=member.plan.repairs
+            )
     limit = min(settings.collect_max_rows, _MOST_LITERAL_ROWS)
     change = _readable(coordinator, made, member.st.visible, limit)
     return replace(member, difference=made), replace(change, is_judged=is_judged)

@@ -18,6 +18,7 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 from airflow_provider_pgtrickle.engine.dvm import SparkPlan
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
@@ -112,6 +113,8 @@ class Computation:
     """How long it may take in all, if it is a difference; see `cost.limit_ms`."""
     meeting: Meeting | None = None
     """None if the rows are the whole content, or the change."""
+    timezone: str | None = None
+    """The zone in which its statements are evaluated; None: UTC."""
     spark: SparkPlan | None = None
     """A plan by which Spark computes the same rows from smaller reads, if that pays; an executor may ignore it."""
 
@@ -162,7 +165,8 @@ class PostgresExecutor:
             for statement in meeting.prepare if meeting is not None else ():
                 reader.execute(statement.encode())
             snapshot.join(reader, snapshot_id)
-            arrow = read_arrow(reader, computation)
+            with in_zone(reader, computation.timezone):
+                arrow = read_arrow(reader, computation)
             if meeting is not None:
                 sizes = reader.execute(meeting.sizes.encode()).fetchone()
         if stage is None:

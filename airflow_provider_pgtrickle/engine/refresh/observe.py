@@ -15,6 +15,7 @@ from airflow_provider_pgtrickle.engine.catalog import alerts
 from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 from airflow_provider_pgtrickle.engine.catalog.database import Database
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
+from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 from airflow_provider_pgtrickle.engine.dvm import Kept
 from airflow_provider_pgtrickle.engine.dvm.binding import Window
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_column, buffer_name
@@ -263,9 +264,11 @@ def _with_clock(conn: Connection, member: Observed, at: Snapshot, unit: Mapping[
     if not member.query.readings:
         return member
     old = member.frontier.instant if member.stored.is_populated else None
-    readings = clock.read(conn, member.query.readings, old, member.data_timestamp(at, unit).isoformat())
     is_known = old is not None or not member.stored.is_populated
-    return replace(member, readings=readings, moved=clock.moved(conn, member.query, readings) if is_known else None)
+    with in_zone(conn, member.st.timezone):
+        readings = clock.read(conn, member.query.readings, old, member.data_timestamp(at, unit).isoformat())
+        moved = clock.moved(conn, member.query, readings) if is_known else None
+    return replace(member, readings=readings, moved=moved)
 
 
 def _reader(member: Locked) -> Reader:

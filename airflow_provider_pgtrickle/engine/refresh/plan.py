@@ -10,6 +10,7 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_pgtrickle.engine.catalog.search_path import read_only
+from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 from airflow_provider_pgtrickle.engine.declare import partitions
 from airflow_provider_pgtrickle.engine.dvm import InPlace, Kept, SparkPlan, identity
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, SourceBinding, Window
@@ -236,6 +237,7 @@ def plan(
         patience_ms=None if whole or decision.keeps else patience_ms(known.source_changes),
         limit_ms=limit_ms(chosen, candidates) if identified or not here else None,
         meeting=meeting,
+        timezone=member.st.timezone,
         spark=in_spark,
     )
     several = tuple(candidates) if len(candidates) > 1 and not decision.keeps else ()
@@ -283,7 +285,9 @@ def _possible(
     found = []
     for whole in (False, True) if free else (decision.whole,):
         expected = _expected(member, known, sizes, settings, whole=whole)
-        by_spark: tuple[Way, ...] = (Way.PUSHED, Way.LOWERED) if whole else (Way.PUSHED,)
+        # Spark's own session has UTC, whatever a table's zone.
+        lowers = whole and member.st.timezone is None
+        by_spark: tuple[Way, ...] = (Way.PUSHED, Way.LOWERED) if lowers else (Way.PUSHED,)
         # A content that meets the stored rows is one join, of which few rows travel.
         is_cut = member.st.server_row_ids and not read_here and not (whole and _can_meet(member))
         if expected > settings.collect_max_rows and is_cut:
@@ -368,8 +372,9 @@ def _doubt(conn: Connection, member: Observed, binding: Binding) -> float | None
     if change is None:
         return None
     try:
-        expected = _estimate(conn, change)
-        return expected / max(_estimate(conn, content), 1.0) if expected >= LARGE_ESTIMATE else 0.0
+        with in_zone(conn, member.st.timezone):
+            expected = _estimate(conn, change)
+            return expected / max(_estimate(conn, content), 1.0) if expected >= LARGE_ESTIMATE else 0.0
     except psycopg.DataError:
         return None  # of constants, which are computed here already
 

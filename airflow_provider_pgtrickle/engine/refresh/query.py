@@ -7,6 +7,7 @@ import threading
 from airflow_provider_pgtrickle.engine import dvm
 from airflow_provider_pgtrickle.engine.catalog.probe import probe
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
+from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 from airflow_provider_pgtrickle.engine.declare.definition import survives_parsing
 from airflow_provider_pgtrickle.engine.refresh.executor import NoExecutor
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
@@ -32,12 +33,13 @@ def analysed(conn: Connection, st: StreamTable) -> dvm.View:
     key = _key(conn, st)
     view = _analysed.get(key)
     if view is None:
-        probed = probe(conn, st.maintained_query, accepted=st.foreign_code)
-        view = dvm.analyze(probed.text, probed.schema)
-        is_refused_there = view.refusal is None and not st.differentiable
-        if is_refused_there or (view.is_rewritten and not survives_parsing(conn, probed)):
-            # PostgreSQL reads our text otherwise. So FULL is computed from its own.
-            view = dvm.refused(view, dvm.Reason.ROUND_TRIP, st.refusal or "")
+        with in_zone(conn, st.timezone):
+            probed = probe(conn, st.maintained_query, accepted=st.foreign_code)
+            view = dvm.analyze(probed.text, probed.schema)
+            is_refused_there = view.refusal is None and not st.differentiable
+            if is_refused_there or (view.is_rewritten and not survives_parsing(conn, probed)):
+                # PostgreSQL reads our text otherwise. So FULL is computed from its own.
+                view = dvm.refused(view, dvm.Reason.ROUND_TRIP, st.refusal or "")
         with _lock:
             if len(_analysed) >= _KEPT:
                 _analysed.pop(next(iter(_analysed)))
@@ -93,4 +95,4 @@ def forget(conn: Connection, st: StreamTable) -> None:
 
 def _key(conn: Connection, st: StreamTable) -> tuple[object, ...]:
     place = (conn.info.host, conn.info.port, conn.info.dbname)
-    return (*place, st.id, st.relid, st.maintained_query, st.fingerprint, st.differentiable)
+    return (*place, st.id, st.relid, st.maintained_query, st.timezone, st.fingerprint, st.differentiable)

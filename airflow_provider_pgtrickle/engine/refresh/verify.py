@@ -32,6 +32,7 @@ from airflow_provider_pgtrickle.engine.catalog.database import Database, transla
 from airflow_provider_pgtrickle.engine.catalog.locks import second_half
 from airflow_provider_pgtrickle.engine.catalog.probe import Probe, probe
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
+from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 from airflow_provider_pgtrickle.engine.declare import dependencies, table
 from airflow_provider_pgtrickle.engine.dvm import Binding, Open, Reason, SourceBinding
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
@@ -311,7 +312,9 @@ def _require_one_answer(conn: Connection, st: StreamTable) -> None:
 
 def _require_steady(conn: Connection, st: StreamTable) -> None:
     """Skip what depends on more than the sources and the clock, which stands at the content's data timestamp."""
-    if not st.steady and not probe(conn, st.defining_query, accepted=st.foreign_code).schema.steady:
+    with in_zone(conn, st.timezone):
+        is_steady = st.steady or probe(conn, st.defining_query, accepted=st.foreign_code).schema.steady
+    if not is_steady:
         raise _Skip("its content depends on the session or on chance, so no two answers agree")
 
 
@@ -331,7 +334,7 @@ def _as_it_holds(conn: Connection, request: Request, st: StreamTable, owner: Str
 
 
 def _definition(st: StreamTable) -> str:
-    said = (st.defining_query, st.maintained_query, st.relid, st.storage, st.identity)
+    said = (st.defining_query, st.maintained_query, st.timezone, st.relid, st.storage, st.identity)
     return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
 
 
@@ -471,7 +474,8 @@ class _Subject:
     def of(cls, conn: Connection, st: StreamTable) -> _Subject:
         members = records.by_ids(conn, records.with_parts(conn, [st.id]))
         parts = tuple((part, analysed(conn, part)) for part in members.values() if part.id != st.id)
-        return cls(st, analysed(conn, st), parts, probe(conn, st.defining_query))
+        with in_zone(conn, st.timezone):
+            return cls(st, analysed(conn, st), parts, probe(conn, st.defining_query))
 
     @property
     def members(self) -> tuple[tuple[StreamTable, dvm.View], ...]:
@@ -505,7 +509,8 @@ def _compared(
                 if obstacle is None and blind and not refreshed:
                     obstacle = "it reads what has no triggers, so only right after a refresh is it known what it holds"
                 if obstacle is None:
-                    rows, found = _held_against(conn, request, run, subject, states, data_timestamp, numbers)
+                    with in_zone(conn, run.st.timezone):
+                        rows, found = _held_against(conn, request, run, subject, states, data_timestamp, numbers)
                     if not (blind and found.differences and attempt < _TRIES):
                         return rows, found, data_timestamp
             finally:
@@ -620,7 +625,7 @@ def _held_against(
     rows = 0
     found = Found()
     for comparison in _comparisons(conn, subject, states, instant):
-        computation = comparison.sums(run.ranges, numbers, slices)
+        computation = replace(comparison.sums(run.ranges, numbers, slices), timezone=run.st.timezone)
         if executor is None:
             sums = read_rows(conn, computation)
         else:

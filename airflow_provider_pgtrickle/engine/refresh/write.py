@@ -27,6 +27,7 @@ from airflow_provider_pgtrickle.engine.capture.guard import (
 from airflow_provider_pgtrickle.engine.catalog import alerts
 from airflow_provider_pgtrickle.engine.catalog.alerts import Event
 from airflow_provider_pgtrickle.engine.catalog.database import REPLANNED
+from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 from airflow_provider_pgtrickle.engine.declare import identity_index, lookup_index, replica_identity, row_id_index
 from airflow_provider_pgtrickle.engine.declare.partitions import Member, Partitions, Touched
 from airflow_provider_pgtrickle.engine.dvm import InPlace
@@ -241,7 +242,10 @@ def _applied(conn: Connection, member: Computed, staged: Staged, into: _Into) ->
             applied = _populate(conn, target, rows, staged.rows)
         else:
             whole, repairs = member.plan.whole, member.plan.repairs
-            difference = consolidate(conn, target, member.st.id, rows, whole=whole, repairs=repairs, sizes=staged.sizes)
+            with in_zone(conn, member.st.timezone):
+                difference = consolidate(
+                    conn, target, member.st.id, rows, whole=whole, repairs=repairs, sizes=staged.sizes
+                )
             applied, rows = _apply(conn, into, difference), difference.table
     if member.plan.whole:
         lookup_index.ensure(conn, target.table, member.query.lookups)

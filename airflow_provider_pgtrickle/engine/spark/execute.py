@@ -61,7 +61,7 @@ class SparkExecutor:
         limit = computation.limit_ms
         ends_at = None if limit is None else monotonic() + limit / 1000
         limits = Limits(self._database.settings.spark_wait_seconds, ends_at)
-        snapshot = Snapshot(self._database.jdbc, snapshot_id)
+        snapshot = Snapshot(self._database.jdbc, snapshot_id, timezone=computation.timezone)
         if computation.spark is not None:
             try:
                 return self._in_spark(snapshot, computation, computation.spark, stage, limits)

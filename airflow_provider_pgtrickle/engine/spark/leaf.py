@@ -18,6 +18,7 @@ from sqlglot.tokens import TokenType
 
 from airflow_provider_pgtrickle.engine.catalog.database import JdbcTarget, pinning
 from airflow_provider_pgtrickle.engine.catalog.search_path import PATH
+from airflow_provider_pgtrickle.engine.catalog.zone import setting
 from airflow_provider_pgtrickle.engine.spark.faults import translating
 from airflow_provider_pgtrickle.engine.spark.read_by_copy import read_copied
 from airflow_provider_pgtrickle.engine.spark.session import is_connect
@@ -41,6 +42,8 @@ class Snapshot:
     snapshot_id: str
     planner: tuple[tuple[str, str], ...] = ()
     """Planner settings of its readers."""
+    timezone: str | None = None
+    """The zone in which they evaluate their statements; None: UTC."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ def session_init(snapshot: Snapshot) -> str:
     settings = {
         **snapshot.jdbc.session,
         **dict(snapshot.planner),
+        **dict(setting(snapshot.timezone)),
         "application_name": reader(snapshot.snapshot_id),
     }
     statements = [

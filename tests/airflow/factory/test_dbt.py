@@ -39,7 +39,7 @@ TOTALS = model(
     "totals",
     'select customer_id, sum(amount) as total from "shop"."public"."orders" group by 1\n',
     schedule="5m",
-    meta={"tier": "warm", "owner": "us"},
+    meta={"tier": "warm", "owner": "us", "timezone": "Europe/Oslo"},
     tags=["money"],
 )
 RICH = model("rich", 'select * from "shop"."analytics"."shown" where total > 9', "shown", "known")
@@ -64,6 +64,7 @@ def test_models_are_declarations_with_their_config(project: Path) -> None:
     totals, rich = sorted(graph.tables, key=lambda table: table.name, reverse=True)
     assert (totals.name, str(totals.qualified)) == ('"analytics"."totals_v1"', "analytics.totals_v1")
     assert (totals.schedule, totals.tier, totals.description) == ("5m", "warm", "About totals.")
+    assert totals.options["timezone"] == "Europe/Oslo"
     assert totals.query.endswith("group by 1")
     # Through a view, which its text doesn't show.
     assert rich.depends_on == ('"analytics"."totals_v1"',)

@@ -44,6 +44,12 @@ def test_how_often_to_verify_may_be_said_there(tmp_path: Path) -> None:
     assert (table.schedule, table.verify_every) == ("@hourly", "@daily")
 
 
+def test_a_time_zone_may_be_said_there(tmp_path: Path) -> None:
+    folder(tmp_path, t="-- timezone: Europe/Oslo\nSELECT 1 AS a")
+    (table,) = stream_tables(tmp_path)
+    assert table.options["timezone"] == "Europe/Oslo"
+
+
 def test_prose_on_top_is_just_a_comment(tmp_path: Path) -> None:
     folder(tmp_path, t="-- The totals of it all\nSELECT 1 AS a")
     (table,) = stream_tables(tmp_path)

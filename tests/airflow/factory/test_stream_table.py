@@ -30,6 +30,7 @@ def test_its_options_are_as_the_client_takes_them() -> None:
         ({"differential_max_change_ratio": 2}, "differential_max_change_ratio"),
         ({"depends_on": "orders"}, r"depends_on must be a list of names, not 'orders'"),
         ({"tags": [1]}, "tags must be a list"),
+        ({"timezone": 1}, "timezone can't be 1"),
         ({"query": "SELECT a FROM WHERE b"}, "Syntax error"),
     ],
 )
@@ -37,6 +38,19 @@ def test_a_mistake_is_an_error_that_names_the_table(arguments: dict[str, Any], m
     with pytest.raises(PgTrickleError, match=message) as caught:
         StreamTable(**{"name": "totals", "query": "SELECT 1 AS a", **arguments})
     assert str(caught.value).startswith(f"{arguments.get('name', 'totals')}: ") or not arguments.get("name", "x")
+
+
+def test_a_graph_s_time_zone_is_that_of_its_tables_unless_they_say_otherwise() -> None:
+    tables = [
+        StreamTable("silent", "SELECT 1 AS a"),
+        StreamTable("own", "SELECT 1 AS a", timezone="Asia/Kolkata"),
+        StreamTable("plain", "SELECT 1 AS a", timezone="utc"),
+    ]
+    StreamTableGraph("g", tables, "shop_pg", timezone="Europe/Oslo")
+    assert [table.options["timezone"] for table in tables] == ["Europe/Oslo", "Asia/Kolkata", None]
+    assert StreamTable("alone", "SELECT 1 AS a").options["timezone"] is None
+    with pytest.raises(UsageError, match="timezone can't be ''"):
+        StreamTableGraph("g", [StreamTable("t", "SELECT 1 AS a")], "shop_pg", timezone="")
 
 
 def test_a_syntax_error_says_where() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -12,6 +13,9 @@ import pytest
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
+from tests.database.refresh.test_zones import NEW_YORK, TABLES, changes, differs, filled, instants
+from tests.database.refresh.test_zones import QUERIES as ZONED
+from tests.database.reported.conftest import Site
 from tests.oracle.harness import at_instant
 from tests.spark.algebra.test_in_spark import equal
 from tests.ways import prefer
@@ -69,3 +73,43 @@ def test_windows_move_on_spark(shop: PgTrickle, dsn: str) -> None:
             ways.add((name, result.way))
             equal(dsn, name, at_instant(query, at.isoformat()), COLUMNS[name])
     assert ("joined", "lowered") in ways
+
+
+@pytest.mark.parametrize("kind", ["spark", "connect"])
+@pytest.mark.parametrize("small", [False, True], ids=["to the driver", "to the stage"])
+def test_spark_carries_what_postgresql_computes_in_a_zone(
+    request: pytest.FixtureRequest, dsn: str, kind: str, small: bool
+) -> None:
+    """By JDBC, by COPY and in slices; nothing is lowered, though that would have been the cheapest."""
+    chance, ways = random.Random(f"{kind} {small}"), set()
+    limits: dict[str, Any] = {"collect_max_rows": 3, "read_partition_rows": 5} if small else {}
+    with (
+        psycopg.connect(dsn, autocommit=True) as conn,
+        PgTrickle(dsn, request.getfixturevalue(kind), differential_max_change_ratio=0.0, **limits) as pt,
+    ):
+        pt.install()
+        site = Site(conn, pt)
+        site.run(*TABLES)
+        filled(site, chance)
+        site.run("ANALYZE")
+        names = ("cast", "by instant", "days", "mixed")
+        for name in names:
+            site.declare(name, ZONED[name], timezone=NEW_YORK, initialize=False, refresh_mode="DIFFERENTIAL")
+            prefer(conn, name, "lowered")
+        for number, at in enumerate(instants(chance, 4)):
+            site.run(*changes(chance, at))
+            for name in names:
+                (result,) = refresh_unit(
+                    pt.database,
+                    [QualifiedName("public", name)],
+                    executor=lambda: pt._usable_executor(),
+                    settings=pt.settings,
+                    force_full=number == 2,
+                    instant=at,
+                ).values()
+                ways.add(result.way)
+                assert result.action in ("FULL", "NO_DATA") or number not in (0, 2)
+                assert differs(site, name, ZONED[name], NEW_YORK, at) == [], (name, at)
+        assert pt.verify().differences == 0
+    assert "lowered" not in ways
+    assert ("sliced" if small else "pushed") in ways

@@ -11,7 +11,7 @@ use of the clock is refused, because its value would change in every row at each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 
 from sqlglot import exp
@@ -30,6 +30,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     subqueries,
     unparen,
 )
+from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.refuse_unwatched import expressions_of
 from airflow_provider_pgtrickle.engine.dvm.node import Item, Node, descendants, rewritten
 from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
@@ -51,11 +52,11 @@ _SPANS = ("daterange", "tsrange", "tstzrange")
 _TIMES = ("date", "timestamp with time zone", "timestamp without time zone", "time without time zone")
 
 
-def follow_clock(root: Node, name: Callable[[str], str]) -> Node:
+def follow_clock(root: Node, builder: Builder) -> Node:
     """Return the tree in which `Clocked` alone, and what is left to PostgreSQL, reads the clock."""
     if not any(readings_of(expressions_of(node)) for node in descendants(root)):
         return root
-    found = rewritten(root, lambda _, fresh: _followed(fresh, name))
+    found = rewritten(root, lambda _, fresh: _followed(fresh, builder))
     for node in descendants(found):
         if not isinstance(node, (Clocked, Native)) and (left := _read_by_itself(node)):
             raise Refused(
@@ -67,7 +68,7 @@ def follow_clock(root: Node, name: Callable[[str], str]) -> Node:
     return found
 
 
-def _followed(node: Node, name: Callable[[str], str]) -> Node:
+def _followed(node: Node, builder: Builder) -> Node:
     if not readings_of(expressions_of(node)):
         return node
     if isinstance(node, Native):
@@ -75,38 +76,38 @@ def _followed(node: Node, name: Callable[[str], str]) -> Node:
         kept = {f.name: getattr(node, f.name) for f in fields(Native)}
         return Native(**{**kept, "tables": node.tables | {CLOCK}, "why": "it reads the clock"})
     if isinstance(node, Filter):
-        (child,), (predicate,) = _apart(name, [node.child], [node.predicate])
+        (child,), (predicate,) = _apart(builder, [node.child], [node.predicate])
         return _watching(replace(node, child=child, predicate=predicate))
     if isinstance(node, Project):
-        (child,), items = _apart(name, [node.child], [x for _, x in node.items])
+        (child,), items = _apart(builder, [node.child], [x for _, x in node.items])
         return _watching(replace(node, child=child, items=_renamed(node.items, items)))
     if isinstance(node, Aggregate):
-        (child,), calls = _apart(name, [node.child], [x for _, x in node.aggregates])
+        (child,), calls = _apart(builder, [node.child], [x for _, x in node.aggregates])
         return replace(node, child=child, aggregates=_renamed(node.aggregates, calls))
     if isinstance(node, Window):
-        (child,), calls = _apart(name, [node.child], [x for _, x in node.functions])
+        (child,), calls = _apart(builder, [node.child], [x for _, x in node.functions])
         return replace(node, child=child, functions=_renamed(node.functions, calls))
     if isinstance(node, (OuterJoin, SemiJoin)):
-        (left, right), (condition,) = _apart(name, [node.left, node.right], [node.condition])
+        (left, right), (condition,) = _apart(builder, [node.left, node.right], [node.condition])
         return replace(node, left=left, right=right, condition=condition)
     if isinstance(node, InnerJoin):
-        return _joined(node, name)
+        return _joined(node, builder)
     return _watching(node)
 
 
-def _joined(node: InnerJoin, name: Callable[[str], str]) -> Node:
+def _joined(node: InnerJoin, builder: Builder) -> Node:
     """The join; a comparison that reads several inputs is made above it."""
-    relations, terms = _apart(name, node.relations, node.terms)
+    relations, terms = _apart(builder, node.relations, node.terms)
     above = [t for t in terms if readings_of([t])]
     if not above:
         return replace(node, relations=tuple(relations), terms=tuple(terms))
     join = InnerJoin(tuple(relations), tuple(t for t in terms if not readings_of([t])))
-    (over,), above = _apart(name, [join], above)
+    (over,), above = _apart(builder, [join], above)
     return Filter(over, conjunction(above))
 
 
 def _apart(
-    name: Callable[[str], str], inputs: Sequence[Node], expressions: Sequence[exp.Expr]
+    builder: Builder, inputs: Sequence[Node], expressions: Sequence[exp.Expr]
 ) -> tuple[list[Node], list[exp.Expr]]:
     """Return the inputs with the comparisons that the expressions make of one input's rows, and what is left of them.
 
@@ -126,12 +127,12 @@ def _apart(
         if place is None:
             return None
         if node not in made[place]:
-            made[place][node.copy()] = name("clock")
+            made[place][node.copy()] = builder.name("clock")
         return column(made[place][node])
 
     rest = [rewrite(x, change) for x in expressions]
     clocked = [
-        Clocked(node, tuple((n, x) for x, n in items.items())) if items else node
+        Clocked(node, tuple((n, x) for x, n in items.items()), is_local=builder.schema.is_local) if items else node
         for node, items in zip(inputs, made, strict=True)
     ]
     return clocked, rest

@@ -34,6 +34,8 @@ class Clocked(Unary):
     items: tuple[Item, ...]
     is_old: bool = False
     """Whether the clock is at the stored content's data timestamp."""
+    is_local: bool = False
+    """See `Schema`."""
 
     @property
     def own_sources(self) -> frozenset[str]:
@@ -54,7 +56,7 @@ class Clocked(Unary):
     @property
     def moved(self) -> Moved:
         """The rows for which one of the comparisons comes out otherwise now."""
-        return Moved(self.child, tuple(x for _, x in self.items))
+        return Moved(self.child, tuple(x for _, x in self.items), self.is_local)
 
     def delta(self, d: Differ) -> Node | None:
         terms: list[Node] = []
@@ -117,6 +119,7 @@ class Moved(Unary):
     """The rows for which a comparison with the clock comes out otherwise now."""
 
     comparisons: tuple[exp.Expr, ...]
+    is_local: bool = False
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -136,9 +139,13 @@ class Moved(Unary):
         for comparison in dict.fromkeys(self.comparisons):
             value, reading = compared(comparison)
             held, old, new = at(value, is_old=False), at(reading, is_old=True), at(reading, is_old=False)
+            low, high = f"LEAST({old}, {new})", f"GREATEST({old}, {new})"
+            between = f"({held}) >= {low} AND ({held}) <= {high}"
+            if self.is_local:
+                # Of two local times the later one may mean the earlier instant, if the zone skips the other.
+                between = f"({between} OR ({held}) >= {high} AND ({held}) <= {low})"
             terms.append(
-                f"(({held}) >= LEAST({old}, {new}) AND ({held}) <= GREATEST({old}, {new})"
-                f" AND ({at(comparison, is_old=True)}) IS DISTINCT FROM ({at(comparison, is_old=False)}))"
+                f"({between} AND ({at(comparison, is_old=True)}) IS DISTINCT FROM ({at(comparison, is_old=False)}))"
             )
         return rows.that(f"({' OR '.join(terms)})")
 
