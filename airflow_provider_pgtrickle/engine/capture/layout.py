@@ -198,12 +198,13 @@ def layout(conn: Connection, source: Source, columns: Iterable[str], reader: int
             remedy="Use refresh mode FULL for what reads it.",
         )
     members = conn.execute(_MEMBERS, {"relid": fresh.relid}).fetchall()
-    names = list({*columns, *fresh.primary_key})
+    frozen = _frozen(conn, fresh.relid)
+    # What freezes rows is captured, so that nobody alters it unnoticed.
+    names = list({*columns, *fresh.primary_key, *(f.column.name for f in frozen)})
     captured = captured_columns(conn, fresh.relid, names)
     pairs = conn.execute(_PAIRS_BY_KEY, [fresh.relid]).fetchone() if fresh.primary_key else None
     maintaining = functions_there(conn, [f"immediate_{fresh.relid}", f"begin_{fresh.relid}"])
     is_append_only = _is_append_only(conn, fresh.relid, reader)
-    frozen = _frozen(conn, fresh.relid)
     by_wal = not maintaining and not is_append_only and not frozen and is_by_wal(conn, fresh.relid)
     if by_wal:
         by_wal = untold(conn, fresh.relid, [relid for relid, *_ in members], [c.name for c in captured]) is None

@@ -10,7 +10,7 @@ another name stays the one that was meant. The function that captures the source
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import psycopg
 
@@ -45,7 +45,7 @@ _COLUMN = """
         UNION ALL
         SELECT t.typbasetype FROM pg_catalog.pg_type t JOIN step ON t.oid = step.oid WHERE t.typtype = 'd'
     )
-    SELECT a.attname, t.oid::bigint, pg_catalog.format_type(t.oid, NULL)
+    SELECT a.attname, a.atttypid::bigint, t.oid::bigint, pg_catalog.format_type(t.oid, NULL)
     FROM pg_catalog.pg_attribute a, step JOIN pg_catalog.pg_type t ON t.oid = step.oid AND t.typtype <> 'd'
     WHERE a.attrelid = %(relid)s AND a.attnum = %(number)s AND NOT a.attisdropped
 """
@@ -58,6 +58,7 @@ class _Found:
     declared: str
     relid: int
     number: int
+    column_type: int
     base_type: int
     bound: str
 
@@ -78,16 +79,18 @@ def hold(conn: psycopg.Connection, st: StreamTable, leaving: Iterable[int] = ())
         conn.execute("DELETE FROM pgtrickle.pgt_frozen WHERE pgt_id = %s", [st.id])
         for found in after:
             conn.execute(
-                "INSERT INTO pgtrickle.pgt_frozen (pgt_id, declared, source_relid, attnum, base_type, bound)"
-                " VALUES (%s, %s, %s, %s, %s, %s)",
-                [st.id, found.declared, found.relid, found.number, found.base_type, found.bound],
+                "INSERT INTO pgtrickle.pgt_frozen"
+                " (pgt_id, declared, source_relid, attnum, column_type, base_type, bound)"
+                " VALUES (%s, %s, %s, %s, %s, %s, %s)",
+                [st.id, *astuple(found)],
             )
     capturing.settle(conn, read)
 
 
 def _stored(conn: psycopg.Connection, pgt_id: int) -> list[_Found]:
     rows = conn.execute(
-        "SELECT declared, source_relid::bigint, attnum, base_type::bigint, bound FROM pgtrickle.pgt_frozen"
+        "SELECT declared, source_relid::bigint, attnum, column_type::bigint, base_type::bigint, bound"
+        " FROM pgtrickle.pgt_frozen"
         " WHERE pgt_id = %s",
         [pgt_id],
     ).fetchall()
@@ -109,8 +112,10 @@ def _find(
         place = _named(conn, captured, declared, table, name)
         column = _column(conn, place)
     assert column is not None
-    where, base_type, spoken = column
-    return _Found(declared, *place, base_type, _bound(conn, f"{captured[place[0]]}.{where}", spoken, bound))
+    where, column_type, base_type, spoken = column
+    return _Found(
+        declared, *place, column_type, base_type, _bound(conn, f"{captured[place[0]]}.{where}", spoken, bound)
+    )
 
 
 def _named(
@@ -139,8 +144,8 @@ def _named(
     return relids[0], row[0]
 
 
-def _column(conn: psycopg.Connection, place: tuple[int, int]) -> tuple[str, int, str] | None:
-    """Its name, and the type in which it is compared."""
+def _column(conn: psycopg.Connection, place: tuple[int, int]) -> tuple[str, int, int, str] | None:
+    """Its name and type, and the type in which it is compared."""
     return conn.execute(_COLUMN, {"relid": place[0], "number": place[1]}).fetchone()
 
 
