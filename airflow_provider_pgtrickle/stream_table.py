@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,8 @@ class StreamTable:
     :param append_only: rows of its sources are only ever inserted, which is checked
     :param append_only_breach: what an UPDATE, DELETE or TRUNCATE of a source does: `end` that declaration, or be
     `refuse`d
+    :param frozen_before: rows of its sources that don't change any more, by a column and a bound, such as
+    `{"orders.placed": "90 days"}`; a change of one is refused
     :param diamond_consistency: `atomic`: a diamond that closes here is one unit; `none`: its tables stand alone
     :param diamond_schedule_policy: `fastest`: such a unit is due when one of its tables is; `slowest`: when all are
     :param cdc_mode: how changes of its sources are captured: `trigger`, `wal` or `auto`; None: by the setting
@@ -66,6 +68,7 @@ class StreamTable:
     refresh_mode: str = "AUTO"
     append_only: bool = False
     append_only_breach: str = "end"
+    frozen_before: str | Mapping[str, object] | None = None
     diamond_consistency: str = "atomic"
     diamond_schedule_policy: str = "fastest"
     cdc_mode: str | None = None

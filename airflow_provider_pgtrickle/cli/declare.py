@@ -21,6 +21,7 @@ _OPTIONS: tuple[Argument, ...] = (
         help="sources only grow",
     ),
     argument("--append-only-breach", metavar="end|refuse", help="what an UPDATE or DELETE of a source does to that"),
+    argument("--frozen-before", metavar="COLUMN:BOUND|none", help="rows that don't change: 'orders.placed: 90 days'"),
     argument(
         "--diamond-consistency", metavar="none|atomic", help="whether what one source reaches twice is refreshed as one"
     ),

@@ -20,9 +20,11 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.engine import dvm
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window
+from airflow_provider_pgtrickle.engine.dvm.emit import ORDERED
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refusal
 from airflow_provider_pgtrickle.engine.dvm.types import as_text, base_type
 from airflow_provider_pgtrickle.engine.refresh import clock
+from tests.answers import only
 from tests.oracle.arena import Case
 from tests.oracle.declare import Declared, Misprinted, declare
 
@@ -120,12 +122,13 @@ class Maintained:
 
     # -- one cycle -----------------------------------------------------------------------------------------------
 
-    def refresh(self, *, full: bool = False, instant: str | None = None, slices: int = 1) -> str:
+    def refresh(self, *, full: bool = False, instant: str | None = None, slices: int = 1, bounded: bool = False) -> str:
         """Bring the table to the present, by its delta unless told otherwise; the action that was taken.
 
         `instant`: the time to which the clock moves. `slices`: into how many the changes are cut, where they can be.
+        `bounded`: the least value of each column in the changes is known.
         """
-        binding = self.binding(at=instant)
+        binding = self.binding(at=instant, bounded=bounded)
         self.instant = instant or self.instant
         self._expect_defined()
         truncated = any(
@@ -153,7 +156,7 @@ class Maintained:
         self.verify()
         return action
 
-    def binding(self, *, at: str | None = None) -> Binding:
+    def binding(self, *, at: str | None = None, bounded: bool = False) -> Binding:
         """What changed since the frontier, source by source, if the clock moves to an instant."""
         old = f"{self.frontier + 1}:{self.frontier + 1}:"
         sources = {}
@@ -163,9 +166,30 @@ class Maintained:
                 changed=buffer.changed(self.case.conn, self.frontier),
                 window=Window(buffer=(buffer.schema, buffer.name), old=old, new=self.case.snapshot, also=()),
                 handed_on=None,
+                least=self._least(key) if bounded else (),
             )
         readings = clock.read(self.case.conn, self.view.readings, self.instant, at or self.instant)
         return Binding(sources=sources, stored=(self.case.schema, self.name), readings=readings)
+
+    def _least(self, key: str) -> tuple[tuple[str, str], ...]:
+        """The least value in either image of each column that has an order which all types share."""
+        source, buffer, found = self.view.sources[key], self.case.buffers[key], []
+        for column in source.columns:
+            if column.name not in self.view.used[key] or base_type(column.type) not in ORDERED:
+                continue
+            (least,) = only(
+                self.case.conn.execute(
+                    sql.SQL("SELECT LEAST(min({}), min({}))::text FROM {} WHERE xid > {}::xid8").format(
+                        sql.Identifier(f"new_{column.name}"),
+                        sql.Identifier(f"old_{column.name}"),
+                        sql.Identifier(buffer.schema, buffer.name),
+                        sql.Literal(str(self.frontier)),
+                    )
+                )
+            )
+            if least is not None:
+                found.append((column.name, f"'{least}'::{column.type}"))
+        return tuple(found)
 
     def slices(self, binding: Binding, count: int) -> tuple[str, ...]:
         """The change in so many slices, whatever their rows have in common."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, note, settings
+from hypothesis import HealthCheck, Phase, assume, event, given, note, settings
 from hypothesis import strategies as st
 
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason
@@ -26,6 +27,8 @@ BY_CHANGE = ("DIFFERENTIAL", "TOPK")
 """TOPK where the query itself ends in a LIMIT."""
 
 _GROUPING_SETS = ("ROLLUP", "CUBE", "GROUPING SETS")
+
+_BOUND = re.compile(r">= (?:LEAST\()?'[^']*'::")
 
 Example = tuple[World, str, list[list[str]]]
 
@@ -134,6 +137,15 @@ def slices_add_up_to_the_difference(opened: Case, query: str, history: list[list
     assert st_.refresh(slices=7) in (*BY_CHANGE, "SLICED")
 
 
+def bounds_lose_nothing(opened: Case, query: str, history: list[list[str]]) -> None:
+    """With the least value of each column in the changes, which bounds what they are joined with."""
+    st_ = Maintained.create(opened, query)
+    for transaction in history:
+        opened.change(*transaction)
+        assert st_.refresh(bounded=True) in BY_CHANGE
+        event("a bound" if st_.last_delta is not None and _BOUND.search(st_.last_delta) else "no bound")
+
+
 @pytest.mark.timeout(900)
 @SOME
 @given(example=examples())
@@ -183,6 +195,13 @@ def test_the_slices_of_a_difference_add_up_to_it(oracle_connection: psycopg.Conn
 @pytest.mark.timeout(900)
 @FEWER
 @given(example=examples())
+def test_what_bounds_the_changes_loses_no_row(oracle_connection: psycopg.Connection, example: Example) -> None:
+    _judged(oracle_connection, example, bounds_lose_nothing)
+
+
+@pytest.mark.timeout(900)
+@FEWER
+@given(example=examples())
 def test_full_then_differential_is_differential_then_full(
     oracle_connection: psycopg.Connection, example: Example
 ) -> None:
@@ -195,6 +214,7 @@ _JUDGES = (
     any_split_gives_the_same,
     full_and_differential_commute,
     slices_add_up_to_the_difference,
+    bounds_lose_nothing,
 )
 
 

@@ -48,6 +48,17 @@ class CapturedColumn(NamedColumn):
 
 
 @dataclass(frozen=True)
+class Frozen:
+    """Rows of the captured table that don't change any more: those whose column is below a bound."""
+
+    column: CapturedColumn
+    number: int
+    """The column's `attnum`."""
+    bound: str
+    """SQL of the bound."""
+
+
+@dataclass(frozen=True)
 class Member:
     """The table itself, a partition of it or a table that inherits from it."""
 
@@ -81,6 +92,8 @@ class Layout:
     """Changes are taken from the log; only TRUNCATE fires a trigger."""
     is_append_only: bool = False
     """A reader wants rows to be inserted only."""
+    frozen: tuple[Frozen, ...] = ()
+    """Readers want these rows to stay as they are."""
 
     @property
     def named(self) -> tuple[NamedColumn, ...]:
@@ -153,6 +166,14 @@ _COLUMNS = """
     ORDER BY a.attnum
 """
 
+# A bound is compared with a column of the type that it was declared for, and with no other one.
+_FROZEN = """
+    SELECT DISTINCT a.attname, f.attnum, f.base_type::bigint, f.bound
+    FROM pgtrickle.pgt_frozen f
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = f.source_relid AND a.attnum = f.attnum AND NOT a.attisdropped
+    WHERE f.source_relid = %s ORDER BY f.attnum, f.bound
+"""
+
 # The capturing function compares under `search_path = pg_catalog`, and finds no operator of another schema.
 _PAIRS_BY_KEY = """
     SELECT i.indimmediate AND bool_and(o.oprname = '=' AND o.oprnamespace = 'pg_catalog'::regnamespace)
@@ -177,12 +198,14 @@ def layout(conn: Connection, source: Source, columns: Iterable[str], reader: int
             remedy="Use refresh mode FULL for what reads it.",
         )
     members = conn.execute(_MEMBERS, {"relid": fresh.relid}).fetchall()
-    names = list({*columns, *fresh.primary_key})
+    frozen = _frozen(conn, fresh.relid)
+    # What freezes rows is captured, so that nobody alters it unnoticed.
+    names = list({*columns, *fresh.primary_key, *(f.column.name for f in frozen)})
     captured = captured_columns(conn, fresh.relid, names)
     pairs = conn.execute(_PAIRS_BY_KEY, [fresh.relid]).fetchone() if fresh.primary_key else None
     maintaining = functions_there(conn, [f"immediate_{fresh.relid}", f"begin_{fresh.relid}"])
     is_append_only = _is_append_only(conn, fresh.relid, reader)
-    by_wal = not maintaining and not is_append_only and is_by_wal(conn, fresh.relid)
+    by_wal = not maintaining and not is_append_only and not frozen and is_by_wal(conn, fresh.relid)
     if by_wal:
         by_wal = untold(conn, fresh.relid, [relid for relid, *_ in members], [c.name for c in captured]) is None
     return Layout(
@@ -200,6 +223,16 @@ def layout(conn: Connection, source: Source, columns: Iterable[str], reader: int
         row_wise=any(outside for *_, outside, _, _ in members),
         by_wal=by_wal,
         is_append_only=is_append_only,
+        frozen=frozen,
+    )
+
+
+def _frozen(conn: Connection, relid: int) -> tuple[Frozen, ...]:
+    """What readers want to stay as it is. A column that is gone or has another type is theirs to find."""
+    found = conn.execute(_FROZEN, [relid]).fetchall()
+    columns = {c.name: c for c in captured_columns(conn, relid, {name for name, *_ in found})} if found else {}
+    return tuple(
+        Frozen(columns[name], number, bound) for name, number, base, bound in found if columns[name].base_oid == base
     )
 
 

@@ -142,7 +142,7 @@ def examine(conn: Connection, settings: Settings, st: StreamTable) -> tuple[str,
             )
         if missing:
             notices.append(f"{plan.name} stays captured by triggers: {missing.reason}")
-        if plan.is_append_only:
+        if plan.is_append_only or plan.frozen:
             notices.append(f"{plan.name} stays captured by triggers: {by_triggers(plan)}")
         for source in wishes.read(conn, settings, [dependency]):
             if source.wish == "trigger":

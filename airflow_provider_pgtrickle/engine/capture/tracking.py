@@ -157,6 +157,8 @@ def by_triggers(plan: Layout) -> str | None:
     """What the table needs triggers for, whatever the log tells; None if nothing does."""
     if plan.is_live or plan.is_counted:
         return "writers maintain a stream table that reads it"
+    if plan.frozen:
+        return "a stream table refuses changes of its frozen rows"
     return "a stream table refuses that its rows are updated or deleted" if plan.is_append_only else None
 
 

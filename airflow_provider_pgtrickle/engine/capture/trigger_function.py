@@ -10,7 +10,7 @@ replication, which fires nothing else) it reads OLD and NEW; the statements it r
     TRUNCATE  T: what was there is unknown
 
 By itself it never makes the user's statement fail, unless a reader declares the table append-only and refuses all but
-INSERT; what maintains IMMEDIATE tables, which it calls, may. If the table
+INSERT, or declares rows frozen; what maintains IMMEDIATE tables, which it calls, may. If the table
 has other columns by now, or partitions or children that the function doesn't know, it writes a T: every
 reader then runs FULL, and its refresh notices the new schema. Of a partition that is gone again by then, the T is the
 only trace. Without its buffer the function writes nothing; the readers find the buffer missing.
@@ -18,12 +18,12 @@ only trace. Without its buffer the function writes nothing; the readers find the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import LiteralString
 
 from psycopg import sql
 
-from airflow_provider_pgtrickle.engine.capture.layout import Layout, Member
+from airflow_provider_pgtrickle.engine.capture.layout import Frozen, Layout, Member, NamedColumn
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES
 
 #: To be raised with each change of what is written here, or of what a function of this text does.
@@ -47,7 +47,7 @@ DECLARE
     is_known boolean := false;
     is_twice boolean := false;{made}{refusing}
 BEGIN
-    {begin}{refuse}IF pg_relation_filenode({buffer_oid}) IS NULL THEN
+    {begin}{refuse}{frozen}IF pg_relation_filenode({buffer_oid}) IS NULL THEN
         RETURN NULL;
     ELSIF TG_LEVEL = 'ROW' THEN
         is_known := {row_known};
@@ -106,6 +106,60 @@ _REFUSE = """IF TG_OP = 'TRUNCATE' OR TG_LEVEL = 'ROW' AND TG_OP <> 'INSERT' THE
                 || split_part(refusing, ', ', 1) || ' --append-only-breach end';
     END IF;
     """
+# Rows are frozen by a column of which the table may have been altered meanwhile. Then nothing is refused, and the
+# refresh that finds the table altered looks for the column again.
+_FROZEN_ROWS = """
+    IF TG_OP = 'TRUNCATE' THEN
+        IF TG_WHEN = 'BEFORE' AND {row_known} THEN
+            EXECUTE format({stored}, {relid}::regclass) INTO is_frozen USING TG_RELID;
+        END IF;
+    ELSIF TG_LEVEL = 'ROW' THEN
+        IF NOT {row_known} THEN
+            NULL;
+        ELSIF TG_OP = 'INSERT' THEN
+            is_frozen := {new_row};
+        ELSIF TG_OP = 'DELETE' THEN
+            is_frozen := {old_row};
+        ELSE
+            is_frozen := {old_row} OR {new_row};
+        END IF;
+    ELSIF TG_OP = 'INSERT' THEN
+        IF {new_known} THEN
+            is_frozen := {new};
+        END IF;
+    ELSIF TG_OP = 'DELETE' THEN
+        IF {old_known} THEN
+            is_frozen := {old};
+        END IF;
+    ELSIF {old_known} THEN
+        is_frozen := {old} OR {new};
+    END IF;
+    IF is_frozen THEN
+        refusing := {readers};
+        IF refusing IS NOT NULL THEN
+            RAISE EXCEPTION 'rows of table % are frozen where % is below %, as stream table % says: % is refused',
+                TG_RELID::regclass, {column}, {bound}, refusing, TG_OP
+                USING ERRCODE = 'restrict_violation', HINT = 'Declare it otherwise: pgtrickle alter '
+                    || split_part(refusing, ', ', 1) || ' --frozen-before none';
+        END IF;
+        is_frozen := false;
+    END IF;"""
+_FROZEN = """{rows}
+    IF TG_WHEN = 'BEFORE' THEN
+        RETURN NULL;
+    END IF;
+    """
+_IS_FROZEN = """
+    is_frozen boolean := false;"""
+_ANY = "EXISTS (SELECT FROM {rows} AS r WHERE {is_below})"
+# All rows are looked for through the captured table, because it is the one that its readers may read.
+_STORED = """SELECT EXISTS (SELECT FROM %s AS r WHERE {is_below}
+    AND (r.tableoid = $1 OR r.tableoid IN (SELECT p.relid FROM pg_partition_tree($1) AS p)))"""
+_FREEZING = """(
+            SELECT string_agg(format('%I.%I', t.pgt_schema, t.pgt_name), ', ' ORDER BY t.pgt_schema, t.pgt_name)
+            FROM pgtrickle.pgt_frozen f JOIN pgtrickle.pgt_stream_tables t USING (pgt_id)
+            WHERE f.source_relid = {relid} AND f.attnum = {number} AND f.bound = {bound}
+        )"""
 _READERS = """(
             SELECT string_agg(DISTINCT format('%I.%I', o.pgt_schema, o.pgt_name), ', ')
             FROM pgtrickle.pgt_change_tracking c
@@ -215,8 +269,11 @@ def create_function(layout: Layout, buffer: int) -> sql.Composed:
     readers = sql.SQL(_READERS).format(relid=sql.Literal(layout.relid))
     body = sql.SQL(_BODY).format(
         made=sql.SQL(_MADE).format(buffer=layout.buffer.sql) if layout.is_live else nothing,
-        refusing=sql.SQL(_REFUSING) if layout.is_append_only else nothing,
+        refusing=sql.SQL(
+            (_REFUSING if layout.is_append_only or layout.frozen else "") + (_IS_FROZEN if layout.frozen else "")
+        ),
         refuse=sql.SQL(_REFUSE).format(readers=readers) if layout.is_append_only else nothing,
+        frozen=_frozen(layout) if layout.frozen else nothing,
         begin=sql.SQL(_BEGIN).format(immediate=immediate, end=end) if layout.is_counted else nothing,
         end=sql.SQL(_END).format(immediate=immediate) if layout.is_live else nothing,
         unknown=_kept(layout, sql.SQL(_UNKNOWN).format(buffer=layout.buffer.sql)),
@@ -235,14 +292,49 @@ def create_function(layout: Layout, buffer: int) -> sql.Composed:
     )
 
 
-def _columns_known(layout: Layout, rows: sql.SQL) -> sql.Composable:
-    """SQL that checks whether a transition table has the captured columns, with the types that they had.
+def _frozen(layout: Layout) -> sql.Composable:
+    """The statements that refuse changes of frozen rows."""
+    rows = sql.SQL("").join(_frozen_rows(layout, frozen) for frozen in layout.frozen)
+    return sql.SQL(_FROZEN).format(rows=rows)
+
+
+def _frozen_rows(layout: Layout, frozen: Frozen) -> sql.Composed:
+    column = frozen.column
+    named = column.reads if column.expression else (column,)
+    value = sql.SQL("({})").format(sql.SQL(column.expression)) if column.expression else sql.Identifier(column.name)
+    bound = sql.SQL(frozen.bound)
+
+    is_below = sql.SQL("{} < {}").format(value, bound)
+
+    def any_of(rows: LiteralString) -> sql.Composed:
+        return sql.SQL(_ANY).format(rows=sql.SQL(rows), is_below=is_below)
+
+    return sql.SQL(_FROZEN_ROWS).format(
+        row_known=_columns_known_of_row(named),
+        new_known=_columns_known(named, sql.SQL("new_rows")),
+        old_known=_columns_known(named, sql.SQL("old_rows")),
+        stored=sql.Literal(_STORED.format(is_below=is_below.as_string(None).replace("%", "%%"))),
+        relid=sql.Literal(layout.relid),
+        new_row=any_of("(SELECT NEW.*)"),
+        old_row=any_of("(SELECT OLD.*)"),
+        new=any_of("new_rows"),
+        old=any_of("old_rows"),
+        readers=sql.SQL(_FREEZING).format(
+            relid=sql.Literal(layout.relid), number=sql.Literal(frozen.number), bound=sql.Literal(frozen.bound)
+        ),
+        column=sql.Literal(column.name),
+        bound=bound,
+    )
+
+
+def _columns_known(columns: Sequence[NamedColumn], rows: sql.SQL) -> sql.Composable:
+    """SQL that checks whether a transition table has these columns, with the types that they had.
 
     The columns are those that the function names, so it finds out before a statement of its own could fail.
     """
-    if not layout.named:
+    if not columns:
         return sql.SQL("true")
-    names = [sql.Identifier(column.name) for column in layout.named]
+    names = [sql.Identifier(column.name) for column in columns]
     return sql.SQL(_COLUMNS_KNOWN).format(
         absent=_list(sql.SQL("NULL::void AS {}").format(name) for name in names),
         names=_list(names),
@@ -252,7 +344,7 @@ def _columns_known(layout: Layout, rows: sql.SQL) -> sql.Composable:
             sql.SQL("pg_typeof(CASE WHEN false THEN c.{} END) = {}::oid").format(
                 sql.Identifier(column.name), sql.Literal(column.base_oid)
             )
-            for column in layout.named
+            for column in columns
         ),
     )
 
@@ -263,17 +355,20 @@ def _row_known(layout: Layout) -> sql.Composable:
     if any(member.routes for member in layout.members):
         checks.append(sql.SQL("TG_RELID IN ({})").format(_relids(layout.members)))
     if layout.named:
-        expected = _list(
-            sql.SQL("({}::name, {}::oid)").format(sql.Literal(c.name), sql.Literal(c.type_oid)) for c in layout.named
-        )
-        count = sql.Literal(len(layout.named))
-        checks.append(sql.SQL(_COLUMNS_KNOWN_OF_ROW).format(expected=expected, count=count))
+        checks.append(_columns_known_of_row(layout.named))
     return sql.SQL(" AND ").join(checks or [sql.SQL("true")])
+
+
+def _columns_known_of_row(columns: Sequence[NamedColumn]) -> sql.Composable:
+    expected = _list(
+        sql.SQL("({}::name, {}::oid)").format(sql.Literal(c.name), sql.Literal(c.type_oid)) for c in columns
+    )
+    return sql.SQL(_COLUMNS_KNOWN_OF_ROW).format(expected=expected, count=sql.Literal(len(columns)))
 
 
 def _statement_known(layout: Layout, rows: sql.SQL, *, reaches_children: bool = True) -> sql.Composable:
     """SQL that checks the columns, and whether there are partitions or children that the layout doesn't know."""
-    columns = _columns_known(layout, rows)
+    columns = _columns_known(layout.named, rows)
     parents = [member for member in layout.members if member.may_have_members]
     routes = any(member.routes for member in layout.members)
     if not parents or not (routes or reaches_children):

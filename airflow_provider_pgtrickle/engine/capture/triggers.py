@@ -10,7 +10,8 @@ own. It fires none for rows that logical replication applies, so for that role a
 A table that is itself a partition or a child of a table that isn't captured can be changed by statements that name the
 other: there a row trigger (ENABLE ALWAYS) captures everything.
 
-A table that is captured from the log has the trigger for TRUNCATE alone.
+A table that is captured from the log has the trigger for TRUNCATE alone. One with frozen rows has another one, which
+looks for them before they are gone.
 """
 
 from __future__ import annotations
@@ -98,6 +99,8 @@ def _wanted(layout: Layout) -> dict[tuple[int, str], tuple[Member, str, str, Qua
             want("begin", event, "A", layout.begin_function)
             want("end", "AFTER INSERT OR UPDATE OR DELETE ON {table} FOR EACH STATEMENT", "R")
         want("truncate", "AFTER TRUNCATE ON {table} FOR EACH STATEMENT", "A")
+        if layout.frozen:
+            want("frozen", "BEFORE TRUNCATE ON {table} FOR EACH STATEMENT", "A")
         if layout.by_wal:
             continue
         if not layout.row_wise:

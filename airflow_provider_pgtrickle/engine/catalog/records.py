@@ -67,6 +67,7 @@ class StreamTable:
     """What an UPDATE, DELETE or TRUNCATE of a source does: `end` the declaration, or be `refuse`d."""
     append_only_ended: str | None
     """What ended the declaration `append_only`, in words; None while it holds."""
+    frozen_before: str | None
     diamond_consistency: str
     diamond_schedule_policy: str
     partition_by: str | None

@@ -26,6 +26,7 @@ from airflow_provider_pgtrickle.engine.declare import (
     capturing,
     columns,
     dependencies,
+    frozen,
     keeping,
     partitions,
     parts,
@@ -36,6 +37,7 @@ from airflow_provider_pgtrickle.engine.declare.options import (
     Options,
     check,
     refuse_by_wal,
+    refuse_frozen_by_wal,
     refuse_partitions,
     refuse_schedule,
     refuse_unchecked,
@@ -90,10 +92,15 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
             update["requested_cdc_mode"] = update.pop("cdc_mode")
         mode = update.get("refresh_mode", before.refresh_mode)
         refuse_by_wal(mode, update.get("requested_cdc_mode", before.requested_cdc_mode))
+        refuse_frozen_by_wal(
+            update.get("frozen_before", before.frozen_before),
+            update.get("requested_cdc_mode", before.requested_cdc_mode),
+        )
         refuse_unit(mode, update.get("unit", before.unit))
         refuse_partitions(mode, before.partition_by, partitioned.partition_every, partitioned.keep)
         partitions.refuse(partitioned, columns.of_relation(conn, before.relid))
         notices: tuple[str, ...] = ()
+        leaving: set[int] = set()
         if query is not None:
             with zone.in_zone(conn, timezone):
                 definition = define(conn, query, mode, path, retention=retention)
@@ -107,6 +114,7 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
                 definition = parts.in_parts(conn, settings, owner, definition)
                 notices = definition.notices
                 update |= _redefine(conn, before, definition)
+            leaving = {d.source_relid for d in read_before} - {d.source_relid for d in definition.dependencies}
             if timezone != before.timezone:
                 update["kept_query"] = None
             if before.status == "ERROR" and status is None:
@@ -140,6 +148,8 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
             parts.belong(conn, after)
         if parts.captured_as(after) != parts.captured_as(before):
             capturing.settle(conn, records.with_parts(conn, [after.id]))
+        if query is not None or "frozen_before" in update:
+            frozen.hold(conn, after, leaving)
         if query is not None or {"requested_cdc_mode", "refresh_mode"} & set(update):
             notices += capture_mode.examine(conn, settings, after)
         is_new = query is not None or after.server_row_ids != before.server_row_ids
@@ -157,13 +167,14 @@ def revert(conn: psycopg.Connection, altered: Altered) -> None:
     added -= {d.source_relid for d in altered.dependencies_before}
     released = [d for d in records.dependencies(conn, now.id) if d.source_relid in added]
     # `together` is settled by what is declared, and the last one is told by the history, and no column.
-    frozen = {"id", "relid", "schema", "name", "frontier", "data_timestamp", "last_refresh_at", "is_populated"}
-    frozen |= {"together", "has_lacked"}
-    names = [f.name for f in fields(StreamTable) if f.name not in frozen]
+    others = {"id", "relid", "schema", "name", "frontier", "data_timestamp", "last_refresh_at", "is_populated"}
+    others |= {"together", "has_lacked"}
+    names = [f.name for f in fields(StreamTable) if f.name not in others]
     records.update(conn, now.id, **{name: getattr(altered.before, name) for name in names})
     records.replace_dependencies(conn, now.id, altered.dependencies_before)
     capturing.stop(conn, now.id, released)
     parts.erase_unread(conn, now.id)
+    frozen.hold(conn, altered.before)
 
 
 def _redefine(conn: psycopg.Connection, before: StreamTable, definition: Definition) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from airflow_provider_pgtrickle.engine.catalog.faults import about
 from airflow_provider_pgtrickle.engine.catalog.locks import lock_declarations
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
-from airflow_provider_pgtrickle.engine.declare import dependencies, partitions, parts, replica_identity, table
+from airflow_provider_pgtrickle.engine.declare import dependencies, frozen, partitions, parts, replica_identity, table
 from airflow_provider_pgtrickle.engine.declare.definition import define
 from airflow_provider_pgtrickle.engine.declare.existence import establish
 from airflow_provider_pgtrickle.engine.declare.options import Options
@@ -49,6 +49,7 @@ def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, qu
             definition = parts.in_parts(conn, settings, owner, whole)
             created = establish(conn, name, definition, options)
         parts.belong(conn, created)
+        frozen.hold(conn, created)
         dependencies.settle_schedules(conn, settings, [created.id])
         captured = mode.examine(conn, settings, created)
         view = definition.view

@@ -22,6 +22,12 @@ MONTHS = {"month": 1, "quarter": 3, "year": 12}
 TRUNCATED = {1: "month", 3: "quarter", 12: "year", 120: "decade"}
 _LENGTH = re.compile(r"(?i)^\s*(?P<number>\d{1,6})\s*(?P<unit>hour|day|week|month|quarter|year)s?\s*$")
 _LONGEST = 100_000
+_COLUMN = r'(?:"[^"]*"|[^".:,\s]+)'
+_FROZEN = re.compile(rf"\s*(?P<column>{_COLUMN}(?:\.{_COLUMN}){{1,2}})\s*:\s*(?P<bound>[^,]*[^,\s])\s*(?:,|$)")
+_INSTANT = re.compile(
+    r"(?P<day>\d{4}-\d\d-\d\d)(?:[ T](?P<time>\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(?:Z|\+00(?::?00)?)?)?"
+)
+_NUMBER = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?")
 _PARTITION = re.compile(r"(?i)^\s*(?:(?P<method>range|list|hash)\s*\((?P<keys>[^()]+)\)|(?P<bare>[^()]+))\s*$")
 
 
@@ -36,6 +42,8 @@ class Options:
     """Rows of its sources are only ever inserted. It is checked."""
     append_only_breach: str = "end"
     """What an UPDATE, DELETE or TRUNCATE of a source does: `end` the declaration, or be `refuse`d."""
+    frozen_before: str | None = None
+    """Rows of a source that don't change any more, such as `orders.placed: 90 days`: their changes are refused."""
     diamond_consistency: str = "atomic"
     diamond_schedule_policy: str = "fastest"
     cdc_mode: str | None = None
@@ -94,6 +102,7 @@ def check(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
     checked = {name: CHECKS[name](value, settings) for name, value in given.items()}
     refuse_schedule(checked.get("refresh_mode"), checked.get("schedule"))
     refuse_by_wal(checked.get("refresh_mode"), checked.get("cdc_mode"))
+    refuse_frozen_by_wal(checked.get("frozen_before"), checked.get("cdc_mode"))
     refuse_unit(checked.get("refresh_mode"), checked.get("unit"))
     refuse_unchecked(
         checked.get("refresh_mode"), checked.get("append_only"), checked.get("append_only_breach", BREACHES[0])
@@ -107,6 +116,16 @@ def refuse_by_wal(refresh_mode: str | None, cdc_mode: str | None) -> None:
         raise UsageError(
             "Refresh mode IMMEDIATE and cdc_mode 'wal' exclude each other: writers maintain the table by triggers",
             remedy="Use cdc_mode 'auto' or 'trigger', or another refresh mode.",
+        )
+
+
+def refuse_frozen_by_wal(frozen_before: str | None, cdc_mode: str | None) -> None:
+    """Raise if changes are to be refused to writers, and to be known only after they are committed."""
+    if frozen_before is not None and cdc_mode == "wal":
+        raise UsageError(
+            f"frozen_before={frozen_before!r} and cdc_mode 'wal' exclude each other: what the log tells is committed,"
+            " and can't be refused any more",
+            remedy="Use cdc_mode 'auto' or 'trigger', or leave frozen_before out.",
         )
 
 
@@ -306,6 +325,50 @@ def _keep(value: Any, settings: Settings) -> str | None:
     return spoken_length(*_length("keep", value, "such as '2 years', or 'all'"))
 
 
+def _frozen_before(value: Any, settings: Settings) -> str | None:
+    if value is None or (isinstance(value, str) and value.strip().lower() in ("", "none")):
+        return None
+    text = ", ".join(f"{column}: {bound}" for column, bound in value.items()) if isinstance(value, Mapping) else value
+    found = frozen_bounds(text) if isinstance(text, str) else {}
+    if not found:
+        raise UsageError(
+            f"frozen_before can't be {value!r}",
+            remedy="Name a source's column and its bound, such as 'orders.placed: 90 days', or 'none'.",
+        )
+    return ", ".join(f"{column}: {_frozen_bound(bound)}" for column, bound in found.items())
+
+
+def frozen_bounds(text: str) -> dict[str, str]:
+    """The bounds of a `frozen_before` option by their columns; none if it isn't one.
+
+    >>> frozen_bounds("orders.placed: 90 days, sales.events.id:1000")
+    {'orders.placed': '90 days', 'sales.events.id': '1000'}
+    """
+    found, at = {}, 0
+    while at < len(text):
+        match = _FROZEN.match(text, at)
+        if match is None or match["column"] in found:
+            return {}
+        found[match["column"]] = match["bound"]
+        at = match.end()
+    return found
+
+
+def _frozen_bound(bound: str) -> str:
+    """A length of time, an instant in UTC, or a number, each in its plain form."""
+    length, instant = as_length(bound), _INSTANT.fullmatch(bound)
+    if length is not None and 0 < length[0] <= _LONGEST:
+        return spoken_length(*length)
+    if instant is not None:
+        return f"{instant['day']} {instant['time']}" if instant["time"] else instant["day"]
+    if _NUMBER.fullmatch(bound) is None:
+        raise UsageError(
+            f"frozen_before can't have the bound {bound!r}",
+            remedy="Use an age such as '90 days', a date or time in UTC such as '2026-01-01', or a number.",
+        )
+    return bound
+
+
 def spoken_length(number: int, unit: str) -> str:
     """A length as it is stored, and as PostgreSQL's `interval` reads it."""
     if unit == "quarter":
@@ -339,6 +402,7 @@ CHECKS: Mapping[str, Callable[[Any, Settings], Any]] = MappingProxyType(
         "refresh_mode": _refresh_mode,
         "append_only": _boolean("append_only"),
         "append_only_breach": _one_of("append_only_breach", BREACHES, str.lower),
+        "frozen_before": _frozen_before,
         "diamond_consistency": _one_of("diamond_consistency", ("none", "atomic"), str.lower),
         "diamond_schedule_policy": _one_of("diamond_schedule_policy", ("fastest", "slowest"), str.lower),
         "cdc_mode": _cdc_mode,

@@ -13,7 +13,7 @@ from airflow_provider_pgtrickle.engine.catalog.faults import about
 from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
 from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
-from airflow_provider_pgtrickle.engine.declare import capturing, dependencies, identity_index, parts, table
+from airflow_provider_pgtrickle.engine.declare import capturing, dependencies, frozen, identity_index, parts, table
 from airflow_provider_pgtrickle.engine.declare.definition import Definition, define
 from airflow_provider_pgtrickle.engine.declare.retention import Retention
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError, QueryError
@@ -34,6 +34,7 @@ def recapture(conn: psycopg.Connection, stream_table: StreamTable, settings: Set
         before = _reads(conn, stream_table)
         records.replace_dependencies(conn, stream_table.id, (*definition.dependencies, *gone))
         parts.belong(conn, stream_table)
+        frozen.hold(conn, stream_table)
         query = definition.query_columns() | _as_written(stream_table)
         records.update(conn, stream_table.id, **query)
         _settle(conn, settings, stream_table, before)
@@ -82,6 +83,7 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
         capturing.start(conn, stream_table.id, definition.view)
         before = _reads(conn, stream_table)
         records.replace_dependencies(conn, stream_table.id, definition.dependencies)
+        frozen.hold(conn, stream_table)
         _settle(conn, settings, stream_table, before)
         records.update(
             conn,

@@ -8,9 +8,9 @@ PostgreSQL's planner sees through it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -30,7 +30,20 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
 )
 from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Pairs, Place, Relation, SharedSubquery, placed
 from airflow_provider_pgtrickle.engine.dvm.schema import Source, SourceColumn
-from airflow_provider_pgtrickle.engine.dvm.types import as_text, is_its_image
+from airflow_provider_pgtrickle.engine.dvm.types import as_text, base_type, is_its_image
+
+#: Types that are comparable with all to which they can be equal, and in the same order.
+ORDERED = (
+    "date",
+    "timestamp without time zone",
+    "timestamp with time zone",
+    "smallint",
+    "integer",
+    "bigint",
+    "numeric",
+    "real",
+    "double precision",
+)
 
 Change = Callable[[exp.Expr], exp.Expr | None]
 
@@ -215,6 +228,19 @@ class PostgresEmitter(Emitter):
 
     def cut_by(self) -> str | None:
         return self._binding.cut_by
+
+    @cached_property
+    def knows_least(self) -> bool:
+        return any(source.least for source in self._binding.sources.values())
+
+    def least(self, columns: Collection[tuple[str, str]], compared: str | None) -> str | None:
+        if compared is None or base_type(compared) not in ORDERED:
+            return None
+        known = [dict(self._binding.sources[key].least).get(name) for key, name in sorted(columns)]
+        values = [value for value in known if value is not None]
+        if not values or len(values) < len(known):
+            return None
+        return values[0] if len(values) == 1 else f"LEAST({', '.join(values)})"
 
     def record_semi_join(self, child: Relation, keys: Relation, pairs: Pairs) -> str:
         """Compare rows as records, because NULLs match in records, and PostgreSQL can hash records.

@@ -18,6 +18,7 @@ depends on an open order has to say so (`left_open`, `ordered`), and so has one 
     unsettled               why its rows may look different each time PostgreSQL computes them
     sliced(s)               the part of its rows that one slice of the changes yields; its parts are all of them
     groups                  by which columns its rows are computed anew, group by group
+    whence(name)            which sources' changes have all values of a column, so that their least one bounds them
     passed, carrying        which columns pass through it unchanged, and the same node with further ones
     hoisted, computing      how Spark's plan moves expressions down to the relation that they are about
 
@@ -250,6 +251,24 @@ class Node(ABC):
     def groups(self) -> tuple[str, ...] | None:
         """Return the columns by whose values its rows can be computed anew, group by group; None without such."""
         return None
+
+    def whence(self, name: str) -> frozenset[tuple[str, str]]:
+        """Return (source key, column) of those in whose changes each value of the column is found, unless it is NULL.
+
+        None where that isn't known.
+        """
+        known = self._known_whence
+        if name not in known:
+            known[name] = self._whence(name)
+        return known[name]
+
+    @cached_property
+    def _known_whence(self) -> dict[str, frozenset[tuple[str, str]]]:
+        return {}
+
+    def _whence(self, name: str) -> frozenset[tuple[str, str]]:
+        """Answer for `whence`, which asks once for each column. By default it isn't known."""
+        return frozenset()
 
     @property
     def row_wise(self) -> bool:

@@ -8,7 +8,7 @@ Spark's in `lower/spark_emit.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -164,6 +164,18 @@ class Emitter(ABC):
 
     def cut_by(self) -> str | None:
         """Return the column by whose ranges the stream table is partitioned; None if it isn't."""
+        return None
+
+    @property
+    def knows_least(self) -> bool:
+        """Whether the least value of any column in the changes is known."""
+        return False
+
+    def least(self, columns: Collection[tuple[str, str]], compared: str | None) -> str | None:
+        """Return the least value that the changes of these columns have, by (source key, column).
+
+        None if it isn't known, or not comparable with a value of the type `compared`.
+        """
         return None
 
     def relation(self, source: Source, is_old: bool) -> str:

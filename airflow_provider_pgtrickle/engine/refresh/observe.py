@@ -25,6 +25,7 @@ from airflow_provider_pgtrickle.engine.dvm.emit import (
     columns_read,
     concerns,
     found_by,
+    literal,
     window_predicate,
     window_rows,
 )
@@ -59,12 +60,23 @@ SELECT s.key, b.relfilenode::bigint,
        CASE WHEN NOT s.captured THEN false
             -- A crash of the server empties an UNLOGGED buffer.
             WHEN b.oid IS NULL OR b.relpersistence <> 'p' AND NOT pgtrickle.pgt_buffer_survived(b.relname) THEN true
-            ELSE s.pgt_id IS NULL AND c.digest IS DISTINCT FROM pgtrickle.pgt_capture_digest(s.relid) END
+            ELSE s.pgt_id IS NULL AND c.digest IS DISTINCT FROM pgtrickle.pgt_capture_digest(s.relid) END,
+       ARRAY(SELECT DISTINCT a.attname::text FROM pgtrickle.pgt_frozen f
+             JOIN pg_catalog.pg_attribute a
+               ON (a.attrelid, a.attnum, a.atttypid) = (f.source_relid, f.attnum, f.column_type)
+              AND f.column_type = f.base_type
+             WHERE f.source_relid = s.relid AND s.pgt_id IS NULL)
   FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::oid[], %s::bool[]) AS s(key, buffer, pgt_id, relid, captured)
   LEFT JOIN pg_catalog.pg_class b
     ON b.relname = s.buffer AND b.relnamespace = pg_catalog.to_regnamespace(%s)
   LEFT JOIN pgtrickle.pgt_stream_tables t ON t.pgt_id = s.pgt_id
   LEFT JOIN pgtrickle.pgt_change_tracking c ON c.source_relid = s.relid AND s.pgt_id IS NULL
+"""
+
+_FROZEN = """
+SELECT EXISTS (SELECT FROM pgtrickle.pgt_frozen f WHERE f.pgt_id = %s AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_attribute a
+     WHERE (a.attrelid, a.attnum, a.atttypid) = (f.source_relid, f.attnum, f.column_type) AND NOT a.attisdropped))
 """
 
 # The size is estimated as the planner does it: rows per page at the last ANALYZE, times the present number of pages.
@@ -116,6 +128,8 @@ class SourceState:
     """Some are no insertions: a row that concerns the reader was updated or deleted."""
     columns: tuple[SourceColumn, ...] = ()
     """What the reader reads of the source."""
+    least: tuple[tuple[str, str], ...] = ()
+    """Of columns by which rows of the source are frozen: the least value in the window, as SQL."""
     net_rows: int | None = None
     """How many rows the window changes after all; None if that was not counted."""
 
@@ -173,6 +187,8 @@ class _Buffer:
     data_timestamp: datetime | None
     epoch: int | None
     torn: bool
+    frozen: list[str]
+    """The columns by which rows of the source are frozen, but for those of domains, which may refuse a value."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +209,11 @@ def observe(
     with trace.phase("capture"):
         by_wal = _arranged(conn, request.settings, _tables(unit))
     at, observed = _look(conn, unit, request, trace, by_wal=by_wal)
-    torn = [member for member in observed.values() if any(state.torn for state in member.states.values())]
+    torn = [
+        member
+        for member in observed.values()
+        if any(state.torn for state in member.states.values()) or _lacks_frozen(conn, member.stored)
+    ]
     if torn:
         from airflow_provider_pgtrickle.engine.declare.storage import recapture
 
@@ -205,6 +225,14 @@ def observe(
         at, observed = _look(conn, unit, request, trace, by_wal=by_wal)
     _warn_of_growth(observed, request)
     return at, observed
+
+
+def _lacks_frozen(conn: Connection, st: StreamTable) -> bool:
+    """Whether a column by which it declares rows frozen isn't found any more, as it was then."""
+    if st.frozen_before is None:
+        return False
+    row = conn.execute(_FROZEN, (st.id,)).fetchone()
+    return row is not None and bool(row[0])
 
 
 def _arranged(conn: Connection, settings: Settings, relids: Collection[int]) -> bool:
@@ -320,10 +348,15 @@ def read(
         for key, source in reader.sources.items()
         if source.kind != "STREAM_TABLE"
     }
+    bounding = {
+        (pgt_id, key): tuple(c for c in held if c.name in buffers[key].frozen)
+        for (pgt_id, key), held in told_apart.items()
+    }
     pending = _pending(
         conn,
         {place: window for place, window in windows.items() if window is not None and place[0] not in live},
         told_apart,
+        bounding,
     )
     states: dict[int, dict[str, SourceState]] = {}
     for reader in readers:
@@ -347,6 +380,11 @@ def read(
                 is_mixed=found.is_mixed,
                 is_rewritten=found.is_rewritten,
                 columns=columns.get((reader.st.id, key), ()),
+                least=tuple(
+                    (c.name, f"{literal(found.least[c.name])}::{c.type}")
+                    for c in bounding.get((reader.st.id, key), ())
+                    if found.least.get(c.name) is not None
+                ),
             )
     return states
 
@@ -431,17 +469,24 @@ class _Pending:
     truncated: bool
     is_mixed: bool
     is_rewritten: bool
+    least: Mapping[str, str]
+    """The least value of each column by which rows are frozen, as text. It bounds what a change can be joined with,
+    whatever was declared."""
 
 
-_NOTHING = _Pending(0, 0, False, False, False)
+_NOTHING = _Pending(0, 0, False, False, False, {})
 
 
 def _pending(
     conn: Connection,
     windows: Mapping[tuple[int, str], Window],
     told_apart: Mapping[tuple[int, str], tuple[SourceColumn, ...]],
+    bounding: Mapping[tuple[int, str], tuple[SourceColumn, ...]],
 ) -> dict[tuple[int, str], _Pending]:
-    """Count the windows. `told_apart`: what readers read of tables, whose buffers say which columns have changed."""
+    """Count the windows. `told_apart`: what readers read of tables, whose buffers say which columns have changed.
+
+    `bounding`: the columns whose least value is asked for.
+    """
     if not windows:
         return {}
     places = list(windows)
@@ -449,17 +494,29 @@ def _pending(
         sql.SQL(
             "SELECT {number}, count(*), count(*) FILTER (WHERE {concerns}), coalesce(bool_or(action = 'T'), false),"
             " coalesce(bool_or(action IN ('I', 'U')) AND bool_or(action IN ('D', 'U')), false),"
-            " coalesce(bool_or(action <> 'I') FILTER (WHERE action = 'T' OR {concerns}), false)"
+            " coalesce(bool_or(action <> 'I') FILTER (WHERE action = 'T' OR {concerns}), false), {least}"
             " FROM {rows} WHERE {within}"
         ).format(
             number=sql.Literal(number),
             concerns=sql.SQL(concerns(told_apart[place]) if place in told_apart else "true"),
+            least=_least(bounding.get(place, ())),
             rows=sql.SQL(window_rows(windows[place])),
             within=within(windows[place]),
         )
         for number, place in enumerate(places)
     )
     return {places[number]: _Pending(*found) for number, *found in conn.execute(counts)}
+
+
+def _least(columns: Sequence[SourceColumn]) -> sql.Composable:
+    """SQL of the least value of each column in either image, as text that means the same in every session."""
+    items = [
+        sql.SQL("{}, to_jsonb(LEAST(min({}), min({}))) #>> '{{}}'").format(
+            sql.Literal(c.name), *(sql.Identifier(buffer_column(side, c.name)) for side in ("new", "old"))
+        )
+        for c in columns
+    ]
+    return sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(items))
 
 
 def netted(conn: Connection, state: SourceState, *, only_sum_tells: bool, decides: bool) -> SourceState:

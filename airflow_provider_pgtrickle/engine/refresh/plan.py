@@ -168,6 +168,7 @@ def plan(
                 changed=state.is_changed or bool(change and change.rows),
                 window=state.window,
                 handed_on=change.handed_on if change else None,
+                least=state.least,
             )
             for key, state in member.states.items()
             for change in [upstream.get(key)]

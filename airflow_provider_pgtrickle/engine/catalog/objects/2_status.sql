@@ -332,7 +332,8 @@ SELECT
     x.read_at,
     t.partition_every,
     t.keep,
-    t.timezone
+    t.timezone,
+    t.frozen_before
 FROM pgtrickle.pgt_stream_tables t
 LEFT JOIN pgtrickle.pgt_tiers x USING (pgt_id)
 JOIN pgtrickle.pgt_data_timestamps a USING (pgt_id)

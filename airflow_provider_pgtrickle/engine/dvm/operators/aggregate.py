@@ -62,6 +62,9 @@ class Aggregate(Unary, Grouping):
     def groups(self) -> tuple[str, ...]:
         return self.group
 
+    def _whence(self, name: str) -> frozenset[tuple[str, str]]:
+        return self.child.whence(name) if name in self.group else frozenset()
+
     def touching(self, d: Differ, values: Sequence[exp.Expr]) -> tuple[Node, list[exp.Expr]] | None:
         """keys(Δγ(R)) ⊆ groups(ΔR), because a group changes only if one of its rows does."""
         if not all(columns_of(x) <= set(self.group) for x in values):

@@ -53,6 +53,9 @@ class Filter(Dependent):
     def row_wise(self) -> bool:
         return not self.subqueries
 
+    def _whence(self, name: str) -> frozenset[tuple[str, str]]:
+        return self.child.whence(name)
+
     def steps_from(self, child: Node) -> bool:
         return True
 

@@ -9,7 +9,7 @@ to the join keys that the term's delta reaches.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -22,7 +22,7 @@ from airflow_provider_pgtrickle.engine.dvm.operators.keys import expression_keys
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Weigh
-from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Rows, Weight
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Place, Rows, Weight
 
 # A join of more inputs isn't worth a comparison of the orders from each start.
 _MOST_COMPARED = 16
@@ -232,7 +232,32 @@ class InnerJoin(Node):
         weights = [i.weight for i in items if i.weight is not None]
         weight = reduce(Weight.times, weights) if weights else None
         source = " CROSS JOIN ".join(i.source for i in items)
-        return Rows(source, places, weight, tuple(f"({e.expression(t, places)})" for t in self.terms), is_join=True)
+        terms = [f"({e.expression(t, places)})" for t in self.terms]
+        return Rows(source, places, weight, (*terms, *self._bounds(e, places)), is_join=True)
+
+    def _bounds(self, e: Emitter, places: Mapping[str, Place]) -> list[str]:
+        """Ranges of columns that equal one of a change, as far as they are known: PostgreSQL infers none from `=`."""
+        if not e.knows_least:
+            return []
+        found = []
+        for name in dict.fromkeys(name for pair in self._equal_columns() for name in pair):
+            if not self._own_whence(name) and (least := e.least(self.whence(name), self.column(name).type)) is not None:
+                alias, held = places[name]
+                found.append(f"{alias}.{e.name(held)} >= {least}")
+        return found
+
+    def _whence(self, name: str) -> frozenset[tuple[str, str]]:
+        pairs, equal, found = self._equal_columns(), [name], self._own_whence(name)
+        for reached in equal:
+            if found:
+                break
+            equal += (b for a, b in pairs if a == reached and b not in equal)
+            found = self._own_whence(reached)
+        return found
+
+    def _own_whence(self, name: str) -> frozenset[tuple[str, str]]:
+        (relation,) = (r for r in self.relations if name in r.names)
+        return relation.whence(name)
 
     def reads(self, needed: AbstractSet[str]) -> set[str]:
         return set().union(*map(columns_of, self.terms))

@@ -36,6 +36,10 @@ class DistinctKeys(Unary):
     def shared(self) -> bool:
         return True
 
+    def _whence(self, name: str) -> frozenset[tuple[str, str]]:
+        below = plain_column(dict(self.items)[name])
+        return self.child.whence(below) if below is not None else frozenset()
+
     def select(self, e: Emitter) -> str:
         rows = replace(e.rows(self.child), weight=None)
         values = [(n, e.expression(x, rows.places)) for n, x in self.items]

@@ -41,5 +41,8 @@ class Once(Unary):
     def unsettled(self) -> None:
         return None
 
+    def _whence(self, name: str) -> frozenset[tuple[str, str]]:
+        return self.child.whence(name)
+
     def label(self) -> str:
         return "once"

@@ -52,6 +52,10 @@ class Project(Dependent):
     def unique_keys(self) -> frozenset[Key]:
         return frozenset() if self.makes_sets else unique_keys_through(self.child, self.passed)
 
+    def _whence(self, name: str) -> frozenset[tuple[str, str]]:
+        below = plain_column(dict(self.items)[name])
+        return self.child.whence(below) if below is not None else frozenset()
+
     @property
     def makes_sets(self) -> bool:
         """Whether a function that returns a set may turn one row into several rows or none."""

@@ -53,6 +53,10 @@ class Restrict(Node):
     def restrict(self, keys: Keys) -> Node:
         return replace(self, child=self.child.restrict(keys))
 
+    def _whence(self, name: str) -> frozenset[tuple[str, str]]:
+        key = dict(self.keys.pairs).get(name) if self.exact else None
+        return self.child.whence(name) or (self.keys.relation.whence(key) if key is not None else frozenset())
+
     def label(self) -> str:
         pairs = ", ".join(f"{t} ∈ {k}" for t, k in self.keys.pairs)
         return f"Restrict [{pairs}]{'' if self.exact else ' (hint)'}"
@@ -96,10 +100,12 @@ class Restrict(Node):
         safe = [p for p in self.keys.pairs if self._is_safe(*p)]
         unsafe = [p for p in self.keys.pairs if not self._is_safe(*p)]
         if safe:
-            return [lambda of: _is_in(e, of, relation, safe) + self._cut(e, of, safe)]
+            return [lambda of: _is_in(e, of, relation, safe) + self._cut(e, of, safe) + self._least(e, of, safe)]
         target, key = unsafe[0]
         return [
-            lambda of: _is_in(e, of, relation, unsafe[:1]) + self._cut(e, of, unsafe[:1]),
+            lambda of: (
+                _is_in(e, of, relation, unsafe[:1]) + self._cut(e, of, unsafe[:1]) + self._least(e, of, unsafe[:1])
+            ),
             lambda of: f"{of(target)} IS NOT DISTINCT FROM NULL AND {_holds_null(e, relation, key)}",
         ]
 
@@ -112,6 +118,14 @@ class Restrict(Node):
         least, most = (f"(SELECT {call}({alias}.{e.name(key)}) FROM {source})" for call in ("min", "max"))
         held = of(e.cut_by() or "")
         return f" AND {held} >= {least} AND {held} <= {most}"
+
+    def _least(self, e: Emitter, of: Callable[[str], str], pairs: list[tuple[str, str]]) -> str:
+        """SQL of the least value that the keys can have, where it is known: PostgreSQL finds none through an IN."""
+        if not e.knows_least:
+            return ""
+        whence, column = self.keys.relation.whence, self.child.column
+        bounds = [(target, e.least(whence(key), column(target).type)) for target, key in pairs]
+        return "".join(f" AND {of(target)} >= {least}" for target, least in bounds if least is not None)
 
 
 def _is_in(e: Emitter, of: Callable[[str], str], relation: Node, pairs: list[tuple[str, str]]) -> str:

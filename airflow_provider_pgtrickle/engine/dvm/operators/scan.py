@@ -126,6 +126,9 @@ class DeltaScan(Leaf):
         places = {c.name: (alias, o) for o, c in self.scan.mapping}
         return Rows(f"{e.changes(self.scan.source, self.part)} AS {alias}", places, Weight.of(alias))
 
+    def _whence(self, name: str) -> frozenset[tuple[str, str]]:
+        return frozenset((self.scan.source.key, held) for held, c in self.scan.mapping if c.name == name)
+
     def sliced(self, s: Slicer) -> Node | None:
         conditions = s.cut.get(self.scan.source.key)
         if conditions is None:

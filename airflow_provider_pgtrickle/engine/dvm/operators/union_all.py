@@ -54,6 +54,11 @@ class UnionAll(Node):
             return None
         return UnionAll(tuple(changes), self.out)
 
+    def _whence(self, name: str) -> frozenset[tuple[str, str]]:
+        place = self.out.index(name)
+        found = [branch.whence(branch.names[place]) for branch in self.branches]
+        return frozenset().union(*found) if all(found) else frozenset()
+
     def sliced(self, s: Slicer) -> Node | None:
         parts = [part for part in map(s.slice, self.branches) if part is not None]
         return UnionAll(tuple(parts), self.out) if parts else None

@@ -37,6 +37,9 @@ class Weigh(Unary):
     def row_wise(self) -> bool:
         return True
 
+    def _whence(self, name: str) -> frozenset[tuple[str, str]]:
+        return self.child.whence(name)
+
     def label(self) -> str:
         return "+" if self.sign > 0 else "−"
 
@@ -72,6 +75,9 @@ class Expose(Unary):
     @property
     def weighted(self) -> bool:
         return False
+
+    def _whence(self, name: str) -> frozenset[tuple[str, str]]:
+        return self.child.whence(name) if name != self.as_name else frozenset()
 
     def select(self, e: Emitter) -> str:
         rows = e.rows(self.child)
