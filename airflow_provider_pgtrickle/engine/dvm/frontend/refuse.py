@@ -33,8 +33,9 @@ def refuse(query: exp.Query, schema: Schema) -> exp.Query:
     _functions(schema)
     _windows(query, schema)
     _endless(query, schema)
+    sources = schema.by_key
     for table in query.find_all(exp.Table):
-        source = schema.by_key.get(table.meta.get(SOURCE_META, ""))
+        source = sources.get(table.meta.get(SOURCE_META, ""))
         if source is not None and not source.captured:
             kind = _UNCAPTURED[source.kind]
             raise Refused(Reason.NOT_CAPTURED, f"{source.schema}.{source.name} is {kind}", "It runs FULL.")
