@@ -101,6 +101,7 @@ INSERT INTO h1 SELECT n, n, n FROM generate_series(11, 14) AS n;
         "st_rows": "SELECT id, part, v FROM p WHERE v > 2",
         "st_leaf": "SELECT id, v FROM p1",
         "st_heirs": "SELECT v, count(*) AS n FROM h GROUP BY v",
+        "st_alone": "SELECT o.id, o.v, (SELECT count(*) FROM h WHERE h.v = o.v) AS n FROM ONLY h AS o",
     },
     (
         "INSERT INTO p (id, part, v) VALUES (901, 1, 5), (902, 2, 6)",

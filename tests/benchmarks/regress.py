@@ -63,9 +63,8 @@ _ON_COMMIT = re.compile(r"\bon\s+commit\s+(drop|delete\s+rows|preserve\s+rows)",
 _TABLES_OF_PROBE = """
 WITH RECURSIVE read (oid) AS (
     SELECT 'pgt_probe'::regclass::oid
-    UNION SELECT d.refobjid FROM read r JOIN pg_rewrite w ON w.ev_class = r.oid AND w.ev_type = '1'
-          JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
-    WHERE d.refclassid = 'pg_class'::regclass)
+    UNION SELECT m[1]::oid FROM read r JOIN pg_rewrite w ON w.ev_class = r.oid AND w.ev_type = '1'
+          CROSS JOIN LATERAL regexp_matches(w.ev_action::text, ':rtekind 0 :relid (\\d+)', 'g') AS m)
 SELECT c.oid::regclass::text FROM read JOIN pg_class c USING (oid)
  WHERE c.relkind IN ('r', 'p', 'f') AND c.oid >= 16384 ORDER BY 1
 """

@@ -6,7 +6,7 @@ A small declaration of the oracle's own: it asks the server the same questions a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import psycopg
@@ -40,6 +40,9 @@ GROUP BY i.indexrelid, i.indisprimary"""
 # Names alone are looked at here, and age(a, b) is no function of the clock; no query calls age(a).
 _STEADY = STEADY | {"age"}
 _CLOCK_WORDS = r"\b(?:CURRENT_DATE|CURRENT_TIME|CURRENT_TIMESTAMP|LOCALTIME|LOCALTIMESTAMP)\b"
+_HEIRS = """
+SELECT c.oid::text, ARRAY(SELECT i.inhrelid::oid::text FROM pg_inherits i WHERE i.inhparent = c.oid ORDER BY 1)
+FROM pg_class c WHERE c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits i WHERE c.oid IN (i.inhparent, i.inhrelid))"""
 _FUNCTIONS = """
 SELECT proname, CASE max(CASE provolatile WHEN 'i' THEN 0 WHEN 's' THEN 1 ELSE 2 END)
                 WHEN 0 THEN 'i' WHEN 1 THEN 's' ELSE 'v' END,
@@ -88,6 +91,12 @@ def declare(conn: psycopg.Connection, schema_name: str, query: str) -> Declared:
             view_columns[schema_name, name] = tuple(row[0] for row in conn.execute(_COLUMNS, (oid,)))
         else:
             sources[schema_name, name] = _source(conn, schema_name, oid, name, kind, estimate)
+    keys = {source.key for source in sources.values()}
+    heirs = {parent: tuple(children) for parent, children in conn.execute(_HEIRS) if parent in keys}
+    for place, source in sources.items():
+        if heirs.get(source.key):
+            # A key of the parent says nothing about its children's rows.
+            sources[place] = replace(source, primary_key=(), unique_keys=())
     words = sorted(set(re.findall(r'[a-z_][a-z_0-9]*(?="?\()', " ".join([canonical, *views.values()]).lower())))
     functions = conn.execute(_FUNCTIONS, (words,)).fetchall()
     return Declared(
@@ -102,6 +111,7 @@ def declare(conn: psycopg.Connection, schema_name: str, query: str) -> Declared:
             aggregates=frozenset(name for name, _, aggregates, _ in functions if aggregates),
             set_returning=frozenset(name for name, _, _, returns_set in functions if returns_set),
             view_columns=view_columns,
+            heirs=heirs,
             keeps_equal_keys_apart=conn.info.server_version >= 180000,
             is_local=conn.info.parameter_status("TimeZone") != "UTC",
         ),

@@ -588,3 +588,64 @@ def test_a_recursion_that_may_end_is_kept(new_case: NewCase, base: str, step: st
             " SELECT id FROM t WHERE EXISTS (SELECT FROM r WHERE r.n > t.w)",
             ["INSERT INTO u VALUES (8, 9), (0, 2)", "UPDATE t SET v = 2 WHERE id = 4"],
         )
+
+
+FEW = ("CREATE TABLE t (a int, b int)", "INSERT INTO t VALUES (1, 1), (2, 3), (2, 2), (3, NULL)")
+FEW_CHANGED = (
+    ["INSERT INTO t VALUES (1, 7), (4, 1), (0, 0)"],
+    ["UPDATE t SET b = 2 WHERE a = 1", "DELETE FROM t WHERE a = 2 AND b = 3"],
+    ["DELETE FROM t WHERE a = 0"],
+)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a FROM t WHERE a IN (VALUES (1), (2) OFFSET 1)",
+        "SELECT a FROM t WHERE a IN (VALUES (1), (2) ORDER BY 1)",
+        "SELECT a FROM t WHERE a IN (VALUES (1), (2) LIMIT 1)",
+        "SELECT a FROM t WHERE (a, b) NOT IN (VALUES (1, 2), (2, 3) ORDER BY 1 DESC LIMIT 1)",
+        "SELECT a FROM t WHERE a <> ALL (VALUES (1), (2) LIMIT 1) OR b = ANY (VALUES (1), (2) OFFSET 1)",
+        "SELECT a, ARRAY(VALUES (2), (1) ORDER BY 1) AS x, ARRAY(VALUES (2), (1)) AS y FROM t",
+        "SELECT a, (VALUES (b), (a) OFFSET 1) AS z FROM t",
+        "SELECT x.v, t.b FROM (VALUES (1), (2), (3) LIMIT 2) x (v) JOIN t ON t.a = x.v",
+        "SELECT a, l.v FROM t CROSS JOIN LATERAL (VALUES (a), (b) LIMIT 1) l (v)",
+        "SELECT a FROM t UNION ALL (VALUES (1), (2) ORDER BY 1 LIMIT 1)",
+    ],
+)
+def test_values_with_an_order_and_a_limit(new_case: NewCase, query: str) -> None:
+    """VALUES stand in the order in which they are written, so a LIMIT needs no other."""
+    with new_case(*FEW) as case:
+        maintain(case, query, *FEW_CHANGED)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT (WITH c (x) AS (VALUES (a)) VALUES ((SELECT x FROM c))) AS v FROM t",
+        "SELECT a, (WITH c AS (SELECT max(i.b) AS m FROM t i WHERE i.a = t.a) VALUES ((SELECT m FROM c))) AS v FROM t",
+        "WITH c AS (SELECT max(b) AS m FROM t) VALUES ((SELECT m FROM c), 2), (3, 4)",
+        "WITH c AS (SELECT max(b) AS m FROM t) SELECT * FROM (VALUES ((SELECT m FROM c), 2), (3, 4) ORDER BY 2) v",
+    ],
+)
+def test_values_under_a_with_of_their_own(new_case: NewCase, query: str) -> None:
+    with new_case(*FEW) as case:
+        maintain(case, query, *FEW_CHANGED)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a, sum(a) OVER (ORDER BY a ROWS (SELECT a FROM t ORDER BY a LIMIT 1) + 1 PRECEDING) AS s FROM t",
+        "SELECT a, b, sum(a) OVER (PARTITION BY b ORDER BY a ROWS BETWEEN (SELECT min(a) FROM t) PRECEDING"
+        " AND (SELECT count(*) FROM t) FOLLOWING) AS s FROM t",
+        "SELECT b, s FROM (SELECT b, sum(a) OVER (ORDER BY a RANGE (SELECT max(b) FROM t) PRECEDING) AS s FROM t) x"
+        " WHERE s > 1",
+        "SELECT a, last_value(a) OVER (ORDER BY a) AS l, count(*) OVER (ORDER BY a, b ROWS (SELECT max(a) FROM t)"
+        " PRECEDING) AS n FROM t",
+    ],
+)
+def test_a_frame_that_ends_where_a_table_says(new_case: NewCase, query: str) -> None:
+    """Each change of that table may touch every row, so the block is computed in both states."""
+    with new_case(*FEW) as case:
+        maintain(case, query, *FEW_CHANGED)

@@ -226,5 +226,9 @@ def windowed(draw: st.DrawFn, scope: Scope) -> Relation:
         return draw(having_alone(scope))
     # All that the order can see is shown or nothing is told apart by it: rows that tie are alike.
     made, clause = draw(windows(scalar))
+    if draw(st.integers(0, 5)) == 5:
+        # A frame that ends where another relation says.
+        end = f"(SELECT count(*) FROM {draw(others(scope.below)).aliased(scope.alias('f'))})"
+        made.append(Column(f"count(*) OVER (ORDER BY {order(scalar)} ROWS {end} PRECEDING)", BIGINT))
     chosen = draw(st.lists(st.sampled_from(scalar), min_size=1, max_size=5, unique=True))
     return select([*chosen, *made], f"FROM {child.aliased(alias)} {draw(where(scalar))} {clause}".rstrip())

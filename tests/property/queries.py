@@ -31,6 +31,7 @@ from tests.property.subqueries import (
     sublinked_joins,
     tied_by_subqueries,
     with_array,
+    written_out,
 )
 from tests.property.tables import World
 
@@ -163,6 +164,7 @@ OPERATORS: tuple[Operator, ...] = (
     recursive,
     joined_under_or,
     tied_by_subqueries,
+    written_out,
 )
 """Simplest first: what a failure shrinks to. A new operator is one function and one line."""
 

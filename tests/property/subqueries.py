@@ -50,6 +50,34 @@ def sublinked(draw: st.DrawFn, scope: Scope) -> Relation:
 
 
 @st.composite
+def written_out(draw: st.DrawFn, scope: Scope) -> Relation:
+    """VALUES as a query: with an order and a limit of its own behind IN, ANY and ALL, and under a WITH."""
+    outer, a = draw(relations(scope.below)), scope.alias("o")
+    plain = tuple(c.of(a) for c in outer.scalars if c.kind.literals)
+    if not plain:
+        return draw(having_alone(scope))
+    column = draw(st.sampled_from(plain))
+    rows = draw(st.lists(column.kind.literal(), min_size=1, max_size=4))
+    listed = ", ".join(f"({row}::{column.kind.type})" for row in rows)
+    clauses = draw(st.sampled_from(("", "ORDER BY 1", "LIMIT 2", "OFFSET 1", "ORDER BY 1 DESC LIMIT 1")))
+    word = draw(st.sampled_from(("IN", "NOT IN", "= ANY", "<> ALL")))
+    inner = draw(others(scope.below))
+    counted = f"(SELECT count(*) FROM {inner.aliased(scope.alias('i'))})"
+    value = draw(
+        st.sampled_from(
+            (
+                f"(WITH v(x) AS (VALUES ({column.name})) VALUES ((SELECT x::text FROM v)))",
+                f"(WITH v(x) AS (VALUES ({counted})) VALUES ((SELECT x::text FROM v)), ('x') ORDER BY 1 LIMIT 1)",
+                f"(VALUES ({column.name}::text), ('x') LIMIT 1)",
+                f"ARRAY(VALUES ({column.name}::text), ('x') ORDER BY 1)::text",
+            )
+        )
+    )
+    rest = f"FROM {outer.aliased(a)} WHERE {column.name} {word} (VALUES {listed} {clauses})"
+    return select([*draw(outputs(outer.of(a))), Column(value, TEXT)], rest)
+
+
+@st.composite
 def sublinked_joins(draw: st.DrawFn, scope: Scope) -> Relation:
     """A subquery over outer joins whose ON and WHERE reach outside."""
     outer, alias = draw(relations(scope.below)), scope.alias("o")

@@ -87,7 +87,7 @@ def probe(conn: Connection, query: str, path: str | None = None, accepted: Mappi
         odd_equalities = tuple(name for (name,) in conn.execute(_EQUALITIES, [[view, *references.views]]))
         foreign = foreign_code(conn, references.function_oids, references.views)
         refuse_unaccepted(foreign, accepted)
-        sources = read_sources(conn, references.columns)
+        sources = read_sources(conn, {*references.columns, *(h for heirs in references.heirs.values() for h in heirs)})
         texts = [canonical, *(view_text for _, view_text, _ in references.views.values())]
         open_ended = open_ended or any(map(internals.is_open_ended, texts))
         _check_names(columns)
@@ -100,6 +100,7 @@ def probe(conn: Connection, query: str, path: str | None = None, accepted: Mappi
             aggregates=references.aggregates,
             set_returning=references.set_returning,
             view_columns={name: columns for name, _, columns in references.views.values()},
+            heirs={str(relid): tuple(map(str, heirs)) for relid, heirs in references.heirs.items()},
             keeps_equal_keys_apart=Capabilities.of(conn).equal_keys_kept_apart,
             is_local=zone.of(conn) is not None,
         )
@@ -233,10 +234,18 @@ def _check_names(columns: tuple[OutputColumn, ...]) -> None:
             )
 
 
+def _either(some: frozenset[str] | None, others: frozenset[str] | None) -> frozenset[str] | None:
+    return None if some is None or others is None else some | others
+
+
 def _used(references: References, sources: Mapping[int, Source]) -> dict[int, tuple[str, ...]]:
     used = {}
+    columns = dict(references.columns)
+    for relid, heirs in references.heirs.items():
+        for heir in heirs:
+            columns[heir] = _either(columns.get(heir, frozenset()), columns[relid])
     for relid, source in sources.items():
-        names = references.columns[relid]
+        names = columns[relid]
         own = references.own_columns.get(relid, ()) if source.pgt_id is not None else ()
         if hidden := sorted(n for n in own if n.startswith(RESERVED_PREFIX)):
             raise QueryError(

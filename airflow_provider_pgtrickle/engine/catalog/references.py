@@ -50,7 +50,28 @@ _ALIASED_JOIN = re.compile(
     r":alias \{ALIAS [^{}]*\} :eref \{ALIAS :aliasname \S+ :colnames \(((?:\"(?:[^\"\\]|\\.)*\" ?)*)\)\} :rtekind 2 "
 )
 _NAME = re.compile(r"\"((?:[^\"\\]|\\.)*)\"")
-_ALONE = "SELECT min(oid)::bigint FROM pg_catalog.pg_class WHERE oid = ANY(%s) AND relkind <> 'v'"
+
+# Of each table read without its children: these, whether its rows are not told from theirs, and why it may not be read
+# so. A row of a table that inherits in two ways counts twice. A virtual column of a child has another expression in the
+# parent.
+_ALONE = """
+    SELECT c.oid::bigint, n.nspname || '.' || c.relname,
+           ARRAY(SELECT i.inhrelid::bigint FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid ORDER BY 1),
+           c.relhassubclass AND EXISTS (
+               SELECT FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attgenerated = 'v')
+           OR EXISTS (SELECT FROM (
+               WITH RECURSIVE tree(oid) AS (
+                   SELECT c.oid
+                   UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid)
+               SELECT FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid
+               GROUP BY i.inhrelid HAVING count(*) > 1) AS twice),
+           CASE WHEN c.relkind = 'p' THEN 'which is partitioned and has no rows of its own'
+                WHEN s.pgt_id IS NOT NULL THEN 'which is a stream table' END
+    FROM pg_catalog.pg_class c
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    LEFT JOIN pgtrickle.pgt_stream_tables s ON s.pgt_relid = c.oid
+    WHERE c.oid = ANY(%s) AND c.relkind <> 'v' ORDER BY c.oid
+"""
 
 #: Which columns of its SELECT lists a view groups and sorts by, as numbers.
 _KEYS = """
@@ -140,6 +161,8 @@ class References:
     types: frozenset[int]
     """User-defined types of values that the query handles."""
     collations: frozenset[int]
+    heirs: Mapping[int, tuple[int, ...]]
+    """For each table that is read without its children (ONLY): the children. See `Schema.heirs`."""
 
 
 def follow(conn: Connection, view: int) -> References:
@@ -150,11 +173,12 @@ def follow(conn: Connection, view: int) -> References:
     types: set[int] = set()
     collations: set[int] = set()
     reads_session: set[str] = set()
+    childless: set[int] = set()
     seen, frontier = {view}, {view}
     for _ in range(MAX_DEPTH):
         if not frontier:
             break
-        whole_rows, asks_session = _parse_trees(conn, frontier, functions, types, collations)
+        whole_rows, asks_session = _parse_trees(conn, frontier, functions, types, collations, childless)
         reads_session |= asks_session
         following: set[int] = set()
         for owner, relid, relkind, schema, name, named in conn.execute(_DEPENDENCIES, [list(frontier)]):
@@ -183,6 +207,7 @@ def follow(conn: Connection, view: int) -> References:
         *_functions(conn, functions, reads_session),
         frozenset(oid for oid in types if oid >= FIRST_USER_OID),
         frozenset(collations - {0}),
+        _heirs(conn, childless),
     )
 
 
@@ -199,11 +224,17 @@ def definition(conn: Connection, view: int, *, quoted: bool = False) -> str:
 
 
 def _parse_trees(
-    conn: Connection, views: set[int], functions: set[int], types: set[int], collations: set[int]
+    conn: Connection,
+    views: set[int],
+    functions: set[int],
+    types: set[int],
+    collations: set[int],
+    childless: set[int],
 ) -> tuple[set[int], set[str]]:
     """Which of `views` refer to whole rows, and which of CLOCK and SESSION they ask for.
 
-    What they call and handle is added to `functions`, `types` and `collations`.
+    What they call and handle is added to `functions`, `types` and `collations`, what they read without its children to
+    `childless`.
     """
     whole_rows: set[int] = set()
     asks_session: set[str] = set()
@@ -226,10 +257,7 @@ def _parse_trees(
         asked = {int(op) for op in _SQL_VALUES.findall(tree)}
         asks_session |= {CLOCK if op < _FIRST_OF_SESSION else SESSION for op in asked}
         relations = [(int(relid), rest) for relid, rest in _RELATION.findall(tree)]
-        childless = [relid for relid, rest in relations if " :inh false" in rest]
-        alone = conn.execute(_ALONE, [childless]).fetchone() if childless else None
-        if alone and alone[0] is not None:
-            _refuse_only(conn, alone[0])
+        childless.update(relid for relid, rest in relations if " :inh false" in rest)
         for relid in dict.fromkeys(relid for relid, _ in relations):
             if relid < FIRST_USER_OID:
                 row = conn.execute(
@@ -260,15 +288,16 @@ def _refuse_lost_keys(conn: Connection, view: int) -> None:
         )
 
 
-def _refuse_only(conn: Connection, relid: int) -> None:
-    """Refuse ONLY: a table's buffer holds its children's changes too, and doesn't tell them apart."""
-    row = conn.execute(
-        "SELECT relnamespace::regnamespace::text || '.' || relname FROM pg_catalog.pg_class WHERE oid = %s", [relid]
-    ).fetchone()
-    raise QueryError(
-        f"The query reads ONLY {row[0] if row else relid}, without the tables that inherit from it",
-        remedy="Leave ONLY out.",
-    )
+def _heirs(conn: Connection, childless: set[int]) -> dict[int, tuple[int, ...]]:
+    found: dict[int, tuple[int, ...]] = {}
+    if not childless:
+        return found
+    for relid, name, children, is_mixed, objection in conn.execute(_ALONE, [list(childless)]).fetchall():
+        if objection:
+            raise QueryError(f"The query reads ONLY {name}, {objection}", remedy="Leave ONLY out.")
+        if not is_mixed:
+            found[relid] = tuple(children)
+    return found
 
 
 def _refuse_builtin(relid: int, schema: str, name: str) -> None:

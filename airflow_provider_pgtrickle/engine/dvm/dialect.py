@@ -114,6 +114,12 @@ class Defined(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": True}
 
 
+class RowsQuery(exp.Values):
+    """`WITH … VALUES (1), (2) ORDER BY 1 LIMIT 1`: rows that are written out where a query stands."""
+
+    arg_types: ClassVar[dict[str, bool]] = {**exp.Values.arg_types, "with_": False}
+
+
 def raw_type(text: str) -> exp.DataType:
     """Return a type for the text that PostgreSQL prints of it."""
     return exp.DataType(this=exp.DType.USERDEFINED, kind=exp.var(text))
@@ -337,9 +343,19 @@ class Canonical(Postgres):
                 self._parse_csv(self._parse_value)
                 is_whole = self._match(TokenType.R_PAREN)
                 self._retreat(start)
-                if not is_whole:
-                    return None
-            return super()._parse_derived_table_values(allow_value_synonym)
+                return super()._parse_derived_table_values(allow_value_synonym) if is_whole else None
+            if not self._match(TokenType.VALUES):
+                return None
+            rows = self.expression(RowsQuery(expressions=self._parse_csv(self._parse_value)))
+            return self._parse_query_modifiers(rows)
+
+        def _parse_table_sample(self, as_modifier: bool = False) -> exp.TableSample | None:
+            """Parse TABLESAMPLE, of which nothing is asked but that it is there."""
+            if not self._match(TokenType.TABLE_SAMPLE):
+                return None
+            method = self._parse_table_parts()
+            seed = self._parse_wrapped(self._parse_bitwise) if self._match_text_seq("REPEATABLE") else None
+            return self.expression(exp.TableSample(method=method, seed=seed))
 
         def _values_to_select(self, values: exp.Values) -> Any:
             # VALUES stay what they are, because a SELECT would be another query to PostgreSQL.
@@ -383,7 +399,13 @@ class Canonical(Postgres):
             Syntax: lambda self, e: f"{e.this}({' '.join(self.sql(x) for x in e.expressions)})",
             RowsFrom: lambda self, e: f"ROWS FROM ({self.expressions(e, flat=True)})",
             Defined: lambda self, e: f"{self.sql(e, 'this')} AS ({self.expressions(e, flat=True)})",
+            exp.TableSample: lambda self, e: f" TABLESAMPLE {self.sql(e, 'method')}{self._repeatable(e)}",
+            RowsQuery: lambda self, e: self.prepend_ctes(e, self.values_sql(e)),
         }
+
+        def _repeatable(self, sample: exp.TableSample) -> str:
+            seed = self.sql(sample, "seed")
+            return f" REPEATABLE ({seed})" if seed else ""
 
         def array_sql(self, expression: exp.Array) -> str:
             rows = expression.expressions[0] if expression.expressions else None

@@ -262,7 +262,8 @@ class PostgresEmitter(Emitter):
     # -- sources -------------------------------------------------------------------------------
 
     def _plain(self, source: Source) -> str:
-        return f"{quote(source.schema)}.{quote(source.name)}"
+        only = "ONLY " if source.heirs is not None else ""
+        return f"{only}{quote(source.schema)}.{quote(source.name)}"
 
     def relation(self, source: Source, is_old: bool) -> str:
         version = self._version(source, is_old)
@@ -295,6 +296,8 @@ class PostgresEmitter(Emitter):
 
     def _adjustment(self, source: Source, is_old: bool) -> tuple[str, str] | None:
         """Return (changes, sign) by which a source at one version differs from its table; None where it doesn't."""
+        if source.heirs is not None:
+            return (self._changes_alone(source), "-") if is_old and self._changed_behind(source) else None
         bound = self._binding.sources.get(source.key)
         if bound is None:
             return None
@@ -304,6 +307,8 @@ class PostgresEmitter(Emitter):
 
     def changes(self, source: Source, part: str | None = None) -> str:
         """Return the source's whole change: its window together with what was handed on. Only a window has slices."""
+        if source.heirs is not None:
+            return self._changes_alone(source)
         bound = self._binding.sources[source.key]
         if part is not None:
             return self._window_slice(source, bound.window, part)
@@ -319,6 +324,24 @@ class PostgresEmitter(Emitter):
         if name not in self._shared_subqueries:
             selects = [f"SELECT {self.weight}, {columns} FROM {term}" for term in terms]
             self._shared_subqueries[name] = SharedSubquery(" UNION ALL ".join(selects))
+        return name
+
+    def _changed_behind(self, source: Source) -> list[tuple[str, Source, Window | InHand]]:
+        """Return (sign, table, window) of each table with a change from which that of ONLY a table follows."""
+        signs = {source.table: "", **dict.fromkeys(source.heirs or (), "-")}
+        bound = {key: self._binding.sources[key] for key in signs if key in self._binding.sources}
+        return [(signs[key], self._sources[key], b.window) for key, b in bound.items() if b.changed and b.window]
+
+    def _changes_alone(self, source: Source) -> str:
+        """Return the change of ONLY a table: the table's own, less that of each table that inherits from it."""
+        beside, name = self._source_columns(source), quote(f"__pgt_window_{source.key}")
+        listed = f", {beside}" if beside else ""
+        if name not in self._shared_subqueries:
+            selects = [
+                f"SELECT {sign}{self.weight} AS {self.weight}{listed} FROM {self._window_changes(table, window)}"
+                for sign, table, window in self._changed_behind(source)
+            ]
+            self._shared_subqueries[name] = SharedSubquery(" UNION ALL ".join(selects), materialized=False)
         return name
 
     def _columns_used(self, source: Source) -> tuple[SourceColumn, ...]:

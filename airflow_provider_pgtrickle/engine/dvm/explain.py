@@ -145,7 +145,7 @@ def looked_up(plan: Node) -> Iterator[tuple[str, tuple[str, ...]]]:
     for node in leaves(plan):
         if isinstance(node, Restrict) and isinstance(node.child, Scan):
             origin = {column.name: name for name, column in node.child.mapping}
-            yield node.child.source.key, tuple(origin[target] for target, _ in node.keys.pairs)
+            yield node.child.source.table, tuple(origin[target] for target, _ in node.keys.pairs)
 
 
 def indented(text: str) -> Iterator[str]:

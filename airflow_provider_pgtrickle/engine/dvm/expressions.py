@@ -17,6 +17,8 @@ ROW = "__pgt_row"
 WEIGHT = "__pgt_w"
 SOURCE_META = "pgtrickle_source"
 """The key under which the front end leaves, on a table of the text, the key of its source."""
+READS_META = "pgtrickle_reads"
+"""The same, on the same tables: the keys of the sources from whose changes those of the table follow."""
 SET_META = "pgtrickle_set"
 """The front end's mark on a call that returns a set of rows."""
 
@@ -152,8 +154,8 @@ def returns_set(expression: exp.Expr) -> bool:
 
 
 def tables_of(expression: exp.Expr) -> frozenset[str]:
-    """Return the keys of the sources whose tables stand in an expression or a query."""
-    return frozenset(t.meta[SOURCE_META] for t in expression.find_all(exp.Table) if SOURCE_META in t.meta)
+    """Return the keys of the sources from whose changes those of an expression's or a query's tables follow."""
+    return frozenset().union(*(t.meta.get(READS_META, ()) for t in expression.find_all(exp.Table)))
 
 
 def holds_query(node: exp.Expr) -> bool:

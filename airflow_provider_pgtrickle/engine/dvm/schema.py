@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 #: A volatility beside PostgreSQL's own: the function's body may read tables, whatever its label says.
 READS_TABLES = "t"
@@ -43,6 +43,24 @@ class Source:
     """`pg_class.reltuples`; it is -1 if the table was never analyzed."""
     hidden: tuple[tuple[int, str], ...] = ()
     """The positions, from 0, and names of the columns that no query may read: a stream table's internal ones."""
+    heirs: tuple[str, ...] | None = None
+    """Of ONLY a table: the keys of the tables that inherit from it directly. None for a table with all of its rows.
+
+    ONLY t = t − Σ heirs, because the rows of t are its own and those of its heirs, and so are their changes."""
+
+    def alone(self, heirs: tuple[str, ...]) -> Source:
+        """Return ONLY the table, a source of its own whose changes follow from those of the table and its heirs."""
+        return replace(self, key=f"{self.key}_only", heirs=heirs)
+
+    @property
+    def table(self) -> str:
+        """The key of the table whose rows these are, all or some of them."""
+        return self.key if self.heirs is None else self.key.removesuffix("_only")
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The keys of the sources from whose changes its own follow."""
+        return frozenset((self.table, *(self.heirs or ())))
 
     @property
     def layout(self) -> tuple[str, ...]:
@@ -85,6 +103,18 @@ class Schema:
     is_local: bool = False
     """Whether the query is evaluated in a zone other than UTC, where local times need not follow one another like the
     instants that they mean."""
+
+    heirs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For each table of which the query reads ONLY its own rows, by its key: the keys of those that inherit from it.
+    A table is left out if its own rows can't be told from those of the others: one inherits from it in two ways, or it
+    has virtual columns."""
+
+    @property
+    def by_key(self) -> dict[str, Source]:
+        """All sources by their keys, with those that are ONLY a table."""
+        found = {s.key: s for s in self.sources.values()}
+        alone = (found[key].alone(heirs) for key, heirs in self.heirs.items())
+        return found | {s.key: s for s in alone}
 
     @property
     def steady(self) -> bool:

@@ -59,8 +59,10 @@ class View:
         self._written = written
         """The query with its readings of the clock, where it has some and is computed as it is written."""
         self.columns = columns
-        self.sources = dict(sources)
-        self.used = dict(used)
+        self.sources = {key: source for key, source in sources.items() if source.heirs is None}
+        self.used = {key: names for key, names in used.items() if key in self.sources}
+        self._read = (dict(sources), dict(used))
+        """The same with ONLY of tables, which are read and not captured by themselves."""
         self.steady = steady
         self.refusal = refusal
         self.topk = topk
@@ -361,7 +363,7 @@ class View:
         return lower(sink.storage, storage, key, lambda: self._emitter(binding), describe, slices, prefix, late)
 
     def _emitter(self, binding: Binding) -> PostgresEmitter:
-        return PostgresEmitter(binding, self.sources, self.used, self._writings)
+        return PostgresEmitter(binding, *self._read, self._writings)
 
     @property
     def tree(self) -> Node | None:
@@ -435,7 +437,8 @@ def _used(roots: Iterable[Node], builder: Builder) -> dict[str, tuple[str, ...]]
     wanted: dict[str, set[str]] = {key: set(names) for key, names in builder.inside.items()}
     for node in (n for root in roots for n in descendants(root)):
         if isinstance(node, Scan):
-            wanted.setdefault(node.source.key, set()).update(o for o, _ in node.mapping)
+            for key in {node.source.key, *node.source.reads}:
+                wanted.setdefault(key, set()).update(o for o, _ in node.mapping)
         for key in node.own_sources - {CLOCK}:
             wanted.setdefault(key, set())
     return {key: _in_order(builder.sources[key], names) for key, names in wanted.items()}
@@ -448,7 +451,7 @@ def _in_order(source: Source, names: set[str]) -> tuple[str, ...]:
 
 def _full_only(canonical: str, outputs: tuple[str, ...], schema: Schema, refusal: Refusal) -> View:
     """Return a view that can only be computed anew; its sources are captured to know when that is needed."""
-    sources = {s.key: s for s in schema.sources.values()}
+    sources = schema.by_key
     used = {key: tuple(c.name for c in s.columns) for key, s in sources.items()}
     written = None
     try:

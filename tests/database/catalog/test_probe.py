@@ -274,16 +274,34 @@ def test_a_star_over_a_stream_table_means_its_visible_columns(shop):
         probe(shop, "SELECT n FROM st WHERE __pgt_row_id > 0")
 
 
-@pytest.mark.parametrize("relation", ["parent", "parted"])
-def test_reading_a_table_without_its_children_is_refused(conn, relation):
-    conn.execute("CREATE TABLE parent (a int); CREATE TABLE child () INHERITS (parent)")
+def test_reading_a_partitioned_table_without_its_partitions_is_refused(conn):
     conn.execute("CREATE TABLE parted (a int) PARTITION BY LIST (a)")
-    conn.execute(f"CREATE VIEW behind AS SELECT a FROM ONLY {relation}")
+    conn.execute("CREATE VIEW behind AS SELECT a FROM ONLY parted")
     for query in (
-        f"SELECT a FROM ONLY {relation}",
-        f"SELECT 1 AS b WHERE EXISTS (SELECT FROM ONLY {relation})",
+        "SELECT a FROM ONLY parted",
+        "SELECT 1 AS b WHERE EXISTS (SELECT FROM ONLY parted)",
         "TABLE behind",
     ):
-        with pytest.raises(QueryError, match=f"ONLY public.{relation}"):
+        with pytest.raises(QueryError, match=r"ONLY public\.parted, which is partitioned"):
             probe(conn, query)
-    assert probe(conn, f"SELECT a FROM {relation}").columns
+    assert probe(conn, "SELECT a FROM parted").columns
+
+
+def test_a_table_that_is_read_without_its_children_comes_with_them(conn):
+    """Its own change is that of the table less those of its children, whose columns of the same names are read."""
+    conn.execute("CREATE TABLE parent (a int, b int); CREATE TABLE child (c int) INHERITS (parent)")
+    conn.execute("CREATE TABLE grandchild () INHERITS (child); CREATE VIEW behind AS SELECT a FROM ONLY parent")
+    for query in ("SELECT a FROM ONLY parent", "TABLE behind"):
+        probed = probe(conn, query)
+        keys = {source.name: source.key for source in probed.sources}
+        assert used(probed) == {"public.child": ("a",), "public.parent": ("a",)}
+        assert probed.schema.heirs == {keys["parent"]: (keys["child"],)}
+    assert used(probe(conn, "SELECT a FROM parent")) == {"public.parent": ("a",)}
+
+
+def test_a_child_that_the_role_may_not_read_is_named(conn):
+    """Refreshes count its rows."""
+    conn.execute("CREATE TABLE parent (a int); CREATE TABLE child () INHERITS (parent)")
+    conn.execute("REVOKE ALL ON child FROM CURRENT_USER")
+    with pytest.raises(PermissionFault, match=r"may not read public\.child"):
+        probe(conn, "SELECT a FROM ONLY parent")

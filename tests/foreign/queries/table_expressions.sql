@@ -34,9 +34,9 @@ SELECT d.id, l.m FROM dept d CROSS JOIN LATERAL (SELECT max(x) AS m FROM (SELECT
 
 SELECT d.id, l1.n, l2.m FROM dept d, LATERAL (SELECT count(*) AS n FROM emp WHERE dept = d.id) l1, LATERAL (SELECT count(*) AS m FROM sale WHERE sale.n = l1.n) l2
 
-SELECT x.i FROM ONLY a x -- refused: ONLY
+SELECT x.i FROM ONLY a x
 
-SELECT id, v FROM ONLY base -- refused: ONLY
+SELECT id, v FROM ONLY base
 
 SELECT id, v FROM base* AS b
 

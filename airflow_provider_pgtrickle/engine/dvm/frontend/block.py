@@ -22,6 +22,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import (
     plain_column,
     rewrite,
     substitute,
+    tables_of,
     unparen,
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend import from_items
@@ -45,15 +46,18 @@ from airflow_provider_pgtrickle.engine.dvm.operators.window import Window
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 
 
-class _Confused(Exception):
-    """The server confuses some keys of GROUPING SETS with each other."""
+class _OnlyAsWritten(Exception):
+    """The block can be evaluated by PostgreSQL, and not be taken apart.
+
+    The server confuses some keys of GROUPING SETS with each other, or a window's frame ends where a table says.
+    """
 
 
 def build(builder: Builder, select: exp.Select, scope: Scope) -> tuple[Node, list[str]]:
     """Return the block's node and its output names."""
     try:
         return _build(builder, select, Scope(ctes=scope.ctes))
-    except _Confused:
+    except _OnlyAsWritten:
         return leave_as_written(builder, select, scope)
 
 
@@ -155,7 +159,7 @@ def _grouped(
                 names.append(keys[key])
         sets.append(names)
     if has_sets(group) and _are_confused(node, keys, builder.schema.keeps_equal_keys_apart):
-        raise _Confused
+        raise _OnlyAsWritten
     calls: dict[exp.Expr, str] = {}
     asked: dict[exp.Expr, str] = {}
     for expression in expressions:
@@ -323,8 +327,10 @@ def _windowed(builder: Builder, node: Node, scope: Scope, items: list[exp.Expr])
                 computed.append((name, unparen(key).copy()))  # as for GROUP BY
             partition.append(name)
         copy.set("partition_by", [column(p) for p in partition])
-        # Frame bounds don't depend on a row, so their subqueries stay where they are.
         spec = copy.args.get("spec")
+        if spec is not None and tables_of(spec):
+            raise _OnlyAsWritten
+        # Frame bounds don't depend on a row, so subqueries over constants stay where they are.
         copy.set("spec", None)
         made = _hoisted(builder, copy, computed)
         made.set("spec", spec)

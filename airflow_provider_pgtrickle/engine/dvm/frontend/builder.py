@@ -24,7 +24,7 @@ class Builder(ABC):
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.sources: dict[str, Source] = {s.key: s for s in schema.sources.values()}
+        self.sources: dict[str, Source] = schema.by_key
         self.name = Namer()
         self.own_aggregates = frozenset(schema.aggregates)
         self.inside: dict[str, set[str]] = {}
@@ -64,4 +64,5 @@ class Builder(ABC):
                 renamed = {name for alias, name in given if alias in names}
                 # If the alias of a join renames columns, their names don't tell which table they belong to.
                 read = held if renamed_around(table) else names | renamed
-                self.inside.setdefault(key, set()).update(read & held)
+                for reads in {key, *source.reads}:
+                    self.inside.setdefault(reads, set()).update(read & held)

@@ -26,7 +26,7 @@ def drop_limit(query: exp.Query, schema: Schema) -> exp.Query:
     SELECT a FROM t LIMIT 0                        →  SELECT a FROM (SELECT a FROM t) WHERE false
     SELECT count(*) FROM t OFFSET 1                →  the same: there is no second row
     """
-    sources = {s.key: s for s in schema.sources.values()}
+    sources = schema.by_key
     for node in list(query.find_all(exp.Select, exp.SetOperation, exp.Subquery))[::-1]:
         if not is_bounded(node):
             node.set("limit", None)

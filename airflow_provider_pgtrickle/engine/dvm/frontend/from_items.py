@@ -195,7 +195,7 @@ def _function(builder: Builder, item: exp.Expr, scope: Scope) -> Operand:
     if isinstance(bare, exp.Subquery):
         return _derived(builder, exp.Subquery(this=bare.this, alias=item.args["alias"].copy()), scope)
     names = tuple(builder.name(o) for o in outputs)
-    bound = bind(bare, Scope())
+    bound = bind(bare, Scope(ctes=scope.ctes))
     reads = tables_of(bound)
     if not reads:
         node: Node = Constant(bound, names, ordinality)

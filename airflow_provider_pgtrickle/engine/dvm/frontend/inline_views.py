@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META
+from airflow_provider_pgtrickle.engine.dvm.expressions import READS_META, SOURCE_META
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import parse
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
-from airflow_provider_pgtrickle.engine.dvm.schema import Schema
+from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source
 
 MAX_TABLES = 2_000
 VIEW_META = "pgtrickle_view"
@@ -36,10 +36,21 @@ def inline_views(query: exp.Query, schema: Schema) -> exp.Query:
             pending.extend(derived.this.find_all(exp.Table))
             table.replace(derived)
         elif place in schema.sources:
-            table.meta[SOURCE_META] = schema.sources[place].key
+            source = _read(table, schema.sources[place], schema)
+            table.meta.update({SOURCE_META: source.key, READS_META: source.reads})
         else:
             raise Refused(Reason.UNSUPPORTED_SYNTAX, f"{table.db}.{table.name} is no table that is known here")
     return query
+
+
+def _read(table: exp.Table, source: Source, schema: Schema) -> Source:
+    if not table.args.get("only"):
+        return source
+    if source.key not in schema.heirs:
+        why = "which has virtual columns, or from which a table inherits in two ways"
+        remedy = "Leave ONLY out; until then it runs FULL."
+        raise Refused(Reason.UNSUPPORTED_SYNTAX, f"ONLY {source.schema}.{source.name}, {why}", remedy)
+    return source.alone(schema.heirs[source.key])
 
 
 def _derived(table: exp.Table, definition: exp.Query) -> exp.Subquery:

@@ -1,6 +1,7 @@
 """PostgreSQL evaluates some blocks as they are written, with their order made total.
 
-These are ORDER BY … LIMIT below the top, and GROUPING SETS whose keys the server confuses with each other.
+These are ORDER BY … LIMIT below the top, GROUPING SETS whose keys the server confuses with each other, and windows
+whose frame ends where a subquery over a table says.
 """
 
 from __future__ import annotations

@@ -33,9 +33,9 @@ def refuse(query: exp.Query, schema: Schema) -> exp.Query:
     _functions(schema)
     _windows(query, schema)
     _endless(query, schema)
+    sources = schema.by_key
     for table in query.find_all(exp.Table):
-        key = table.meta.get(SOURCE_META)
-        source = next((s for s in schema.sources.values() if s.key == key), None)
+        source = sources.get(table.meta.get(SOURCE_META, ""))
         if source is not None and not source.captured:
             kind = _UNCAPTURED[source.kind]
             raise Refused(Reason.NOT_CAPTURED, f"{source.schema}.{source.name} is {kind}", "It runs FULL.")
@@ -46,7 +46,8 @@ def _limits(query: exp.Query) -> None:
     """Refuse a LIMIT without ORDER BY.
 
     At the top it decides what the table holds, so the choice of rows must be defined: it is refused in every mode.
-    Below the top an arbitrary choice is the user's own: FULL remains, and rows that all look alike need no order.
+    Below the top an arbitrary choice is the user's own: FULL remains. Rows that all look alike need no order, and
+    VALUES have that in which they are written.
     """
     for node in query.find_all(exp.Select, exp.SetOperation, exp.Subquery):
         limited = node.args.get("limit") or node.args.get("offset")
@@ -56,8 +57,16 @@ def _limits(query: exp.Query) -> None:
         if node is query:
             remedy = "Add ORDER BY beside the LIMIT, or apply the LIMIT when reading the stream table."
             raise Impossible(Reason.LIMIT_WITHOUT_ORDER, what, remedy)
-        if not shows_constants(node):
+        if not (shows_constants(node) or _is_written_out(node)):
             raise Refused(Reason.LIMIT_WITHOUT_ORDER, what, "Add ORDER BY beside the LIMIT; until then it runs FULL.")
+
+
+def _is_written_out(query: exp.Expr) -> bool:
+    """Whether a query is nothing but VALUES."""
+    rows = query.args["from_"].this if isinstance(query, exp.Select) and query.args.get("from_") else None
+    if not isinstance(rows, exp.Values):
+        return False
+    return not any(query.args.get(c) for c in ("joins", "where", "group", "having", "distinct"))
 
 
 def _windows(query: exp.Query, schema: Schema) -> None:

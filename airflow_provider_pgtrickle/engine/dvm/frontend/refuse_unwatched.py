@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META
+from airflow_provider_pgtrickle.engine.dvm.expressions import READS_META
 from airflow_provider_pgtrickle.engine.dvm.node import Node, descendants
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 
@@ -17,7 +17,7 @@ def refuse_unwatched(root: Node) -> Node:
     for node in descendants(root):
         for expression in expressions_of(node):
             for table in expression.find_all(exp.Table):
-                if table.meta.get(SOURCE_META) not in {None, *node.own_sources}:
+                if not node.own_sources.issuperset(table.meta.get(READS_META, ())):
                     raise Refused(
                         Reason.UNSUPPORTED_SYNTAX,
                         f"a subquery over {table.name} in this place",

@@ -5,11 +5,13 @@ from __future__ import annotations
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.calls import ordered_calls
-from airflow_provider_pgtrickle.engine.dvm.expressions import render, unparen
+from airflow_provider_pgtrickle.engine.dvm.expressions import has_subquery, render, unparen
 from airflow_provider_pgtrickle.engine.dvm.frames import (
+    called,
     depends_on_ties,
     made_finer,
     may_be_finer,
+    picks_from_frame,
 )
 from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.spell_keys import spell_keys
@@ -46,11 +48,23 @@ def _order_windows(builder: Builder, select: exp.Select) -> None:
     breakers = row_breakers(builder, select) if windows else None
     for window in windows:
         missing = None if breakers is None else unordered(breakers, window)
-        if missing == []:
-            continue  # No rows tie.
+        if missing == [] or _is_determined(window):
+            continue  # No rows tie, or those that do have the same value.
         if missing is None or not may_be_finer(window):
             raise Refused(Reason.AMBIGUOUS_ORDER, render(window), "Add a unique column to its ORDER BY.")
         window.replace(made_finer(window, missing))
+
+
+def _is_determined(window: exp.Window) -> bool:
+    """Whether a function picks one of its arguments' values from rows that agree in all that these read."""
+    function, order = called(window), window.args.get("order")
+    if not picks_from_frame(function) or not order:
+        return False
+    known = {unparen(o.this) for o in order.expressions} | {unparen(k) for k in window.args.get("partition_by") or []}
+    return all(
+        unparen(a) in known or (not has_subquery(a) and all(c in known for c in a.find_all(exp.Column)))
+        for a in function.iter_expressions()
+    )
 
 
 def _order_elements(query: exp.Expr) -> None:

@@ -98,7 +98,7 @@ def _shape(reference: exp.Column, item: exp.Expr, schema: Schema) -> _Shape:
     if place in schema.view_columns:
         columns = list(schema.view_columns[place])
         return _Shape(place, given + columns[len(given) :], None)
-    source = next((s for s in schema.sources.values() if s.key == item.meta.get(SOURCE_META)), None)
+    source = schema.by_key.get(item.meta.get(SOURCE_META, ""))
     if source is None:
         columns = _own_columns(item)
         names = given + columns[len(given) :]

@@ -173,7 +173,7 @@ def compared(comparison: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
 def origin(node: Node, name: str) -> tuple[str, str] | None:
     """Return the source's key and column that a column comes from, if it comes from one table unchanged."""
     if isinstance(node, Scan):
-        return next(((node.source.key, held) for held, c in node.mapping if c.name == name), None)
+        return next(((node.source.table, held) for held, c in node.mapping if c.name == name), None)
     if isinstance(node, Project):
         below = plain_column(dict(node.items)[name])
         return origin(node.child, below) if below is not None else None

@@ -134,7 +134,7 @@ def joined_sources(step: Node, itself: Itself) -> frozenset[tuple[str, tuple[str
     found: set[tuple[str, tuple[str, ...]]] = set()
     along = path(step, itself) or []
     for node, child in pairwise(along):
-        origin = {c.name: (s.source.key, o) for s in _scans(node, child) for o, c in s.mapping}
+        origin = {c.name: (s.source.table, o) for s in _scans(node, child) for o, c in s.mapping}
         for a, b in _equalities(node):
             name = plain_column(a)
             if name in origin and columns_of(b) and columns_of(b) <= set(child.names):

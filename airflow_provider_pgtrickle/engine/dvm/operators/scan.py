@@ -2,6 +2,8 @@
 
 old(T) = T − ΔT. Each row of the buffer counts by itself. The changes of one row telescope, so neither their
 order nor a key is needed, and the rule is also exact for duplicates in a table without a key.
+
+Δ(ONLY T) = ΔT − Σ ΔC, C the tables that inherit from T directly, because the buffer of T has the changes of their rows.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ class Scan(Leaf):
 
     @property
     def own_sources(self) -> frozenset[str]:
-        return frozenset((self.source.key,))
+        return self.source.reads
 
     @property
     def unique_keys(self) -> frozenset[Key]:
@@ -94,7 +96,8 @@ class Scan(Leaf):
 
     def label(self) -> str:
         used = ", ".join(o for o, _ in self.mapping)
-        return f"Scan {self.source.schema}.{self.source.name} [{used}]"
+        only = "ONLY " if self.source.heirs is not None else ""
+        return f"Scan {only}{self.source.schema}.{self.source.name} [{used}]"
 
 
 @dataclass(frozen=True, eq=False)

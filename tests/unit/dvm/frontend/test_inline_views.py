@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_pgtrickle.engine.dvm import Reason
-from tests.unit.dvm.shop import rewritten, schema, view
+from tests.unit.dvm.shop import rewritten, schema, table, view
 
 
 def test_a_view_becomes_a_derived_table_under_its_alias() -> None:
@@ -24,3 +24,12 @@ def test_a_view_that_unfolds_to_thousands_of_tables_is_refused() -> None:
     refusal = view("SELECT id FROM public.v13", schema(views=views)).refusal
     assert refusal is not None
     assert refusal.reason is Reason.TOO_LARGE
+
+
+def test_a_table_without_its_children_is_read_through_all_of_them() -> None:
+    known = schema(table("a", number=1), table("c", number=2), heirs={"1": ("2",)})
+    made = view("SELECT a.id FROM ONLY public.a", known)
+    assert (made.refusal, set(made.sources), set(made.used)) == (None, {"1", "2"}, {"1", "2"})
+    refusal = view("SELECT c.id FROM ONLY public.c", known).refusal
+    assert refusal is not None
+    assert "in two ways" in refusal.detail

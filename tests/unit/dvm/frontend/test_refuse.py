@@ -41,12 +41,21 @@ def test_what_answers_otherwise_each_time_is_refused_by_the_functions_that_it_ca
         "SELECT a.id FROM public.a LIMIT 3",
         "SELECT a.id FROM public.a FOR UPDATE",
         "SELECT a.id FROM public.a TABLESAMPLE bernoulli (10)",
+        'SELECT a.id FROM public.a JOIN LATERAL (SELECT b.id FROM public.b TABLESAMPLE "system" (a.v)) s ON true',
+        'SELECT a.id FROM public.a TABLESAMPLE "bernoulli" (10) REPEATABLE (1)',
     ],
 )
 def test_what_can_be_no_stream_table_at_all_is_an_error_with_a_remedy(query: str) -> None:
     with pytest.raises(QueryError) as found:
         view(query)
     assert found.value.remedy
+
+
+def test_values_have_an_order_of_their_own() -> None:
+    assert view("SELECT a.id FROM public.a WHERE (a.v IN ( VALUES (1), (2) LIMIT 1))").refusal is None
+    refusal = view("SELECT a.id FROM public.a WHERE (a.v IN (SELECT b.v FROM public.b LIMIT 1))").refusal
+    assert refusal is not None
+    assert refusal.reason is Reason.LIMIT_WITHOUT_ORDER
 
 
 @pytest.mark.parametrize("kind", ["MATVIEW", "FOREIGN_TABLE", "UNLOGGED_TABLE"])
