@@ -524,7 +524,7 @@ class PgTrickle:
         from airflow_provider_pgtrickle.engine.declare.alter import alter, revert
         from airflow_provider_pgtrickle.engine.immediate import live
 
-        anew = {"query", "refresh_mode", "status", "accept", "keep", "partition_every"}
+        anew = {"query", "refresh_mode", "status", "accept", "keep", "partition_every", "float_sums"}
         with self._transaction() as conn:
             there = records.get(conn, name)
             withdrawn = live.withdraw(conn, there) if anew & set(changes) else []
@@ -682,7 +682,9 @@ class PgTrickle:
     def _explained(self, conn: psycopg.Connection, table: StreamTable) -> dvm.Explanation:
         from airflow_provider_pgtrickle.engine.declare.definition import analysed
 
-        return self._explain(conn, *analysed(conn, table.maintained_query, accepted=table.foreign_code))
+        is_approximate = table.has_approximate_floats
+        found = analysed(conn, table.maintained_query, accepted=table.foreign_code, approximate_floats=is_approximate)
+        return self._explain(conn, *found)
 
     def _explain(self, conn: psycopg.Connection, _: Probe, view: dvm.View) -> dvm.Explanation:
         from airflow_provider_pgtrickle.engine.declare.definition import explained

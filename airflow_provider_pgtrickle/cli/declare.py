@@ -35,6 +35,7 @@ _OPTIONS: tuple[Argument, ...] = (
     argument("--verify-every", metavar="1d|never", help="how often its DAG compares the content with the query"),
     argument("--placement", metavar="spark|auto|database", help="where its changes are computed"),
     argument("--unit", metavar="NAME|none", help="the unit that it is in: its tables are refreshed together"),
+    argument("--float-sums", metavar="exact|approximate", help="whether sums over floats may be off by rounding"),
     argument(
         "--unlogged-buffers",
         action=argparse.BooleanOptionalAction,

@@ -80,8 +80,9 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         update = check(settings, wanted)
         partitioned = replace(before, **{n: update[n] for n in ("partition_every", "keep") if n in update})
         retention = Retention.of(partitioned)
-        if query is None and retention != Retention.of(before):
-            # The same query means other rows.
+        float_sums = update.get("float_sums", before.float_sums)
+        if query is None and (retention != Retention.of(before) or float_sums != before.float_sums):
+            # The same query means other rows, or other hidden columns.
             query, path = before.original_query, before.search_path or path
         if "cdc_mode" in update:
             update["requested_cdc_mode"] = update.pop("cdc_mode")
@@ -92,13 +93,15 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         partitions.refuse(partitioned, columns.of_relation(conn, before.relid))
         notices: tuple[str, ...] = ()
         if query is not None:
-            definition = define(conn, query, mode, path, retention=retention)
+            is_approximate = float_sums == records.APPROXIMATE
+            definition = define(conn, query, mode, path, retention=retention, approximate_floats=is_approximate)
             partitions.refuse(partitioned, definition.columns)
             parts.refuse_reading(conn, definition)
             # A content that follows from what is stored stays in one piece, as it is.
             may_follow = parts.may_have(settings, mode, definition, over_groups=True)
             over_groups = False if may_follow and keeping.follows(conn, before, definition) else None
-            definition = parts.in_parts(conn, settings, parts.Owner(name, mode, before.id, over_groups), definition)
+            owner = parts.Owner(name, mode, before.id, over_groups, is_approximate)
+            definition = parts.in_parts(conn, settings, owner, definition)
             notices = definition.notices
             update |= _redefine(conn, before, definition)
             if before.status == "ERROR" and status is None:

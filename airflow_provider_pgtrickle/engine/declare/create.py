@@ -40,10 +40,17 @@ def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, qu
     with about(name):
         lock_declarations(conn)
         _refuse_taken(conn, name)
-        whole = define(conn, query, options.refresh_mode, own_path(conn), retention=Retention.of(options))
+        whole = define(
+            conn,
+            query,
+            options.refresh_mode,
+            own_path(conn),
+            retention=Retention.of(options),
+            approximate_floats=options.has_approximate_floats,
+        )
         parts.refuse_reading(conn, whole)
         partitions.refuse(options, whole.columns)
-        owner = parts.Owner(name, options.refresh_mode)
+        owner = parts.Owner(name, options.refresh_mode, approximate_floats=options.has_approximate_floats)
         definition = parts.in_parts(conn, settings, owner, whole)
         created = establish(conn, name, definition, options)
         parts.belong(conn, created)

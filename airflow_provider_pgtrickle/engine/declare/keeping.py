@@ -20,6 +20,7 @@ from airflow_provider_pgtrickle.engine.settings import Settings
 #: Why a table is reinitialized whose query was altered.
 REASON = "query_altered"
 _IN_PARTS = "it is kept in parts"
+_APPROXIMATE = "it has approximate sums of floats"
 _CHANGED = "something behind its query has changed as well"
 
 
@@ -66,6 +67,8 @@ def keep(before: StreamTable, after: StreamTable, old: dvm.View, new: dvm.View) 
         raise Anew("its table is made anew")
     if old.storage is not None and set(old.storage.names) != {column.name for column in before.storage}:
         raise Anew("it was stored in another way")
+    if old.approximate or new.approximate:
+        raise Anew(_APPROXIMATE)
     if not all(source.captured for source in old.sources.values()):
         raise Anew("not all that it reads is captured")
     return dvm.kept(old, new)
@@ -75,7 +78,13 @@ def cost(conn: psycopg.Connection, settings: Settings, before: StreamTable, quer
     """What it will cost to give the table this query."""
     with about(before.qualified):
         definition = define(
-            conn, query, before.refresh_mode, own_path(conn), planned=False, retention=Retention.of(before)
+            conn,
+            query,
+            before.refresh_mode,
+            own_path(conn),
+            planned=False,
+            retention=Retention.of(before),
+            approximate_floats=before.has_approximate_floats,
         )
     try:
         if parts.may_have(settings, before.refresh_mode, definition):
@@ -100,10 +109,18 @@ def _kept(conn: psycopg.Connection, before: StreamTable, definition: Definition)
     if text is None:
         raise Anew("its content is not that of one query")
     try:
-        _, old = analysed(conn, text, accepted=before.foreign_code, planned=False)
+        _, old = analysed(
+            conn,
+            text,
+            accepted=before.foreign_code,
+            planned=False,
+            approximate_floats=before.has_approximate_floats,
+        )
     except PgTrickleError:
         raise Anew(_CHANGED) from None
     # What is stored was read from PostgreSQL's text of the query, whose own text may differ once more.
+    if definition.view.approximate:
+        raise Anew(_APPROXIMATE)
     _, new = analysed(conn, definition.probe.text, planned=False)
     change = table.compare(columns.of_relation(conn, before.relid), definition.columns)
     after = replace(

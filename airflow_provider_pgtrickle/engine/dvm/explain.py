@@ -68,6 +68,8 @@ class Explanation:
     """(what is read, PostgreSQL SQL of it) of each leaf of the delta if every source has changed."""
     clock: tuple[str, ...] = ()
     """What is compared with the clock, and how the rows are found for which a comparison changes."""
+    approximate: tuple[str, ...] = ()
+    """The columns that are kept as approximate sums of floats, because their author asked for it."""
     ways: tuple[str, ...] = ()
     """The ways to refresh it, with what each was predicted to take, and took."""
     parts: tuple[tuple[str, str, Explanation], ...] = ()
@@ -85,6 +87,8 @@ class Explanation:
         told.append(("kept by", f"{self.sink}: {_KEPT.get(self.sink, self.sink)}"))
         if self.because:
             told.append(("not cheaper", self.because))
+        if self.approximate:
+            told.append(("approximate", f"{', '.join(self.approximate)}, by PostgreSQL's rounding and no more"))
         told.append(("rows told by", identity if self.keyed else f"{identity} (all columns: no key is known)"))
         if self.parts:
             told.append(("parts", ", ".join(name for name, *_ in self.parts)))
@@ -114,6 +118,8 @@ class Explanation:
             f"sink: {self.sink}{f' (because {self.because})' if self.because else ''}",
             f"identity: {identity}{'' if self.keyed else ' (a bag: rows are matched on all columns)'}",
         ]
+        if self.approximate:
+            lines.append(f"approximate: {', '.join(self.approximate)}")
         if self.hidden:
             lines.append(f"hidden columns: {', '.join(self.hidden)}")
         if self.clock:

@@ -331,7 +331,8 @@ SELECT
     x.tier AS effective_tier,
     x.read_at,
     t.partition_every,
-    t.keep
+    t.keep,
+    t.float_sums
 FROM pgtrickle.pgt_stream_tables t
 LEFT JOIN pgtrickle.pgt_tiers x USING (pgt_id)
 JOIN pgtrickle.pgt_data_timestamps a USING (pgt_id)
