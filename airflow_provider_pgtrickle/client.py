@@ -682,9 +682,8 @@ class PgTrickle:
     def _explained(self, conn: psycopg.Connection, table: StreamTable) -> dvm.Explanation:
         from airflow_provider_pgtrickle.engine.declare.definition import analysed
 
-        is_approximate = table.has_approximate_floats
-        found = analysed(conn, table.maintained_query, accepted=table.foreign_code, approximate_floats=is_approximate)
-        return self._explain(conn, *found)
+        text, accepted = table.maintained_query, table.foreign_code
+        return self._explain(conn, *analysed(conn, text, accepted=accepted, approximate_floats=table.approximates))
 
     def _explain(self, conn: psycopg.Connection, _: Probe, view: dvm.View) -> dvm.Explanation:
         from airflow_provider_pgtrickle.engine.declare.definition import explained

@@ -131,9 +131,14 @@ class StreamTable:
         return self.split_query or self.defining_query
 
     @property
-    def has_approximate_floats(self) -> bool:
+    def may_approximate(self) -> bool:
         """Whether its sums over floats may differ from PostgreSQL's by rounding."""
         return self.float_sums == APPROXIMATE
+
+    @property
+    def approximates(self) -> bool:
+        """Whether such sums are kept by adding. What a part has rounded is no value to hold a bound against."""
+        return self.may_approximate and self.split_query is None
 
     @property
     def refuses_breaches(self) -> bool:

@@ -31,7 +31,7 @@ from airflow_provider_pgtrickle.engine.declare import (
     parts,
     table,
 )
-from airflow_provider_pgtrickle.engine.declare.definition import Definition, define, explanation
+from airflow_provider_pgtrickle.engine.declare.definition import Definition, define, explanation, float_notice
 from airflow_provider_pgtrickle.engine.declare.options import (
     Options,
     check,
@@ -100,9 +100,8 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
             # A content that follows from what is stored stays in one piece, as it is.
             may_follow = parts.may_have(settings, mode, definition, over_groups=True)
             over_groups = False if may_follow and keeping.follows(conn, before, definition) else None
-            owner = parts.Owner(name, mode, before.id, over_groups, is_approximate)
-            definition = parts.in_parts(conn, settings, owner, definition)
-            notices = definition.notices
+            definition = parts.in_parts(conn, settings, parts.Owner(name, mode, before.id, over_groups), definition)
+            notices = definition.notices + (float_notice(definition.view) if is_approximate else ())
             update |= _redefine(conn, before, definition)
             if before.status == "ERROR" and status is None:
                 # A table in ERROR waits for another definition, and this is one.

@@ -15,7 +15,7 @@ from airflow_provider_pgtrickle.engine.catalog.locks import lock_declarations
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
 from airflow_provider_pgtrickle.engine.declare import dependencies, partitions, parts, replica_identity, table
-from airflow_provider_pgtrickle.engine.declare.definition import define
+from airflow_provider_pgtrickle.engine.declare.definition import define, float_notice
 from airflow_provider_pgtrickle.engine.declare.existence import establish
 from airflow_provider_pgtrickle.engine.declare.options import Options
 from airflow_provider_pgtrickle.engine.declare.retention import Retention
@@ -46,11 +46,11 @@ def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, qu
             options.refresh_mode,
             own_path(conn),
             retention=Retention.of(options),
-            approximate_floats=options.has_approximate_floats,
+            approximate_floats=options.may_approximate,
         )
         parts.refuse_reading(conn, whole)
         partitions.refuse(options, whole.columns)
-        owner = parts.Owner(name, options.refresh_mode, approximate_floats=options.has_approximate_floats)
+        owner = parts.Owner(name, options.refresh_mode)
         definition = parts.in_parts(conn, settings, owner, whole)
         created = establish(conn, name, definition, options)
         parts.belong(conn, created)
@@ -60,7 +60,8 @@ def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, qu
         published = replica_identity.notice(
             conn, name, keyed=view.keyed, never_null=view.never_null == frozenset(view.identity)
         )
-        return Created(created, definition.notices + options.notices + published + captured)
+        floats = float_notice(view) if options.may_approximate else ()
+        return Created(created, definition.notices + options.notices + floats + published + captured)
 
 
 def _refuse_taken(conn: psycopg.Connection, name: QualifiedName) -> None:

@@ -254,6 +254,16 @@ def define(
     )
 
 
+def float_notice(view: dvm.View) -> tuple[str, ...]:
+    """A notice where sums over floats may be approximate, and none is."""
+    if view.approximate or view.refusal is not None:
+        return ()
+    return (
+        "float_sums is 'approximate', and no column is: sums over floats are kept by adding where each is a column of"
+        " the query as it is, beside its groups' keys, and no other aggregate needs the group",
+    )
+
+
 def _of_stars(query: str) -> tuple[str, ...]:
     """A notice where the query takes columns that its author doesn't know yet."""
     from airflow_provider_pgtrickle.engine.graph.reads import starred

@@ -84,7 +84,7 @@ def cost(conn: psycopg.Connection, settings: Settings, before: StreamTable, quer
             own_path(conn),
             planned=False,
             retention=Retention.of(before),
-            approximate_floats=before.has_approximate_floats,
+            approximate_floats=before.may_approximate,
         )
     try:
         if parts.may_have(settings, before.refresh_mode, definition):
@@ -114,7 +114,7 @@ def _kept(conn: psycopg.Connection, before: StreamTable, definition: Definition)
             text,
             accepted=before.foreign_code,
             planned=False,
-            approximate_floats=before.has_approximate_floats,
+            approximate_floats=before.may_approximate,
         )
     except PgTrickleError:
         raise Anew(_CHANGED) from None

@@ -71,7 +71,7 @@ class Options:
         return options
 
     @property
-    def has_approximate_floats(self) -> bool:
+    def may_approximate(self) -> bool:
         """Whether its sums over floats may differ from PostgreSQL's by rounding."""
         return self.float_sums == APPROXIMATE
 

@@ -54,8 +54,6 @@ class Owner:
     """None before it exists; `belong` records it afterwards."""
     over_groups: bool | None = None
     """Whether there are parts where the groups would be read otherwise. None: where PostgreSQL expects large ones."""
-    approximate_floats: bool = False
-    """Whether its own sums over floats may be kept by adding. Those of its parts are exact: others are made of them."""
 
 
 def in_parts(conn: psycopg.Connection, settings: Settings, owner: Owner, whole: Definition) -> Definition:
@@ -183,7 +181,7 @@ def _over(conn: psycopg.Connection, owner: Owner, current: Definition, split: Sp
             for name, part in zip(names, parts, strict=True):
                 _make(conn, name, part, owner.id)
             text = split.outer(*((name.schema, name.name) for name in names))
-            rest = define(conn, text, owner.refresh_mode, planned=False, approximate_floats=owner.approximate_floats)
+            rest = define(conn, text, owner.refresh_mode, planned=False)
             if rest.refusal is not None or rest.probe.columns != current.probe.columns:
                 raise _NotSplit
             return rest

@@ -127,13 +127,7 @@ def _define(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
         return whole
     # What PostgreSQL expects of the groups may change from one transaction to the next, and this is asked in two.
     is_split = stream_table.split_query is not None
-    owner = parts.Owner(
-        stream_table.qualified,
-        stream_table.refresh_mode,
-        stream_table.id,
-        over_groups=is_split,
-        approximate_floats=stream_table.has_approximate_floats,
-    )
+    owner = parts.Owner(stream_table.qualified, stream_table.refresh_mode, stream_table.id, over_groups=is_split)
     return parts.in_parts(conn, settings, owner, whole)
 
 
@@ -156,7 +150,7 @@ def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition
                 path,
                 accepted,
                 retention=Retention.of(stream_table),
-                approximate_floats=stream_table.has_approximate_floats,
+                approximate_floats=stream_table.may_approximate,
             )
         if {(d.source_schema, d.source_name) for d in fresh.dependencies} <= stored:
             return fresh
@@ -168,7 +162,7 @@ def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition
             stream_table.defining_query,
             stream_table.refresh_mode,
             accepted=accepted,
-            approximate_floats=stream_table.has_approximate_floats,
+            approximate_floats=stream_table.may_approximate,
         )
     except QueryError as error:
         error.place = None  # it is in PostgreSQL's text, which nobody wrote

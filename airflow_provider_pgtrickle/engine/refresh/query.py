@@ -25,7 +25,7 @@ def analysed(conn: Connection, st: StreamTable) -> dvm.View:
     view = _analysed.get(key)
     if view is None:
         probed = probe(conn, st.maintained_query, accepted=st.foreign_code)
-        view = dvm.analyze(probed.text, probed.schema, probed.floats if st.has_approximate_floats else {})
+        view = dvm.analyze(probed.text, probed.schema, probed.floats if st.approximates else {})
         is_refused_there = view.refusal is None and not st.differentiable
         if is_refused_there or (view.is_rewritten and not survives_parsing(conn, probed)):
             # PostgreSQL reads our text otherwise. So FULL is computed from its own.
