@@ -25,6 +25,7 @@ from airflow_provider_pgtrickle.engine.dvm.frontend.follow_clock import follow_c
 from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
 from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
 from airflow_provider_pgtrickle.engine.dvm.frontend.named_windows import named_windows
+from airflow_provider_pgtrickle.engine.dvm.frontend.open_laterals import open_laterals
 from airflow_provider_pgtrickle.engine.dvm.frontend.prune import prune
 from airflow_provider_pgtrickle.engine.dvm.frontend.readings import readings
 from airflow_provider_pgtrickle.engine.dvm.frontend.refuse import refuse
@@ -141,6 +142,7 @@ def check_sizes(draft: Draft) -> Draft:
 
 
 STEPS: tuple[Step, ...] = (
+    Text(open_laterals),
     take_top_apart,
     Text(inline_views),
     Text(readings),
