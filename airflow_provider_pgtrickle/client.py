@@ -528,7 +528,7 @@ class PgTrickle:
         from airflow_provider_pgtrickle.engine.declare.alter import alter, revert
         from airflow_provider_pgtrickle.engine.immediate import live
 
-        anew = {"query", "refresh_mode", "status", "accept", "keep", "partition_every", "timezone"}
+        anew = {"query", "refresh_mode", "status", "accept", "keep", "partition_every", "timezone", "float_sums"}
         with self._transaction() as conn:
             there = records.get(conn, name)
             withdrawn = live.withdraw(conn, there) if anew & set(changes) else []
@@ -686,8 +686,9 @@ class PgTrickle:
     def _explained(self, conn: psycopg.Connection, table: StreamTable) -> dvm.Explanation:
         from airflow_provider_pgtrickle.engine.declare.definition import analysed
 
+        text, accepted = table.maintained_query, table.foreign_code
         with zone.in_zone(conn, table.timezone):
-            return self._explain(conn, *analysed(conn, table.maintained_query, accepted=table.foreign_code))
+            return self._explain(conn, *analysed(conn, text, accepted=accepted, approximate_floats=table.approximates))
 
     def _explain(self, conn: psycopg.Connection, _: Probe, view: dvm.View) -> dvm.Explanation:
         from airflow_provider_pgtrickle.engine.declare.definition import explained

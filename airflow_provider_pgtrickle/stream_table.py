@@ -56,6 +56,7 @@ class StreamTable:
     :param unlogged_buffers: whether capture may do without a log; after a crash of the server it then runs FULL once;
     None: as the graph or setting says
     :param unit: the unit that it is in, by name: `Unit` says it of several tables
+    :param float_sums: `approximate`: sums over floats are kept by adding, and off by rounding; `exact`: they are not
     :param description: for the documentation of its DAG and task
     :param depends_on: stream tables that the query reads through a view, which its text doesn't show
     :param tags: words by which `tag:…` selects it
@@ -82,6 +83,7 @@ class StreamTable:
     timezone: str | None = None
     unlogged_buffers: bool | None = None
     unit: str | None = None
+    float_sums: str = "exact"
     description: str | None = field(default=None, repr=False)
     depends_on: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()

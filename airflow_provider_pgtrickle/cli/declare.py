@@ -43,6 +43,7 @@ _OPTIONS: tuple[Argument, ...] = (
     argument("--placement", metavar="spark|auto|database", help="where its changes are computed"),
     argument("--timezone", metavar="ZONE", help="by which its query casts times and reads the clock; else UTC"),
     argument("--unit", metavar="NAME|none", help="the unit that it is in: its tables are refreshed together"),
+    argument("--float-sums", metavar="exact|approximate", help="whether sums over floats may be off by rounding"),
     argument(
         "--unlogged-buffers",
         action=argparse.BooleanOptionalAction,

@@ -30,6 +30,7 @@ SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedu
        st.diamond_consistency, st.diamond_schedule_policy, st.requested_cdc_mode AS cdc_mode, st.partition_by,
        st.partition_every, st.keep, st.tier,
        st.differential_max_change_ratio, st.verify_every, st.placement, st.timezone, st.unlogged_buffers, st.unit,
+       st.float_sums,
        st.status, st.is_populated, st.needs_reinit,
        st.is_gated, st.gated_reason, st.last_error, st.data_timestamp, coalesce(b.pending, 0)::bigint AS pending_rows,
        clock_timestamp() AS asked_at, coalesce(d.uncaptured, false) AS uncaptured, st.steady,
@@ -76,6 +77,7 @@ _DECLARED = (
     "timezone",
     "unlogged_buffers",
     "unit",
+    "float_sums",
 )
 
 

@@ -22,8 +22,10 @@ from airflow_provider_pgtrickle.engine import dvm
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, SourceBinding, Window
 from airflow_provider_pgtrickle.engine.dvm.emit import ORDERED
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refusal
+from airflow_provider_pgtrickle.engine.dvm.sinks.floats import FLOATS
 from airflow_provider_pgtrickle.engine.dvm.types import as_text, base_type
 from airflow_provider_pgtrickle.engine.refresh import clock
+from airflow_provider_pgtrickle.engine.refresh.compare import within_bounds
 from tests.answers import only
 from tests.oracle.arena import Case
 from tests.oracle.declare import Declared, Misprinted, declare
@@ -95,13 +97,15 @@ class Maintained:
         exact_images: bool = True,
         instant: str | None = None,
         spelled: str | None = None,
+        approximate: bool = False,
     ) -> Maintained:
         """Declare the query, insist on its being differentiable, and populate it once."""
         try:
             declared = declare(case.conn, case.schema, query)
         except Misprinted as misprinted:
             raise Undefined(str(misprinted)) from misprinted
-        view = dvm.analyze(declared.canonical, declared.schema)
+        floats = {name: kind for name, kind, _ in declared.columns if kind in FLOATS}
+        view = dvm.analyze(declared.canonical, declared.schema, floats if approximate else {})
         if view.refusal is not None and view.topk is None:
             raise Refused(view.refusal, query)
         if case.by_product:
@@ -247,7 +251,11 @@ class Maintained:
     def verify(self) -> None:
         """Visible content equals the query, stored content equals the storage query, keys are unique."""
         visible = sql.SQL(", ").join(sql.Identifier(name) for name, _, _ in self.declared.columns)
-        self._expect_equal("content", visible, sql.SQL(self.asked), images=self.exact_images)
+        asked, bounds = self.asked, self.view.bounds(self._at_instant())
+        if bounds is not None:
+            names = [name for name, _, _ in self.declared.columns]
+            asked = within_bounds(asked, bounds, names, self.view.approximate)
+        self._expect_equal("content", visible, sql.SQL(asked), images=self.exact_images)
         everything = sql.SQL(", ").join(sql.Identifier(name) for name, _ in self.storage)
         # What nobody sees may look otherwise (a sum of 0 or of 0.00), as long as it is equal.
         images = any(not self.case.has_equality(kind) for _, kind in self.storage)
@@ -328,9 +336,14 @@ def _restore_modifiers(conn: psycopg.Connection, table: sql.Identifier, declared
             conn.execute(sql.SQL("ALTER TABLE {} ALTER {} TYPE {}").format(table, sql.Identifier(name), sql.SQL(kind)))
 
 
-def maintain(case: Case, query: str, *cycles: Sequence[str], exact_images: bool = True) -> Maintained:
-    """Create the stream table, then refresh it after each cycle of DML, always by its delta."""
-    st = Maintained.create(case, query, exact_images=exact_images)
+def maintain(
+    case: Case, query: str, *cycles: Sequence[str], exact_images: bool = True, approximate: bool = False
+) -> Maintained:
+    """Create the stream table, then refresh it after each cycle of DML, always by its delta.
+
+    `approximate`: its sums over floats are kept by adding.
+    """
+    st = Maintained.create(case, query, exact_images=exact_images, approximate=approximate)
     for statements in cycles:
         accepted = case.change(*statements)
         assert accepted == len(statements), f"PostgreSQL refused some of {statements}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from airflow_provider_pgtrickle.engine.catalog.foreign import ForeignCode
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source
+from airflow_provider_pgtrickle.engine.dvm.sinks.floats import FLOATS
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ class Probe:
     """Types by which it groups or sorts, and whose equality operator isn't in pg_catalog."""
     open_ended: bool
     """The text speaks of columns without naming them (`*`, NATURAL JOIN), so new columns change its meaning."""
+
+    @property
+    def floats(self) -> dict[str, str]:
+        """The types of the columns that are floats."""
+        return {column.name: column.type for column in self.columns if column.type in FLOATS}
 
     @property
     def steady(self) -> bool:

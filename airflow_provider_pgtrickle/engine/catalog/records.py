@@ -23,6 +23,8 @@ SPELLED = sql.SQL("(pgt_schema, pgt_name) IN (SELECT * FROM unnest(%s::text[], %
 HALTED_STATUSES = ("SUSPENDED", "ERROR")
 
 IMMEDIATE = "IMMEDIATE"
+#: Sums over floats that are off by rounding.
+APPROXIMATE = "approximate"
 _NOT_YET_LIVE = sql.SQL(
     "SELECT pgt_id FROM pgtrickle.pgt_stream_tables WHERE {} AND refresh_mode = %s AND NOT is_live"
     " AND status = 'ACTIVE' AND NOT is_gated AND NOT needs_reinit AND is_populated AND frontier IS NOT NULL"
@@ -81,6 +83,8 @@ class StreamTable:
     """The zone by which its query casts times and reads the clock; None: UTC."""
     unlogged_buffers: bool
     """The change buffers that it reads may be UNLOGGED."""
+    float_sums: str
+    """`approximate`: sums over floats are kept by adding, if the query's form allows it; otherwise `exact`."""
     unit: str | None
     """The unit by declaration: tables that name the same one are refreshed together."""
     together: tuple[int, ...]
@@ -128,6 +132,16 @@ class StreamTable:
     def maintained_query(self) -> str:
         """The query that a refresh computes: the defining one, or the one over its parts that means the same."""
         return self.split_query or self.defining_query
+
+    @property
+    def may_approximate(self) -> bool:
+        """Whether its sums over floats may differ from PostgreSQL's by rounding."""
+        return self.float_sums == APPROXIMATE
+
+    @property
+    def approximates(self) -> bool:
+        """Whether such sums are kept by adding. What a part has rounded is no value to hold a bound against."""
+        return self.may_approximate and self.split_query is None
 
     @property
     def refuses_breaches(self) -> bool:

@@ -32,7 +32,7 @@ from airflow_provider_pgtrickle.engine.declare import (
     parts,
     table,
 )
-from airflow_provider_pgtrickle.engine.declare.definition import Definition, define, explanation
+from airflow_provider_pgtrickle.engine.declare.definition import Definition, define, explanation, float_notice
 from airflow_provider_pgtrickle.engine.declare.options import (
     Options,
     check,
@@ -85,8 +85,10 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         timezone = update.get("timezone", before.timezone)
         if timezone != before.timezone:
             zone.require(conn, timezone)
-        if query is None and (retention != Retention.of(before) or timezone != before.timezone):
-            # The same query means other rows.
+        float_sums = update.get("float_sums", before.float_sums)
+        is_otherwise = (retention, timezone, float_sums) != (Retention.of(before), before.timezone, before.float_sums)
+        if query is None and is_otherwise:
+            # The same query means other rows, or other hidden columns.
             query, path = before.original_query, before.search_path or path
         if "cdc_mode" in update:
             update["requested_cdc_mode"] = update.pop("cdc_mode")
@@ -102,8 +104,9 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         notices: tuple[str, ...] = ()
         leaving: set[int] = set()
         if query is not None:
+            is_approximate = float_sums == records.APPROXIMATE
             with zone.in_zone(conn, timezone):
-                definition = define(conn, query, mode, path, retention=retention)
+                definition = define(conn, query, mode, path, retention=retention, approximate_floats=is_approximate)
                 partitions.refuse(partitioned, definition.columns)
                 parts.refuse_reading(conn, definition)
                 # A content that follows from what is stored stays in one piece, as it is.
@@ -112,7 +115,7 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
                 over_groups = False if may_follow and keeping.follows(conn, before, definition) else None
                 owner = parts.Owner(name, mode, before.id, timezone, over_groups)
                 definition = parts.in_parts(conn, settings, owner, definition)
-                notices = definition.notices
+                notices = definition.notices + (float_notice(definition.view) if is_approximate else ())
                 update |= _redefine(conn, before, definition)
             leaving = {d.source_relid for d in read_before} - {d.source_relid for d in definition.dependencies}
             if timezone != before.timezone:

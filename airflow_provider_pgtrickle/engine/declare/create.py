@@ -15,7 +15,7 @@ from airflow_provider_pgtrickle.engine.catalog.locks import lock_declarations
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
 from airflow_provider_pgtrickle.engine.declare import dependencies, frozen, partitions, parts, replica_identity, table
-from airflow_provider_pgtrickle.engine.declare.definition import define
+from airflow_provider_pgtrickle.engine.declare.definition import define, float_notice
 from airflow_provider_pgtrickle.engine.declare.existence import establish
 from airflow_provider_pgtrickle.engine.declare.options import Options
 from airflow_provider_pgtrickle.engine.declare.retention import Retention
@@ -42,7 +42,14 @@ def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, qu
         _refuse_taken(conn, name)
         zone.require(conn, options.timezone)
         with zone.in_zone(conn, options.timezone):
-            whole = define(conn, query, options.refresh_mode, own_path(conn), retention=Retention.of(options))
+            whole = define(
+                conn,
+                query,
+                options.refresh_mode,
+                own_path(conn),
+                retention=Retention.of(options),
+                approximate_floats=options.may_approximate,
+            )
             parts.refuse_reading(conn, whole)
             partitions.refuse(options, whole.columns)
             owner = parts.Owner(name, options.refresh_mode, timezone=options.timezone)
@@ -56,7 +63,8 @@ def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, qu
         published = replica_identity.notice(
             conn, name, keyed=view.keyed, never_null=view.never_null == frozenset(view.identity)
         )
-        return Created(created, definition.notices + options.notices + published + captured)
+        floats = float_notice(view) if options.may_approximate else ()
+        return Created(created, definition.notices + options.notices + floats + published + captured)
 
 
 def _refuse_taken(conn: psycopg.Connection, name: QualifiedName) -> None:

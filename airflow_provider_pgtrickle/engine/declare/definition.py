@@ -197,14 +197,16 @@ def analysed(
     accepted: Mapping[str, str] | None = None,
     *,
     planned: bool = True,
+    approximate_floats: bool = False,
 ) -> tuple[Probe, dvm.View]:
     """What PostgreSQL and the algebra make of a query. Where the two disagree, the view is refused for differences.
 
     `validate`, `explain` and every declaration call this, so that they say the same. `planned`: PostgreSQL also plans
-    the statements of later refreshes, which takes longer than all the rest.
+    the statements of later refreshes, which takes longer than all the rest. `approximate_floats`: sums over floats may
+    be kept by adding.
     """
     probed = probe(conn, query, path, accepted)
-    view = dvm.analyze(probed.text, probed.schema)
+    view = dvm.analyze(probed.text, probed.schema, probed.floats if approximate_floats else {})
     if view.refusal is None and probed.odd_equalities:
         detail = f"it groups or sorts by {probed.odd_equalities[0]}, whose equality is not one of pg_catalog"
         view = dvm.refused(view, dvm.Reason.UNSUPPORTED_SYNTAX, detail)
@@ -226,18 +228,19 @@ def define(
     *,
     planned: bool = True,
     retention: Retention | None = None,
+    approximate_floats: bool = False,
 ) -> Definition:
     """Ask PostgreSQL and the algebra what a query means; a refusal has its place in the text and a remedy.
 
     Names in a user's own text are looked up along `path`; our own texts qualify every name. A declaration accepts the
-    code of others behind the query, and a refresh allows only what was `accepted`. `planned`: see `analysed`. With a
-    `retention` the query means its rows within that, and the declared text stays the author's.
+    code of others behind the query, and a refresh allows only what was `accepted`. `planned` and `approximate_floats`:
+    see `analysed`. With a `retention` the query means its rows within that, and the declared text stays the author's.
     """
     if retention is None:
-        probed, view = analysed(conn, query, path, accepted, planned=planned)
+        probed, view = analysed(conn, query, path, accepted, planned=planned, approximate_floats=approximate_floats)
     else:
         text = retention.applied(conn, probe(conn, query, path, accepted))
-        probed, view = analysed(conn, text, None, accepted, planned=planned)
+        probed, view = analysed(conn, text, None, accepted, planned=planned, approximate_floats=approximate_floats)
         probed = replace(probed, original=query)
     refusal, notices = _judged(refresh_mode, view)
     return Definition(
@@ -249,6 +252,16 @@ def define(
         refusal=refusal,
         notices=notices + _of_stars(query) + foreign.notices(probed.foreign),
         path=path or PATH,
+    )
+
+
+def float_notice(view: dvm.View) -> tuple[str, ...]:
+    """A notice where sums over floats may be approximate, and none is."""
+    if view.approximate or view.refusal is not None:
+        return ()
+    return (
+        "float_sums is 'approximate', and no column is: sums over floats are kept by adding where each is a column of"
+        " the query as it is, beside its groups' keys, and no other aggregate needs the group",
     )
 
 

@@ -21,6 +21,7 @@ from airflow_provider_pgtrickle.engine.settings import Settings
 #: Why a table is reinitialized whose query was altered.
 REASON = "query_altered"
 _IN_PARTS = "it is kept in parts"
+_APPROXIMATE = "it has approximate sums of floats"
 _CHANGED = "something behind its query has changed as well"
 
 
@@ -67,6 +68,8 @@ def keep(before: StreamTable, after: StreamTable, old: dvm.View, new: dvm.View) 
         raise Anew("its table is made anew")
     if old.storage is not None and set(old.storage.names) != {column.name for column in before.storage}:
         raise Anew("it was stored in another way")
+    if old.approximate or new.approximate:
+        raise Anew(_APPROXIMATE)
     if not all(source.captured for source in old.sources.values()):
         raise Anew("not all that it reads is captured")
     return dvm.kept(old, new)
@@ -78,7 +81,13 @@ def cost(conn: psycopg.Connection, settings: Settings, before: StreamTable, quer
         with in_zone(conn, before.timezone):
             with about(before.qualified):
                 definition = define(
-                    conn, query, before.refresh_mode, own_path(conn), planned=False, retention=Retention.of(before)
+                    conn,
+                    query,
+                    before.refresh_mode,
+                    own_path(conn),
+                    planned=False,
+                    retention=Retention.of(before),
+                    approximate_floats=before.may_approximate,
                 )
             if parts.may_have(settings, before.refresh_mode, definition):
                 raise Anew(_IN_PARTS)
@@ -102,10 +111,18 @@ def _kept(conn: psycopg.Connection, before: StreamTable, definition: Definition)
     if text is None:
         raise Anew("its content is not that of one query")
     try:
-        _, old = analysed(conn, text, accepted=before.foreign_code, planned=False)
+        _, old = analysed(
+            conn,
+            text,
+            accepted=before.foreign_code,
+            planned=False,
+            approximate_floats=before.may_approximate,
+        )
     except PgTrickleError:
         raise Anew(_CHANGED) from None
     # What is stored was read from PostgreSQL's text of the query, whose own text may differ once more.
+    if definition.view.approximate:
+        raise Anew(_APPROXIMATE)
     _, new = analysed(conn, definition.probe.text, planned=False)
     change = table.compare(columns.of_relation(conn, before.relid), definition.columns)
     after = replace(

@@ -9,12 +9,15 @@ from types import MappingProxyType
 from typing import Any
 
 from airflow_provider_pgtrickle.engine import schedule as schedules
+from airflow_provider_pgtrickle.engine.catalog.records import APPROXIMATE
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.settings import PLACEMENTS, Settings
 
 MODES = ("AUTO", "DIFFERENTIAL", "FULL", "IMMEDIATE")
 #: What becomes of a declaration `append_only` when a row of a source is updated or deleted.
 BREACHES = ("end", "refuse")
+#: How sums of floats are kept: to PostgreSQL's last digit, or by adding.
+FLOAT_SUMS = ("exact", APPROXIMATE)
 #: `partition_every` of a LIST: each value has a partition of its own.
 BY_VALUE = "value"
 #: Months in a unit, and the words by which `date_trunc` finds where so many months begin.
@@ -65,6 +68,8 @@ class Options:
     """The zone by which its query casts times and reads the clock, such as `Europe/Oslo`; None: UTC."""
     unlogged_buffers: bool = False
     """Whether the change buffers that it reads may be UNLOGGED; given as None it is what the setting says now."""
+    float_sums: str = "exact"
+    """Sums over floats: `exact` to PostgreSQL's last digit, or `approximate`, kept by adding and off by rounding."""
     unit: str | None = None
     """The unit that it is in: tables that name the same one are refreshed on one snapshot and in one commit."""
 
@@ -74,6 +79,11 @@ class Options:
         options = cls(**check(settings, {"unlogged_buffers": None, **given}))
         refuse_partitions(options.refresh_mode, options.partition_by, options.partition_every, options.keep)
         return options
+
+    @property
+    def may_approximate(self) -> bool:
+        """Whether its sums over floats may differ from PostgreSQL's by rounding."""
+        return self.float_sums == APPROXIMATE
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -415,6 +425,7 @@ CHECKS: Mapping[str, Callable[[Any, Settings], Any]] = MappingProxyType(
         "placement": _placement,
         "timezone": _timezone,
         "unlogged_buffers": _unlogged_buffers,
+        "float_sums": _one_of("float_sums", FLOAT_SUMS, str.lower),
         "unit": _unit,
     }
 )

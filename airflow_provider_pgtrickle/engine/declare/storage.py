@@ -160,13 +160,20 @@ def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition
                 path,
                 accepted,
                 retention=Retention.of(stream_table),
+                approximate_floats=stream_table.may_approximate,
             )
         if {(d.source_schema, d.source_name) for d in fresh.dependencies} <= stored:
             return fresh
     except PgTrickleError:
         pass
     try:
-        return define(conn, stream_table.defining_query, stream_table.refresh_mode, accepted=accepted)
+        return define(
+            conn,
+            stream_table.defining_query,
+            stream_table.refresh_mode,
+            accepted=accepted,
+            approximate_floats=stream_table.may_approximate,
+        )
     except QueryError as error:
         error.place = None  # it is in PostgreSQL's text, which nobody wrote
         error.remedy = (

@@ -316,6 +316,21 @@ class Canonical(Postgres):
             ordinality = self._match_pair(TokenType.WITH, TokenType.ORDINALITY)
             return self.expression(kind(this=rows, ordinality=ordinality, alias=self._parse_table_alias()))
 
+        def _parse_table(self, *args: Any, **options: Any) -> Any:
+            """Parse a FROM item; one in parentheses may be a join that begins with LATERAL."""
+            is_wrapped = self._curr and self._curr.token_type == TokenType.L_PAREN and self._next
+            if not is_wrapped or self._next.token_type != TokenType.LATERAL:
+                return super()._parse_table(*args, **options)
+            self._advance()
+            lateral = self._parse_lateral()
+            lateral.set("joins", list(iter(self._parse_join, None)))
+            self._match_r_paren()
+            return self.expression(exp.Subquery(this=lateral))
+
+        def _parse_unnest(self, with_alias: bool = True) -> exp.Unnest | None:
+            """Leave UNNEST (a, b) to be parsed as any function: sqlglot takes the column of WITH ORDINALITY away."""
+            return None
+
         def _parse_row_source(self) -> exp.Expr | None:
             call = self._parse_bitwise()
             if call is None or not self._match(TokenType.ALIAS):
@@ -430,6 +445,9 @@ class Canonical(Postgres):
             start = f"{self.sql(expression, 'start')} {self.sql(expression, 'start_side')}".rstrip()
             exclude = self.sql(expression, "exclude")
             return f"{self.sql(expression, 'kind')} {start}{f' EXCLUDE {exclude}' if exclude else ''}"
+
+        def lateral_sql(self, expression: exp.Lateral) -> str:
+            return super().lateral_sql(expression) + self.expressions(expression, key="joins", sep="", flat=True)
 
         def join_sql(self, expression: exp.Join, join_op: str | None = None) -> str:
             text = super().join_sql(expression, join_op)

@@ -68,6 +68,8 @@ class Explanation:
     """(what is read, PostgreSQL SQL of it) of each leaf of the delta if every source has changed."""
     clock: tuple[str, ...] = ()
     """What is compared with the clock, and how the rows are found for which a comparison changes."""
+    approximate: tuple[str, ...] = ()
+    """The columns that are kept as approximate sums of floats, because their author asked for it."""
     ways: tuple[str, ...] = ()
     """The ways to refresh it, with what each was predicted to take, and took."""
     parts: tuple[tuple[str, str, Explanation], ...] = ()
@@ -89,6 +91,8 @@ class Explanation:
             told.append(("not cheaper", self.because))
         if self.timezone:
             told.append(("times", f"by {self.timezone}"))
+        if self.approximate:
+            told.append(("approximate", f"{', '.join(self.approximate)}, by PostgreSQL's rounding and no more"))
         told.append(("rows told by", identity if self.keyed else f"{identity} (all columns: no key is known)"))
         if self.parts:
             told.append(("parts", ", ".join(name for name, *_ in self.parts)))
@@ -120,6 +124,8 @@ class Explanation:
         ]
         if self.timezone:
             lines.append(f"times: by {self.timezone}")
+        if self.approximate:
+            lines.append(f"approximate: {', '.join(self.approximate)}")
         if self.hidden:
             lines.append(f"hidden columns: {', '.join(self.hidden)}")
         if self.clock:

@@ -6,8 +6,8 @@ If a query can't be maintained, the step that finds out raises `Refused`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -25,6 +25,7 @@ from airflow_provider_pgtrickle.engine.dvm.frontend.follow_clock import follow_c
 from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import inline_views
 from airflow_provider_pgtrickle.engine.dvm.frontend.mark_sets import mark_sets
 from airflow_provider_pgtrickle.engine.dvm.frontend.named_windows import named_windows
+from airflow_provider_pgtrickle.engine.dvm.frontend.open_laterals import open_laterals
 from airflow_provider_pgtrickle.engine.dvm.frontend.prune import prune
 from airflow_provider_pgtrickle.engine.dvm.frontend.readings import readings
 from airflow_provider_pgtrickle.engine.dvm.frontend.refuse import refuse
@@ -56,6 +57,8 @@ class Draft:
     query: exp.Query
     outputs: tuple[str, ...]
     builder: Builder
+    floats: Mapping[str, str] = field(default_factory=dict)
+    """The types of the columns that may be kept as approximate sums of floats."""
     topk: TopK | None = None
     bounds: Bounds | None = None
     root: Node | None = None
@@ -125,7 +128,7 @@ def cut(draft: Draft) -> Draft:
 
 def choose_sink(draft: Draft) -> Draft:
     """Choose the first sink that takes the query."""
-    described = Query(draft.tree, draft.outputs, draft.builder.name, draft.bounds)
+    described = Query(draft.tree, draft.outputs, draft.builder.name, draft.bounds, draft.floats)
     return replace(draft, sink=next(s for s in (kind.take(described) for kind in SINKS) if s is not None))
 
 
@@ -139,6 +142,7 @@ def check_sizes(draft: Draft) -> Draft:
 
 
 STEPS: tuple[Step, ...] = (
+    Text(open_laterals),
     take_top_apart,
     Text(inline_views),
     Text(readings),
@@ -161,9 +165,15 @@ STEPS: tuple[Step, ...] = (
 PASSES = tuple(step.rewrite for step in STEPS if isinstance(step, Text))
 
 
-def run(query: exp.Query, outputs: tuple[str, ...], schema: Schema, until: Step = check_sizes) -> Draft:
+def run(
+    query: exp.Query,
+    outputs: tuple[str, ...],
+    schema: Schema,
+    until: Step = check_sizes,
+    floats: Mapping[str, str] | None = None,
+) -> Draft:
     """Return the draft after the steps up to `until`, including that."""
-    draft = Draft(query, outputs, TreeBuilder(schema))
+    draft = Draft(query, outputs, TreeBuilder(schema), floats or {})
     for step in STEPS:
         draft = step(draft)
         if step is until:

@@ -156,6 +156,20 @@ class View:
         return self._emitter(binding).statement(Differ(binding.changed).old(self._sink.storage))
 
     @property
+    def approximate(self) -> tuple[str, ...]:
+        """The columns whose values differ from PostgreSQL's by as much as rounding may make."""
+        return self._sink.approximate if self._sink else ()
+
+    def bounds(self, binding: Binding) -> tuple[str, tuple[str, ...]] | None:
+        """Return SELECT of the values of these columns at the frontier, each with its bound, by group, and the columns
+        of the groups' key; None where no column is approximate."""
+        found = self._sink.bounds if self._sink else None
+        if found is None:
+            return None
+        text = self._emitter(binding).statement(Differ(binding.changed).old(found))
+        return text, found.names[: len(found.names) - 2 * len(self.approximate)]
+
+    @property
     def is_text(self) -> bool:
         """Whether PostgreSQL computes it from a text, which names its sources as they are committed."""
         return self._sink is None
@@ -228,7 +242,9 @@ class View:
         if self._sink is None:
             return Open()
         if self.topk is None:
-            return open_columns(self._sink.storage)
+            found = open_columns(self._sink.storage)
+            # An approximate value is the same each time that it is computed.
+            return Open(found.order, found.rounded - set(self.approximate))
         # It is open which of the rows that tie at the window's edge are in; their ORDER BY columns are not open.
         bounds = self._sink.query.bounds
         if bounds is None:
@@ -319,6 +335,7 @@ class View:
             delta_sql=self.delta(bound) if plan is not None else None,
             missing_indexes=tuple(missing_indexes),
             clock=self._of_clock(),
+            approximate=self.approximate,
             leaves=tuple((n.label(), self.render(n, bound)) for n in leaves(plan)) if plan is not None else (),
         )
 
@@ -389,8 +406,11 @@ def _probing(reading: Reading) -> Values:
 
 
 @deep()
-def analyze(canonical: str, schema: Schema) -> View:
-    """Return the view of a canonical query; raise `QueryError` if it can't be a stream table in any mode."""
+def analyze(canonical: str, schema: Schema, floats: Mapping[str, str] | None = None) -> View:
+    """Return the view of a canonical query; raise `QueryError` if it can't be a stream table in any mode.
+
+    `floats`: the types of the columns that may be kept as approximate sums of floats.
+    """
     try:
         query = parse(canonical)
         outputs = tuple(output_names(query))
@@ -398,7 +418,7 @@ def analyze(canonical: str, schema: Schema) -> View:
         return _full_only(canonical, (), schema, refused.refusal)
     try:
         with budget():
-            return _differentiable(canonical, query, outputs, schema)
+            return _differentiable(canonical, query, outputs, schema, floats)
     except Impossible as refused:
         raise QueryError(
             f"{refused.refusal.reason.sentence} ({refused.refusal.detail})", remedy=refused.refusal.remedy
@@ -425,8 +445,10 @@ def round_trip(text: str) -> str | None:
         return None
 
 
-def _differentiable(canonical: str, query: exp.Query, outputs: tuple[str, ...], schema: Schema) -> View:
-    draft = pipeline.run(query, outputs, schema)
+def _differentiable(
+    canonical: str, query: exp.Query, outputs: tuple[str, ...], schema: Schema, floats: Mapping[str, str] | None
+) -> View:
+    draft = pipeline.run(query, outputs, schema, floats=floats)
     assert draft.sink is not None
     used = _used([draft.sink.storage] + ([draft.bounds.body] if draft.bounds else []), draft.builder)
     sources = {key: draft.builder.sources[key] for key in sorted(used)}

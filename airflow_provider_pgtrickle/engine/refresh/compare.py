@@ -15,6 +15,7 @@ from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.dvm import Open, identity
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
+from airflow_provider_pgtrickle.engine.dvm.sinks.sink import bound_name, kept_name
 from airflow_provider_pgtrickle.engine.dvm.types import base_type
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh.executor import Computation
@@ -181,6 +182,58 @@ class Comparison:
         if column.name in self.hidden:
             return sql.SQL(identity.canonical_sql([(column.name, column.type)], "q"))
         return column.of("q")
+
+
+def within_bounds(
+    expected: str, bounds: tuple[str, tuple[str, ...]], columns: Sequence[str], approximate: Sequence[str]
+) -> str:
+    """The expected rows; an approximate value that is as near as it may be to the one that is kept, is that one.
+
+    So everything else compares values to the letter. `bounds`: `View.bounds`. Both meet as rows of one group, because
+    in a join no index would serve keys that are NULL.
+    """
+    kept, key = bounds
+    numbered = {
+        name: (sql.Identifier(kept_name(n)), sql.Identifier(bound_name(n))) for n, name in enumerate(approximate)
+    }
+    null = sql.SQL("NULL")
+    more = [column for pair in numbered.values() for column in pair]
+    side = sql.Identifier("__pgt_side")
+
+    def listed(items: Iterable[sql.Composable]) -> sql.Composed:
+        return sql.SQL(", ").join(items)
+
+    def value(name: str) -> sql.Composable:
+        if name not in numbered:
+            return sql.Identifier(name)
+        of_kept, bound = (sql.SQL("first_value({}) OVER same").format(column) for column in numbered[name])
+        apart = sql.SQL("abs({} - {})").format(_decimal(sql.Identifier(name)), _decimal(of_kept))
+        return sql.SQL("CASE WHEN {} = 'Infinity' OR {} <= {} THEN {} ELSE {} END AS {}").format(
+            bound, apart, bound, of_kept, sql.Identifier(name), sql.Identifier(name)
+        )
+
+    partition = sql.SQL("PARTITION BY {} ").format(listed(map(sql.Identifier, key))) if key else sql.SQL("")
+    statement = sql.SQL(
+        "SELECT {names} FROM (SELECT {side}, {values} FROM ("
+        "SELECT 1 AS {side}, {names}, {nulls} FROM ({expected}\n) AS q"
+        " UNION ALL SELECT 0, {keys}, {more} FROM ({kept}\n) AS k"
+        ") AS both_sides ({side}, {names}, {more}) WINDOW same AS ({partition}ORDER BY {side})) AS met WHERE {side} = 1"
+    ).format(
+        names=listed(map(sql.Identifier, columns)),
+        side=side,
+        values=listed(map(value, columns)),
+        nulls=listed([null] * len(more)),
+        more=listed(more),
+        keys=listed(sql.Identifier(name) if name in key else null for name in columns),
+        expected=sql.SQL(expected),
+        kept=sql.SQL(kept),
+        partition=partition,
+    )
+    return statement.as_string(None)
+
+
+def _decimal(value: sql.Composable) -> sql.Composed:
+    return sql.SQL("{}::double precision::text::numeric").format(value)
 
 
 def differing(sums: Iterable[tuple[str, str, str, str]]) -> tuple[int, list[int]]:

@@ -35,7 +35,7 @@ def analysed(conn: Connection, st: StreamTable) -> dvm.View:
     if view is None:
         with in_zone(conn, st.timezone):
             probed = probe(conn, st.maintained_query, accepted=st.foreign_code)
-            view = dvm.analyze(probed.text, probed.schema)
+            view = dvm.analyze(probed.text, probed.schema, probed.floats if st.approximates else {})
             is_refused_there = view.refusal is None and not st.differentiable
             if is_refused_there or (view.is_rewritten and not survives_parsing(conn, probed)):
                 # PostgreSQL reads our text otherwise. So FULL is computed from its own.
@@ -95,4 +95,5 @@ def forget(conn: Connection, st: StreamTable) -> None:
 
 def _key(conn: Connection, st: StreamTable) -> tuple[object, ...]:
     place = (conn.info.host, conn.info.port, conn.info.dbname)
-    return (*place, st.id, st.relid, st.maintained_query, st.timezone, st.fingerprint, st.differentiable)
+    meant = (st.maintained_query, st.timezone, st.float_sums)
+    return (*place, st.id, st.relid, *meant, st.fingerprint, st.differentiable)

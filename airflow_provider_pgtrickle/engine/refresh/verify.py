@@ -47,6 +47,7 @@ from airflow_provider_pgtrickle.engine.refresh.compare import (
     Ranges,
     Wrong,
     differing,
+    within_bounds,
     wrong_row_ids,
 )
 from airflow_provider_pgtrickle.engine.refresh.executor import Executor, read_rows
@@ -151,6 +152,9 @@ class Verified:
     data_timestamp: datetime | None = None
     duration_ms: float = 0.0
     repaired: bool = False
+    approximate: tuple[str, ...] = ()
+    """The columns that were compared within the bound of their rounding, because they are approximate sums of floats;
+    all others were compared to the letter."""
     rows: tuple[Wrong, ...] = ()
     """The first rows that differ."""
 
@@ -355,6 +359,7 @@ class _Run:
     rows_compared: int = 0
     found: Found = field(default_factory=Found)
     data_timestamp: datetime | None = None
+    approximate: tuple[str, ...] = ()
 
     @classmethod
     def begin(cls, conn: Connection, request: Request, st: StreamTable) -> _Run:
@@ -437,6 +442,7 @@ class _Run:
             ranges=self.ranges.count,
             ranges_done=len(self.done),
             data_timestamp=self.data_timestamp,
+            approximate=self.approximate,
             rows=tuple(Wrong(*row) for row in rows),
         )
 
@@ -624,6 +630,7 @@ def _held_against(
     exported = snapshot.export(conn) if executor is not None else ""
     rows = 0
     found = Found()
+    run.approximate = subject.query.approximate
     for comparison in _comparisons(conn, subject, states, instant):
         computation = replace(comparison.sums(run.ranges, numbers, slices), timezone=run.st.timezone)
         if executor is None:
@@ -672,6 +679,9 @@ def _comparisons(
     columns = describe(conn, st.qualified.sql, [column.name for column in st.storage])
     visible = {column.name for column in st.visible}
     hidden = frozenset(column.name for column in st.storage) - visible
+    bounds = view.bounds(_binding(states[st.id], clock.read(conn, view.readings, None, at)))
+    if content is not None and bounds is not None:
+        content = within_bounds(content, bounds, [column.name for column in st.visible], view.approximate)
     if content is not None:
         is_open = view.left_open != Open()
         expected = (content, stored) if is_open and stored is not None else (content,)

@@ -333,7 +333,8 @@ SELECT
     t.partition_every,
     t.keep,
     t.timezone,
-    t.frozen_before
+    t.frozen_before,
+    t.float_sums
 FROM pgtrickle.pgt_stream_tables t
 LEFT JOIN pgtrickle.pgt_tiers x USING (pgt_id)
 JOIN pgtrickle.pgt_data_timestamps a USING (pgt_id)

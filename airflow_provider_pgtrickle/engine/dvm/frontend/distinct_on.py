@@ -63,9 +63,19 @@ def _rewritten(select: exp.Select, distinct: exp.Distinct) -> exp.Select:
     for clause in ("limit", "offset", "with_"):
         if select.args.get(clause):
             outer.set(clause, select.args[clause].copy())
-    if select.args.get("limit") or select.args.get("offset"):
-        outer.set("order", order.copy() if order else None)
+    if order and (select.args.get("limit") or select.args.get("offset")):
+        outer.set("order", _outside(order, inner, by_output))
     return outer
+
+
+def _outside(order: exp.Order, inner: exp.Select, by_output: dict[str, exp.Expr]) -> exp.Order:
+    """Return the same order over columns that the inner query gets for it."""
+    copy = order.copy()
+    for number, term in enumerate(copy.expressions, 1):
+        name = f"__pgt_order_{number}"
+        inner.append("expressions", exp.alias_(_meant(term.this, by_output), name, quoted=True))
+        term.set("this", exp.column(name, table="__pgt_d", quoted=True))
+    return copy
 
 
 def _meant(key: exp.Expr, by_output: dict[str, exp.Expr]) -> exp.Expr:

@@ -5,18 +5,20 @@ so the unchanged rows of a group aren't read.
     AVG    is their numeric division, which PostgreSQL does, so it is equal to the last digit
     MIN    takes a smaller value when it comes; a group from which its minimum was deleted is computed anew
 
-A group whose count reaches 0 is removed. A group with a sum that became NaN or infinite is computed anew, too.
+A group whose count reaches 0 is removed. A group with a sum that became NaN or infinite is computed anew, too. Sums of
+floats are kept only where their author asks for it (`floats.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.expressions import (
     column,
+    columns_of,
     conjunction,
     is_row_column,
     plain_column,
@@ -35,7 +37,9 @@ from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
 from airflow_provider_pgtrickle.engine.dvm.operators.weigh import Expose, Weigh
+from airflow_provider_pgtrickle.engine.dvm.proof import open_columns
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
+from airflow_provider_pgtrickle.engine.dvm.sinks.floats import Floats, approximable
 from airflow_provider_pgtrickle.engine.dvm.sinks.parts import COUNT, WEIGHT_COLUMN, Item, Part, Parts, cast
 from airflow_provider_pgtrickle.engine.dvm.sinks.replace import with_keys
 from airflow_provider_pgtrickle.engine.dvm.sinks.sink import (
@@ -43,8 +47,10 @@ from airflow_provider_pgtrickle.engine.dvm.sinks.sink import (
     Query,
     Sink,
     below_projections,
+    bound_name,
     expose,
     if_changed,
+    kept_name,
     total_order,
 )
 
@@ -58,6 +64,9 @@ class Shape:
     parts: tuple[Part, ...]
     values: dict[str, exp.Expr]
     """Each of the aggregate's columns → its value over the hidden columns."""
+    bounds: dict[str, exp.Expr] = field(default_factory=dict)
+    """Each of its columns that is approximate → the bound of that, over the hidden columns and `sizes`."""
+    sizes: tuple[Item, ...] = ()
 
 
 class MergeAdd(Sink):
@@ -90,7 +99,7 @@ class MergeAdd(Sink):
         except Refused:
             return None
         core = below_projections(query.root)
-        shape = _shape(core)
+        shape = _shape(core, _approximable(query, core))
         if shape is None:
             return None
         state = _full_state(shape)
@@ -120,6 +129,30 @@ class MergeAdd(Sink):
             self.hidden,
         )
         return bare, tuple(late)
+
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        return tuple(self._approximate)
+
+    @property
+    def _approximate(self) -> dict[str, str]:
+        """Each of the query's columns that is approximate → the aggregate's column."""
+        if not self._shape.bounds:
+            return {}
+        core = below_projections(self.query.root)
+        held = {name: plain_column(value) for name, value in _outputs(self.query, core).items()}
+        return {name: of for name, of in held.items() if of in self._shape.bounds}
+
+    @property
+    def bounds(self) -> Node | None:
+        if not self._shape.bounds:
+            return None
+        state = self._state
+        assert isinstance(state, Aggregate)
+        items: list[Item] = [(self._keys[g], column(g)) for g in self._shape.group]
+        for number, of in enumerate(self._approximate.values()):
+            items += [(kept_name(number), self._shape.values[of]), (bound_name(number), self._shape.bounds[of])]
+        return Project(replace(state, aggregates=state.aggregates + self._shape.sizes), tuple(items))
 
     # -- the change ----------------------------------------------------------------------------
 
@@ -210,19 +243,40 @@ class MergeAdd(Sink):
         return _replaced(self.storage, self._state, rows)
 
 
-def _shape(core: Node) -> Shape | None:
+def _outputs(query: Query, core: Node) -> dict[str, exp.Expr]:
+    """Return the query's columns over those of the node below its projections."""
+    return dict(zip(query.outputs, _flat(query.root, core).values(), strict=False))
+
+
+def _approximable(query: Query, core: Node) -> Mapping[str, str]:
+    """Return the types of the aggregates that may be approximate."""
+    if not query.floats or not isinstance(core, Aggregate):
+        return {}
+    found = approximable(_outputs(query, core), query.floats, core.group)
+    # What is rounded below may be another value each time that it is computed.
+    rounded = open_columns(core.child).rounded
+    return {name: found[name] for name, call in core.aggregates if name in found and not columns_of(call) & rounded}
+
+
+def _shape(core: Node, floats: Mapping[str, str]) -> Shape | None:
     if isinstance(core, Distinct):
         return Shape(core.child, core.names, (), {})
     if not isinstance(core, Aggregate):
         return None
     parts = Parts({c.name: c for c in core.child.columns})
+    sums = Floats(parts)
     values: dict[str, exp.Expr] = {}
+    bounds: dict[str, exp.Expr] = {}
     for name, call in core.aggregates:
         value = parts.value(call)
+        if value is None and name in floats:
+            found = sums.value(call, floats[name])
+            if found is not None:
+                value, bounds[name] = found.value, found.bound
         if value is None:
             return None
         values[name] = value
-    return Shape(core.child, core.group, parts.all, values)
+    return Shape(core.child, core.group, parts.all, values, bounds, tuple(sums.sizes.items()))
 
 
 def _flat(node: Node, state: Node) -> dict[str, exp.Expr]:

@@ -31,8 +31,8 @@ Item = tuple[str, exp.Expr]
 #: (column, its value in a stored row, its value in an added row, the expression that combines both).
 Merged = tuple[str, exp.Expr, exp.Expr, exp.Expr]
 
-_SAMPLE = {"var_samp", "variance", "stddev_samp", "stddev"}
-_SPREAD = {*_SAMPLE, "var_pop", "stddev_pop"}
+SAMPLE = {"var_samp", "variance", "stddev_samp", "stddev"}
+SPREAD = {*SAMPLE, "var_pop", "stddev_pop"}
 #: Whether what went may have held a bit that decides: one that no value that came holds, too.
 _BITS = {"bit_or": "(gone & ~come) <> 0", "bit_and": "(~gone & come) <> 0"}
 
@@ -79,9 +79,9 @@ class Parts:
         name, given = call_name(bare), arguments(bare)
         if name == "count" and len(given) == 1:
             argument = None if isinstance(bare.this, exp.Star) else bare.this
-            return column(COUNT) if argument is condition is None else self._counted("__pgt_cnt", argument, condition)
+            return column(COUNT) if argument is condition is None else self.counted("__pgt_cnt", argument, condition)
         if name == "regr_count":
-            return self._counted("__pgt_pairs", None, *(is_present(x.copy()) for x in given), condition)
+            return self.counted("__pgt_pairs", None, *(is_present(x.copy()) for x in given), condition)
         if len(given) != 1:
             return None
         (argument,) = given
@@ -99,30 +99,30 @@ class Parts:
             return None
         if name in ("sum", "avg"):
             return self._sum(name, argument, condition, kind)
-        return self._spread(name, argument, condition, kind) if name in _SPREAD else None
+        return self._spread(name, argument, condition, kind) if name in SPREAD else None
 
     # -- values ----------------------------------------------------------------------------------
 
     def _bool(self, name: str, argument: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
-        true = self._counted("__pgt_true", None, _form("(x) IS TRUE", x=argument), condition)
-        false = self._counted("__pgt_false", None, _form("(x) IS FALSE", x=argument), condition)
+        true = self.counted("__pgt_true", None, form("(x) IS TRUE", x=argument), condition)
+        false = self.counted("__pgt_false", None, form("(x) IS FALSE", x=argument), condition)
         shown = "t > 0" if name == "bool_or" else "f = 0"
-        return _form(f"CASE WHEN t + f > 0 THEN {shown} END", t=true, f=false)
+        return form(f"CASE WHEN t + f > 0 THEN {shown} END", t=true, f=false)
 
     def _parity(self, argument: exp.Expr, condition: exp.Expr | None, type_name: str) -> exp.Expr:
-        odd = _form("n % 2 <> 0", n=column(WEIGHT_COLUMN))
-        of = _form("bit_xor(x)", x=argument)
-        full, added = (cast(_zero(_filtered(of.copy(), *t, condition)), type_name) for t in ((), (odd,)))
+        odd = form("n % 2 <> 0", n=column(WEIGHT_COLUMN))
+        of = form("bit_xor(x)", x=argument)
+        full, added = (cast(zero(filtered(of.copy(), *t, condition)), type_name) for t in ((), (odd,)))
         bits = self._kept("__pgt_xor", _sql(argument, condition), full, added, type_name, by="bit_xor")
-        return _form("CASE WHEN n > 0 THEN x END", n=self._counted("__pgt_nn", argument, condition), x=bits)
+        return form("CASE WHEN n > 0 THEN x END", n=self.counted("__pgt_nn", argument, condition), x=bits)
 
     def _sum(self, name: str, argument: exp.Expr, condition: exp.Expr | None, kind: Exact | None) -> exp.Expr:
         total, counted, at = self._summed(argument, condition, kind)
         shown = cast(total, "numeric" if name == "avg" or kind is None else kind.shown_type)
         value = at(shown, 1)
         if name == "avg":
-            value = _form("x / n", x=value, n=counted)
-        return _form("CASE WHEN n > 0 THEN x END", n=counted, x=value)
+            value = form("x / n", x=value, n=counted)
+        return form("CASE WHEN n > 0 THEN x END", n=counted, x=value)
 
     def _spread(self, name: str, argument: exp.Expr, condition: exp.Expr | None, kind: Exact | None) -> exp.Expr:
         """The same steps as PostgreSQL's, each to the same number of digits.
@@ -131,19 +131,19 @@ class Parts:
         rounds twice: up where the first rounding made a half of less.
         """
         total, counted, at = self._summed(argument, condition, kind)
-        squares = self._total("__pgt_sq", _form("x * x", x=_numeric(argument)), condition, kind and kind.squared)
-        over = _form("n * q - t * t", n=counted, q=at(squares, 2), t=at(cast(total, "numeric"), 1))
-        fewer = 1 if name in _SAMPLE else 0
-        value = _form(f"(o) / (CAST(n AS numeric) * (n - {fewer}))", o=over, n=counted)
+        squares = self.total("__pgt_sq", form("x * x", x=_numeric(argument)), condition, kind and kind.squared)
+        over = form("n * q - t * t", n=counted, q=at(squares, 2), t=at(cast(total, "numeric"), 1))
+        fewer = 1 if name in SAMPLE else 0
+        value = form(f"(o) / (CAST(n AS numeric) * (n - {fewer}))", o=over, n=counted)
         if name.startswith("stddev"):
-            rounded = _form("round(sqrt(v), scale(v))", v=value)
-            value = _form(
+            rounded = form("round(sqrt(v), scale(v))", v=value)
+            value = form(
                 "CASE WHEN (2 * r - u) * (2 * r - u) > 4 * (v) THEN round(r - u, scale(v)) ELSE r END",
                 r=rounded,
-                u=_form("(1 / power(CAST(10 AS numeric), scale(v)))", v=value),
+                u=form("(1 / power(CAST(10 AS numeric), scale(v)))", v=value),
                 v=value,
             )
-        return _form(
+        return form(
             f"CASE WHEN n > {fewer} THEN CASE WHEN (o) <= 0 THEN CAST(0 AS numeric)"
             " WHEN (o) = CAST('NaN' AS numeric) THEN o ELSE v END END",
             n=counted,
@@ -160,52 +160,61 @@ class Parts:
         many digits, where they may differ: for each number of them but the smallest if it is known which there are, and
         else in one number, whose k-th twelve digits count the terms that have k.
         """
-        total = self._total("__pgt_sum", argument, condition, kind)
-        counted = self._counted("__pgt_nn", argument, condition)
+        total = self.total("__pgt_sum", argument, condition, kind)
+        counted = self.counted("__pgt_nn", argument, condition)
         if kind is None:
-            count_by_digits = _form("CAST(rpad('1', 1 + 12 * scale(x), '0') AS numeric)", x=argument)
-            by_digits = self._total("__pgt_digits", count_by_digits, condition, None, can_be_lost=False)
-            digits = _form("((length(CAST(d AS text)) - 1) / 12)", d=by_digits)
+            count_by_digits = form("CAST(rpad('1', 1 + 12 * scale(x), '0') AS numeric)", x=argument)
+            by_digits = self.total("__pgt_digits", count_by_digits, condition, None, can_be_lost=False)
+            digits = form("((length(CAST(d AS text)) - 1) / 12)", d=by_digits)
             rounded = {1: "round(x, d)", 2: "round(x, 2 * d)"}
-            return total, counted, lambda x, power: _form(rounded[power], x=x, d=digits)
+            return total, counted, lambda x, power: form(rounded[power], x=x, d=digits)
         longer = []
         for scale in kind.scales[:-1]:
             is_so = exp.EQ(this=exp.Paren(this=scale_of(argument, self._columns)), expression=exp.Literal.number(scale))
-            longer.append((self._counted(f"__pgt_scale{scale}", argument, is_so, condition), scale))
+            longer.append((self.counted(f"__pgt_scale{scale}", argument, is_so, condition), scale))
 
         def at(x: exp.Expr, power: int) -> exp.Expr:
             if not longer:
                 return x
-            ifs = [
-                exp.If(this=_form("n > 0", n=n), true=_form(f"round(x, {power * scale})", x=x)) for n, scale in longer
-            ]
-            return exp.Paren(this=exp.Case(ifs=ifs, default=_form(f"round(x, {power * kind.scales[-1]})", x=x)))
+            ifs = [exp.If(this=form("n > 0", n=n), true=form(f"round(x, {power * scale})", x=x)) for n, scale in longer]
+            return exp.Paren(this=exp.Case(ifs=ifs, default=form(f"round(x, {power * kind.scales[-1]})", x=x)))
 
         return total, counted, at
 
     # -- what is kept ----------------------------------------------------------------------------
 
-    def _counted(self, stem: str, of: exp.Expr | None, *terms: exp.Expr | None) -> exp.Column:
+    def counted(self, stem: str, of: exp.Expr | None, *terms: exp.Expr | None) -> exp.Column:
         """Keep the number of rows for which `of` is not NULL and the terms are true."""
         counted = exp.Count(this=of.copy() if of is not None else exp.Star(), big_int=True)
         present = [is_present(of.copy())] if of is not None else []
-        weights = _filtered(exp.Sum(this=column(WEIGHT_COLUMN)), *present, *terms)
-        added = cast(_zero(weights), "bigint")
-        return self._kept(stem, _sql(of, *terms), _filtered(counted, *terms), added, "bigint")
+        weights = filtered(exp.Sum(this=column(WEIGHT_COLUMN)), *present, *terms)
+        added = cast(zero(weights), "bigint")
+        return self._kept(stem, _sql(of, *terms), filtered(counted, *terms), added, "bigint")
 
-    def _total(
-        self, stem: str, of: exp.Expr, condition: exp.Expr | None, kind: Exact | None, *, can_be_lost: bool = True
+    def total(
+        self,
+        stem: str,
+        of: exp.Expr,
+        condition: exp.Expr | None,
+        kind: Exact | None,
+        *,
+        can_be_lost: bool = True,
+        is_short: bool = False,
     ) -> exp.Column:
-        """Keep the sum of an expression. A sum that became NaN or infinite can't be subtracted from."""
+        """Keep the sum of an expression. A sum that became NaN or infinite can't be subtracted from.
+
+        `is_short`: as many digits are kept as the sum has, and not as its longest term once had.
+        """
         kept_as = kind.sum_type if kind is not None else "numeric"
         product = exp.Mul(this=column(WEIGHT_COLUMN), expression=exp.Paren(this=_numeric(of)))
         return self._kept(
             stem,
             _sql(of, condition),
-            cast(_zero(_filtered(exp.Sum(this=of.copy()), condition)), kept_as),
-            _zero(_filtered(exp.Sum(this=product), condition)),
+            cast(zero(filtered(exp.Sum(this=of.copy()), condition)), kept_as),
+            zero(filtered(exp.Sum(this=product), condition)),
             kept_as,
             "(x - x) <> 0" if can_be_lost and (kind is None or kind.base == "numeric") else None,
+            look="trim_scale(x)" if is_short else "x",
         )
 
     def _kept(
@@ -217,14 +226,17 @@ class Parts:
         type_name: str,
         lost: str | None = None,
         by: str = "sum",
+        look: str = "x",
     ) -> exp.Column:
-        """Keep a sum under a name that begins with `stem`; `by`: the aggregate that adds a part to another."""
+        """Keep a sum under a name that begins with `stem`; `by`: the aggregate that adds a part to another; `look`:
+        how the sum is written down."""
         part = self._found.get((stem, what))
         if part is None:
             name = self._namer(stem)
-            merged = (name, column(name), column(name), cast(_form(f"{by}(x)", x=column(name)), type_name))
-            anew = _form(lost, x=column(name)) if lost else None
-            part = Part((name,), ((name, full),), ((name, added),), (merged,), anew, is_sum=by == "sum")
+            together = form(look, x=form(f"{by}(x)", x=column(name)))
+            merged = (name, column(name), column(name), cast(together, type_name))
+            anew = form(lost, x=column(name)) if lost else None
+            part = Part((name,), ((name, form(look, x=full)),), ((name, added),), (merged,), anew, is_sum=by == "sum")
             self._found[(stem, what)] = part
         return column(part.hidden[0])
 
@@ -233,7 +245,7 @@ class Parts:
         key = (name, _sql(argument, condition))
 
         def of(x: exp.Expr) -> exp.Expr:
-            return _form(f"{name}(x)", x=x)
+            return form(f"{name}(x)", x=x)
 
         if key not in self._found:
             held, come, gone = (self._namer(stem) for stem in ("__pgt_ext", "__pgt_ins", "__pgt_del"))
@@ -243,17 +255,17 @@ class Parts:
             by_name = {"held": column(held), "come": column(come), "gone": column(gone)}
             self._found[key] = Part(
                 (held,),
-                ((held, _filtered(of(argument), condition)),),
+                ((held, filtered(of(argument), condition)),),
                 (
-                    (come, _filtered(of(argument), came, condition)),
-                    (gone, _filtered(of(argument), left, condition)),
+                    (come, filtered(of(argument), came, condition)),
+                    (gone, filtered(of(argument), left, condition)),
                 ),
                 (
                     (held, column(held), column(come), of(column(held))),
                     (come, null.copy(), column(come), of(column(come))),
                     (gone, null.copy(), column(gone), of(column(gone))),
                 ),
-                _form(f"NOT gone IS NULL AND COALESCE(({lost}), TRUE)", **by_name),
+                form(f"NOT gone IS NULL AND COALESCE(({lost}), TRUE)", **by_name),
                 is_sum=False,
             )
         return column(self._found[key].hidden[0])
@@ -263,7 +275,7 @@ def _numeric(x: exp.Expr) -> exp.Expr:
     return cast(exp.Paren(this=x.copy()), "numeric")
 
 
-def _zero(call: exp.Expr) -> exp.Expr:
+def zero(call: exp.Expr) -> exp.Expr:
     return exp.Coalesce(this=call, expressions=[exp.Literal.number(0)])
 
 
@@ -271,7 +283,7 @@ def _sql(*expressions: exp.Expr | None) -> str:
     return " | ".join(render(e) if e is not None else "" for e in expressions)
 
 
-def _filtered(call: exp.Expr, *terms: exp.Expr | None) -> exp.Expr:
+def filtered(call: exp.Expr, *terms: exp.Expr | None) -> exp.Expr:
     wanted = [exp.Paren(this=t.copy()) for t in terms if t is not None]
     if not wanted:
         return call
@@ -279,14 +291,14 @@ def _filtered(call: exp.Expr, *terms: exp.Expr | None) -> exp.Expr:
 
 
 @cache
-def _parsed(text: str) -> exp.Expr:
+def parsed(text: str) -> exp.Expr:
     return sqlglot.parse_one(text, dialect="postgres")
 
 
-def _form(text: str, **by_name: exp.Expr) -> exp.Expr:
+def form(text: str, **by_name: exp.Expr) -> exp.Expr:
     """Return a formula with expressions in the places of its names."""
 
     def change(node: exp.Expr) -> exp.Expr | None:
         return by_name[node.name].copy() if isinstance(node, exp.Column) else None
 
-    return rewrite(_parsed(text), change)
+    return rewrite(parsed(text), change)

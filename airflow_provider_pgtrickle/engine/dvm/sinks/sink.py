@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -26,6 +26,8 @@ class Query:
     name: Namer
     bounds: Bounds | None = None
     """The bounds of a TopK query; None where they can't tell whether a change reaches its window."""
+    floats: Mapping[str, str] = field(default_factory=dict)
+    """The types of the columns that may be kept as approximate sums of floats."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,19 @@ class Sink:
         return frozenset()
 
     @property
+    def approximate(self) -> tuple[str, ...]:
+        """The columns whose values differ from PostgreSQL's by as much as rounding may make."""
+        return ()
+
+    @property
+    def bounds(self) -> Node | None:
+        """For each group its key, and the value of each such column with its bound; None where there is no such column.
+
+        They are named by `kept_name` and `bound_name`.
+        """
+        return None
+
+    @property
     def because(self) -> str | None:
         """The reason why no sink that does less work takes the query; None where there is none to tell."""
         return None
@@ -91,6 +106,14 @@ class Sink:
     @property
     def stored(self) -> Stored:
         return Stored(tuple(Column(c.name, c.type, c.not_null, c.has_equality) for c in self.storage.columns))
+
+
+def kept_name(number: int) -> str:
+    return f"__pgt_kept_{number}"
+
+
+def bound_name(number: int) -> str:
+    return f"__pgt_bound_{number}"
 
 
 def visible(root: Node, outputs: Sequence[str], hidden: Sequence[tuple[str, exp.Expr]] = ()) -> Project:

@@ -158,6 +158,7 @@ export interface Detail extends Omit<Table, "last_action" | "last_status" | "las
   partition_by: string | null;
   unit: string | null;
   append_only: boolean;
+  float_sums: string | null;
   append_only_ended: string | null;
   verify_every: string | null;
   verified: string | null;

@@ -101,6 +101,7 @@ export function TableView({ name, part, pending, units }: Props): ReactNode {
               {table.append_only_ended ? `not append-only any more: ${table.append_only_ended}` : "append-only, which is checked"}
             </Fact>
           )}
+          {table.float_sums === "approximate" && <Fact label="Sums of floats">approximate, off by rounding</Fact>}
           {table.partition_by && <Fact label="Partitioned">{table.partition_by}</Fact>}
           <Fact label="DAG">
             {table.dag ? (
