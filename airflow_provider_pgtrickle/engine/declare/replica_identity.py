@@ -12,17 +12,18 @@ from airflow_provider_pgtrickle.engine.capture.wal import PUBLICATION
 from airflow_provider_pgtrickle.engine.declare import identity_index, marked_index
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
+# Where a partitioned table is published as one, its own identity is what subscribers are told.
 # A replica identity that a user has set stays. FULL, left behind by a dropped index, is replaced on the first fill.
 _UNSET = """
     WITH RECURSIVE tree(oid) AS (
         SELECT pg_catalog.to_regclass(%s)::oid
         UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN tree t ON i.inhparent = t.oid
     )
-    SELECT n.nspname, c.relname, c.relispartition
+    SELECT n.nspname, c.relname, c.relispartition OR c.relkind = 'p'
       FROM tree
       JOIN pg_catalog.pg_class c ON c.oid = tree.oid
       JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-     WHERE c.relkind = 'r' AND (c.relreplident = 'd' OR c.relreplident = 'f' AND %s)
+     WHERE c.relkind IN ('r', 'p') AND (c.relreplident = 'd' OR c.relreplident = 'f' AND %s)
        AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)
      ORDER BY c.oid
 """
@@ -41,8 +42,8 @@ def settle(conn: psycopg.Connection, table: QualifiedName, *, first: bool = Fals
     `first` says that it is being filled; then FULL gives way to an index, too.
     """
     unset = conn.execute(_UNSET, [table.quoted, first]).fetchall()
-    for schema, name, is_partition in unset:
-        index = None if is_partition else _index(conn, table)
+    for schema, name, is_partitioned in unset:
+        index = None if is_partitioned else _index(conn, table)
         identity = sql.SQL("USING INDEX {}").format(sql.Identifier(index)) if index else sql.SQL("FULL")
         conn.execute(sql.SQL("ALTER TABLE {} REPLICA IDENTITY {}").format(sql.Identifier(schema, name), identity))
     return bool(unset)

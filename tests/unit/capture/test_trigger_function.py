@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from airflow_provider_pgtrickle.engine.capture.layout import CapturedColumn, Layout, Member, NamedColumn
+from airflow_provider_pgtrickle.engine.capture.layout import CapturedColumn, Frozen, Layout, Member, NamedColumn
 from airflow_provider_pgtrickle.engine.capture.trigger_function import FORM, create_function
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
 #: The text of the functions below, by form. A line is added, none is changed: other texts are another form.
 TEXTS = {1: "f05390b584609daad8ccdb58357d4c2a"}
+#: The same of a table with frozen rows.
+FROZEN = {1: "26dd5bf592e91f07e6b75dab9c77b94e"}
 
 _ID = CapturedColumn("id", 23, 23, '"pg_catalog"."int4"', None, None, ())
 _TWICE = CapturedColumn("twice", 23, 23, '"pg_catalog"."int4"', None, "(n * 2)", (NamedColumn("n", 23, 23),))
@@ -40,6 +42,18 @@ def test_another_text_is_another_form():
     texts = "".join(create_function(layout, 9).as_string(None) for layout in _LAYOUTS)
     digest = hashlib.md5(texts.encode(), usedforsecurity=False).hexdigest()
     assert digest == TEXTS.get(FORM), "Raise FORM, so that install writes older functions anew, and add a line here."
+
+
+def test_only_frozen_rows_are_looked_for():
+    plain, frozen = (
+        create_function(layout, 9).as_string(None)
+        for layout in (_PLAIN, replace(_PLAIN, frozen=(Frozen(_TWICE, 2, "'5'::int4"),)))
+    )
+    assert "frozen" not in plain
+    # The function that is looked for before a TRUNCATE is written by `format`.
+    assert "((n * 2)) < '5'::int4" in frozen.replace("''", "'")
+    digest = hashlib.md5(frozen.encode(), usedforsecurity=False).hexdigest()
+    assert digest == FROZEN.get(FORM), "Raise FORM, so that install writes older functions anew, and add a line here."
 
 
 def test_only_what_compares_texts_pays_for_their_settings():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -25,6 +26,13 @@ SETTINGS = Settings()
         ({"cdc_mode": "TRIGGER"}, {"cdc_mode": "trigger"}),
         ({"append_only": True}, {"append_only": True}),
         ({"append_only_breach": "Refuse"}, {"append_only_breach": "refuse"}),
+        ({"frozen_before": {"orders.placed": "90  Days"}}, {"frozen_before": "orders.placed: 90 days"}),
+        (
+            {"frozen_before": 's.orders."At, then":2026-01-01T10:00Z , o.id: -5'},
+            {"frozen_before": 's.orders."At, then": 2026-01-01 10:00, o.id: -5'},
+        ),
+        ({"frozen_before": {"o.at": date(2026, 1, 1)}}, {"frozen_before": "o.at: 2026-01-01"}),
+        ({"frozen_before": "None"}, {"frozen_before": None}),
         ({"unit": " ledger "}, {"unit": "ledger"}),
         ({"unit": "none"}, {"unit": None}),
         ({"timezone": " Europe/Oslo "}, {"timezone": "Europe/Oslo"}),

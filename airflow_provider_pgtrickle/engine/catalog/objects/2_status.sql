@@ -52,7 +52,8 @@ END;
 COMMENT ON FUNCTION pgtrickle.visible_columns(text) IS
     'The columns of a stream table that its query has, as a list for a SELECT or for a view that readers use.';
 
--- PostgreSQL refuses a partition whose rows are in the DEFAULT one; this takes them out, and in again behind it.
+-- PostgreSQL refuses a partition whose rows are in the DEFAULT one; this takes them out, and in again behind it. Both are
+-- done through partitions of the table, so that a publication and triggers see each row leave and come.
 CREATE OR REPLACE FUNCTION pgtrickle.add_partition(name text, partition text, bounds text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -63,6 +64,7 @@ DECLARE
     parts text[] := parse_ident(partition);
     target text;
     fits text;
+    columns text;
     before text := coalesce(current_setting('pgtrickle.refreshing', true), '');
     moved bigint := 0;
     number bigint := pgtrickle.pgt_resolve(name);
@@ -83,17 +85,24 @@ BEGIN
         parts[cardinality(parts)]);
     IF rest IS NULL THEN
         EXECUTE format('CREATE TABLE %s PARTITION OF %s FOR VALUES %s', target, root, bounds);
+        EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', target);
         RETURN 0;  -- it is empty, and so nothing that a refresh would doubt
     END IF;
     PERFORM set_config('pgtrickle.refreshing', 'on', true);
     EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', root);
-    EXECUTE format('ALTER TABLE %s DETACH PARTITION %s', root, rest);
-    EXECUTE format('CREATE TABLE %s PARTITION OF %s FOR VALUES %s', target, root, bounds);
-    fits := pg_get_partition_constraintdef(target::regclass);
-    EXECUTE format('INSERT INTO %s SELECT * FROM %s WHERE %s', target, rest, fits);
+    -- A table of the same shape says what the bounds mean.
+    EXECUTE format('CREATE TEMPORARY TABLE pgt_shape (LIKE %s) PARTITION BY %s', root, pg_get_partkeydef(root));
+    EXECUTE format('CREATE TEMPORARY TABLE pgt_moving PARTITION OF pg_temp.pgt_shape FOR VALUES %s', bounds);
+    fits := pg_get_partition_constraintdef('pg_temp.pgt_moving'::regclass);
+    columns := (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute a
+                WHERE a.attrelid = root AND a.attnum > 0 AND NOT a.attisdropped);
+    EXECUTE format('INSERT INTO pg_temp.pgt_moving (%1$s) SELECT %1$s FROM %2$s WHERE %3$s', columns, rest, fits);
     GET DIAGNOSTICS moved = ROW_COUNT;
     EXECUTE format('DELETE FROM %s WHERE %s', rest, fits);
-    EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s DEFAULT', root, rest);
+    EXECUTE format('CREATE TABLE %s PARTITION OF %s FOR VALUES %s', target, root, bounds);
+    EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', target);
+    EXECUTE format('INSERT INTO %s (%2$s) SELECT %2$s FROM pg_temp.pgt_moving', root, columns);
+    DROP TABLE pg_temp.pgt_shape;
     PERFORM set_config('pgtrickle.refreshing', before, true);
     IF is_known THEN
         -- The next refresh finds the partitions as it knows them.
