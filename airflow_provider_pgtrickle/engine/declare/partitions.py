@@ -22,6 +22,8 @@ from airflow_provider_pgtrickle.engine.declare.columns import Column
 from airflow_provider_pgtrickle.engine.declare.options import BY_VALUE, partition_key
 from airflow_provider_pgtrickle.engine.declare.periods import Periods
 from airflow_provider_pgtrickle.engine.declare.retention import Declared
+from airflow_provider_pgtrickle.engine.dvm.emit import ORDERED
+from airflow_provider_pgtrickle.engine.dvm.types import base_type
 from airflow_provider_pgtrickle.engine.errors import PermissionFault, RefreshError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
@@ -483,10 +485,15 @@ class Partitions:
 
 
 def cut_by(stored: StreamTable) -> str | None:
-    """The column by whose periods a table is partitioned, whose values have a least and a greatest."""
-    if stored.partition_by is None or stored.partition_every in (None, BY_VALUE):
+    """The column by which a table is partitioned, if there are a least and a greatest of its values.
+
+    PostgreSQL leaves partitions of a RANGE and of a LIST out that are not between two values.
+    """
+    if stored.partition_by is None or partition_key(stored.partition_by)[0] == "HASH":
         return None
-    return table.key_of(stored.partition_by, (column.name for column in stored.storage))[0]
+    types = {column.name: column.type for column in stored.storage}
+    column = table.key_of(stored.partition_by, types)[0]
+    return column if base_type(types[column]) in (*ORDERED, "text", "character varying") else None
 
 
 def refuse(declared: Declared, columns: Iterable[Column]) -> None:

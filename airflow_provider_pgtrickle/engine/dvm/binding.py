@@ -64,7 +64,7 @@ class Binding:
     readings: Mapping[str, Values] = field(default_factory=dict)
     """The values of the query's readings of the clock, by their texts."""
     cut_by: str | None = None
-    """The column by whose ranges its rows are partitioned: a date, a timestamp or a number; None: there is none."""
+    """The column by which its rows are partitioned: a date, a timestamp, a number or a text; None: there is none."""
 
     @property
     def changed(self) -> frozenset[str]:

@@ -432,6 +432,28 @@ def test_a_difference_and_its_writing_touch_only_their_partitions(site: Site, qu
     assert site.differs("st", query) == []
 
 
+@pytest.mark.parametrize("by_hand", [True, False], ids=["RANGE", "LIST"])
+def test_stored_groups_are_looked_up_in_their_partitions_whoever_made_these(site: Site, by_hand: bool) -> None:
+    site.run(*WIDE.split(";"), "ALTER TABLE w ADD region text NOT NULL DEFAULT ''")
+    site.run("UPDATE w SET region = 'r' || to_char(day, 'MM')", "ANALYZE w")
+    key = "day" if by_hand else "region"
+    query = f"SELECT {key}, id / 10 AS k, count(*) AS n, sum(v) AS s FROM w GROUP BY {key}, id / 10"
+    if by_hand:
+        declare(site, "st", query, partition_by="day")
+        for n in range(1, 11):
+            bounds = f"FROM (''2026-{n:02}-01'') TO (''2026-{n + 1:02}-01'')"
+            site.run(f"SELECT pgtrickle.add_partition('st', 'st_r{n:02}', '{bounds}')")
+    else:
+        declare(site, "st", query, partition_by="LIST (region)", partition_every="value")
+    site.run("ANALYZE st")
+    assert len(members(site)) == (11 if by_hand else 10)
+    _touched(site, "st")
+    site.run("UPDATE w SET v = v + 1 WHERE day = '2026-03-05'", "DELETE FROM w WHERE day = '2026-04-06' AND id < 1000")
+    assert refresh(site, "st", at=NOON)["st"].action == "DIFFERENTIAL"
+    assert _touched(site, "st") == {"st_r03", "st_r04"}
+    assert site.differs("st", query) == []
+
+
 def test_the_plans_name_only_the_partitions_that_are_touched(both: Site) -> None:
     declare(both, "st", ROWS, **MONTHS)
     with both.client.database.connect(autocommit=True) as conn:

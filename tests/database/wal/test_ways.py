@@ -62,6 +62,29 @@ def test_who_asks_for_triggers_has_them_beside_one_that_asks_for_nothing(any_sho
     assert any_shop.slots() == []
 
 
+def test_frozen_rows_bring_a_source_back_to_triggers_and_let_it_go_again(any_shop: Shop) -> None:
+    any_shop.declare("totals")
+    _change(any_shop)
+    assert _refreshed(any_shop) == {"totals": DIFFERENTIAL}
+    assert any_shop.modes() == {"orders": "WAL"}
+    # What is in the log by then is pumped, and what comes after is captured.
+    _change(any_shop)
+    any_shop.declare("pairs", cdc_mode="auto", frozen_before="orders.id: 5")
+    assert any_shop.modes()["orders"] == "TRIGGER"
+    assert _reason(any_shop) == "a stream table refuses changes of its frozen rows"
+    for statement in ("DELETE FROM orders WHERE id = 4", "TRUNCATE orders"):
+        with pytest.raises(psycopg.errors.RestrictViolation, match=r"as stream table public\.pairs says"):
+            any_shop.conn.execute(statement)
+    any_shop.conn.execute("UPDATE orders SET amount = 0 WHERE id = 5")
+    assert _refreshed(any_shop, "totals") == {"totals": DIFFERENTIAL}
+    any_shop.pt.alter_stream_table("pairs", frozen_before="none")
+    any_shop.conn.execute("DELETE FROM orders WHERE id = 4")
+    assert _refreshed(any_shop, "totals") == {"totals": DIFFERENTIAL}
+    any_shop.conn.execute("DELETE FROM orders WHERE id = 3")
+    assert _refreshed(any_shop, "totals") == {"totals": DIFFERENTIAL}
+    assert any_shop.modes()["orders"] == "WAL"
+
+
 def test_auto_goes_over_where_it_is_safe_and_tells_it(limited: Shop) -> None:
     with psycopg.connect(limited.dsn, autocommit=True) as listener:
         listener.execute("LISTEN pg_trickle_cdc_transition")
