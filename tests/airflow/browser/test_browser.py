@@ -372,6 +372,7 @@ def test_five_hundred_tables_are_listed(browser: Browser) -> None:
 def test_the_fleet_of_five_hundred_names_the_worst(browser: Browser) -> None:
     browser.open(conn_id="page_many", view="fleet")
     browser.says("What costs most, last 24 hours", "change_ratio_exceeded", "Refresh more often")
+    assert "null" not in browser.text
     browser.picture("many-fleet-light")
     for title in ("Late", "What costs most, last 24 hours"):
         rows = browser.one(f"section[aria-label='{title}']").find_elements("css selector", "tbody tr")

@@ -85,8 +85,10 @@ export function FleetView({ connId, graph, pending }: Props): ReactNode {
                   <Words text={table.last_error} />
                 ) : table.is_gated ? (
                   (table.gated_reason ?? "gated")
+                ) : table.needs_reinit ? (
+                  `computed anew by its next refresh (${table.reinit_reason ?? "schema_changed"})`
                 ) : (
-                  `computed anew by its next refresh (${table.reinit_reason})`
+                  "Nothing was told: its history may say more. Resume it, or refresh it in full."
                 )}
               </td>
             </tr>
