@@ -12,8 +12,10 @@ from airflow_provider_pgtrickle.engine import progress
 _PATIENCE = 1.0
 #: The phases of a refresh, as the history calls them, in words.
 _WORDS = {
+    "queue": "waiting for its turn",
     "lock": "waiting for its lock",
     "schema": "looking at what it reads",
+    "capture": "settling how changes are captured",
     "snapshot": "taking a snapshot",
     "decide": "counting changes",
     "spark": "starting Spark",

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import airflow_provider_pgtrickle
+from airflow_provider_pgtrickle.cli import progress
 from airflow_provider_pgtrickle.engine.declare import keeping
 from airflow_provider_pgtrickle.engine.refresh import verify
 from airflow_provider_pgtrickle.engine.refresh.decision import Fallback
@@ -45,10 +46,11 @@ def test_what_is_bundled_is_pinned() -> None:
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in asked.values())
 
 
-def test_each_phase_of_a_refresh_has_its_colour() -> None:
+def test_each_phase_of_a_refresh_has_its_colour_and_its_words() -> None:
     engine = _WEB.parent / "engine" / "refresh"
     named = {phase for file in engine.glob("*.py") for phase in re.findall(r'\.phase\("(\w+)"\)', _text(file))}
     assert _listed("plots.tsx", r"PHASES = \[(.*?)\]", r'"(\w+)"') == named
+    assert set(progress._WORDS) == named
     style = _text(_UI / "src" / "style.css")
     colours = [re.findall(rf"\.pgt-fill-{phase} {{ fill: (#\w+); }}", style) for phase in named]
     assert all(len(found) == 1 for found in colours)
