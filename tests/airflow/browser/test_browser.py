@@ -145,6 +145,8 @@ def test_a_table_has_its_facts_plots_history_and_explanation(browser: Browser) -
     text = browser.text
     for words in ("by differences", "rows, estimated", "pending changes", "shop", "Read by", "PostgreSQL's plan"):
         assert words in text
+    assert "by Europe/Oslo" in text
+    assert "rows before orders.id: 0, whose changes are refused" in text
     assert [figure.text for figure in browser.all(".pgt-plot strong")] == [
         "Duration by phase",
         "Rows changed",
@@ -619,7 +621,9 @@ def unnamed(browser: Browser) -> list[Any]:
     return list(
         browser.script(
             """
-            const of = (e) => e.getAttribute('aria-label') || e.labels?.[0]?.innerText || e.innerText || e.title;
+            // What is folded has no innerText, and is named by its text all the same.
+            const text = (e) => (e.checkVisibility() ? e.innerText : e.textContent);
+            const of = (e) => e.getAttribute('aria-label') || e.labels?.[0]?.innerText || text(e) || e.title;
             const mute = [...document.querySelectorAll('.pgt :is(a, button, input, select, summary, [role])')]
               .filter((e) => !['status', 'alert'].includes(e.getAttribute('role')) && !of(e)?.trim());
             const ids = [...document.querySelectorAll('.pgt [id]')].map((e) => e.id);

@@ -1,6 +1,6 @@
 SELECT id, extract(century FROM ts) AS a, extract(isodow FROM day) AS b, extract(doy FROM day) AS c, extract(quarter FROM ts) AS d, extract(week FROM ts) AS e, extract(isoyear FROM day) AS f, extract(milliseconds FROM tm) AS g, extract(microseconds FROM ts) AS h, extract(decade FROM ts) AS i, extract(julian FROM day) AS j, extract(timezone FROM tz) AS k, extract('day' FROM span) AS l FROM wide
 
-SELECT id, ts AT TIME ZONE INTERVAL '+02:00' AS a, tz AT TIME ZONE 'America/New_York' AT TIME ZONE 'UTC' AS b, tm AT TIME ZONE 'UTC' IS NULL AS c, (ts AT TIME ZONE 'UTC')::date AS d FROM wide
+SELECT id, ts AT TIME ZONE INTERVAL '+02:00' AS a, tz AT TIME ZONE 'America/New_York' AT TIME ZONE 'UTC' AS b, (ts AT TIME ZONE 'UTC')::date AS d FROM wide
 
 SELECT id, (day, '10 days'::interval) OVERLAPS (date '2020-01-03', date '2020-01-04') AS a, (tm, tm + '1 hour') OVERLAPS (time '10:30', time '11:00') AS b, (ts, ts) OVERLAPS (timestamp '2020-01-01', timestamp '2021-01-01') AS c FROM wide
 
@@ -69,3 +69,4 @@ SELECT (SELECT grouping(a)) AS g, a, count(*) AS n FROM item GROUP BY ROLLUP (a)
 SELECT id, has_it FROM (SELECT id, nick IS NOT NULL AND nick <> '' AS has_it FROM emp) q WHERE has_it IS NOT FALSE
 
 SELECT id, int4(salary) AS a, text(name) AS b, date(hired) AS c, "time"(hired::timestamp) AS d, "interval"('1 day'::text) AS e, "bit"(id, 4) AS f, bpchar(name) AS g FROM emp
+SELECT id, tm AT TIME ZONE 'Europe/Oslo' IS NULL AS c FROM wide -- full: timezone

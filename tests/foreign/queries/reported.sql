@@ -34,7 +34,7 @@ SELECT x.one, a.i FROM (SELECT 1 AS one FROM item HAVING count(*) > 2) x RIGHT J
 
 SELECT id, sum(grade) OVER (ORDER BY id ROWS BETWEEN (SELECT 1) PRECEDING AND (1 + 1) FOLLOWING) AS n FROM emp
 
-SELECT id, sum(grade) OVER (ORDER BY id GROUPS (SELECT count(*) FROM c WHERE false) PRECEDING) AS n FROM emp -- full: a subquery over c
+SELECT id, sum(grade) OVER (ORDER BY id GROUPS (SELECT count(*) FROM c WHERE false) PRECEDING) AS n FROM emp
 
 SELECT id, lag(id, (SELECT 1)) OVER (ORDER BY id) AS l, ntile((SELECT 2)) OVER (ORDER BY id) AS t FROM emp
 
