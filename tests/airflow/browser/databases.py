@@ -48,10 +48,12 @@ def six(dsn: str) -> None:
     declared = runpy.run_path(str(_EXAMPLE))["shop"].tables
     with client(dsn) as pt:
         pt.install()
+        others = {
+            "page_views": {"refresh_mode": "IMMEDIATE", "schedule": None},
+            "order_totals": {"timezone": "Europe/Oslo", "frozen_before": "orders.id: 0"},
+        }
         for table in declared:
-            given = {**table.options, "refresh_mode": "IMMEDIATE", "schedule": None}
-            options = given if table.name == "page_views" else table.options
-            pt.create_stream_table(table.name, table.query, **options)
+            pt.create_stream_table(table.name, table.query, **{**table.options, **others.get(table.name, {})})
         names = [table.name for table in declared]
         for _ in range(3):
             shop.change(dsn)

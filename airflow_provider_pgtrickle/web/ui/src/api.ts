@@ -159,6 +159,8 @@ export interface Detail extends Omit<Table, "last_action" | "last_status" | "las
   unit: string | null;
   append_only: boolean;
   float_sums: string | null;
+  timezone: string | null;
+  frozen_before: string | null;
   append_only_ended: string | null;
   verify_every: string | null;
   verified: string | null;
