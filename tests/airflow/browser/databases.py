@@ -6,6 +6,7 @@ import runpy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -48,7 +49,7 @@ def six(dsn: str) -> None:
     declared = runpy.run_path(str(_EXAMPLE))["shop"].tables
     with client(dsn) as pt:
         pt.install()
-        others = {
+        others: dict[str, dict[str, Any]] = {
             "page_views": {"refresh_mode": "IMMEDIATE", "schedule": None},
             "order_totals": {"timezone": "Europe/Oslo", "frozen_before": "orders.id: 0"},
         }
