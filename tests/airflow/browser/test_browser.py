@@ -160,7 +160,6 @@ def test_a_table_has_its_facts_plots_history_and_explanation(browser: Browser) -
     )
     phases = [word for word, _ in keys]
     assert {"compute", "apply", "other"} <= set(phases)
-    assert "queue" not in phases
     assert len({colour for _, colour in keys}) == len(keys)
     assert "shop.py of dags-folder" in text
     size = browser.script("return [...document.querySelectorAll('.pgt-figures dd')].map(e => e.innerText)")
