@@ -11,11 +11,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import psycopg
@@ -51,6 +52,8 @@ import pyspark.sql.connect.session
 __all__: list[str] = []
 """
 
+# An idle scheduler sleeps a second between two looks, and a run has three of them: run, plan, refresh.
+_AWAKE = {"AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2"}
 
 _PRELOAD_CLIENT = """
 import airflow_provider_pgtrickle.client
@@ -78,16 +81,21 @@ def run(dsn: str, placement: str = "spark") -> Iterator[Measured]:
         with _airflow(Path(folder) / "preloaded", connections, preload) as airflow:
             yield from _unit(airflow, conn, ", preloaded")
             yield from _watched(airflow, conn, ", preloaded")
+        with _airflow(Path(folder) / "awake", connections, preload, _AWAKE) as airflow:
+            yield from _watched(airflow, conn, ", preloaded, the scheduler looking five times a second")
 
 
 @contextmanager
 def _airflow(
-    home: Path, connections: dict[str, dict[str, Any]], local_settings: str | None = None
+    home: Path,
+    connections: dict[str, dict[str, Any]],
+    local_settings: str | None = None,
+    settings: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[RunningAirflow]:
     (home / "config").mkdir(parents=True)
     if local_settings is not None:
         (home / "config" / "airflow_local_settings.py").write_text(local_settings)
-    airflow = RunningAirflow(home, DAGS, connections)
+    airflow = RunningAirflow(home, DAGS, connections, settings)
     try:
         airflow.start()
         airflow.wait_until_healthy()
@@ -108,6 +116,8 @@ def goals(rows: list[Measured], placement: str = "spark") -> Iterator[Goal]:
     yield Goal("NOTIFY to refreshed, s", heard, found("NOTIFY to refreshed"))
     yield Goal("a queued unit, client preloaded, s", unit, found("unit, preloaded: queued to committed"))
     yield Goal("NOTIFY to refreshed, client preloaded, s", heard, found("NOTIFY to refreshed, preloaded"))
+    awake = "NOTIFY to refreshed, preloaded, the scheduler looking five times a second"
+    yield Goal(f"{awake}, s", heard, found(awake))
     yield Goal("501 tables, 10% changed, all committed, s", graph, found("graph: triggered to committed"))
     yield Goal("501 tables, 10% changed, run ended, s", 60, found("graph: triggered to run's end"))
 

@@ -61,6 +61,8 @@ PINNED = MappingProxyType(
 
 #: In a transaction that runs queries, functions or triggers of users, their plans are made as anywhere else.
 REPLANNED = "SET LOCAL plan_cache_mode TO DEFAULT"
+#: And in the same transaction again for statements about the catalog.
+PLANNED_ONCE = "SET LOCAL plan_cache_mode TO force_generic_plan"
 
 _CONNECT_SECONDS = "10"
 
@@ -141,7 +143,7 @@ class Database:
         conn = self.connect(autocommit=True, application_name="pgtrickle refresh")
         # The few statements about the catalog are planned once for the session. By PostgreSQL's own estimate that
         # doesn't pay: it takes their arrays of one oid for longer. Where queries of users run, `REPLANNED` holds.
-        conn.execute("SET plan_cache_mode = force_generic_plan")
+        conn.execute(PLANNED_ONCE.replace("LOCAL", "SESSION"))
         return conn
 
     def session(self) -> AbstractContextManager[Connection]:

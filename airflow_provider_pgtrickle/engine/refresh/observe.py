@@ -13,7 +13,7 @@ from psycopg import sql
 from airflow_provider_pgtrickle.engine.capture import wishes
 from airflow_provider_pgtrickle.engine.catalog import alerts
 from airflow_provider_pgtrickle.engine.catalog.alerts import Event
-from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.database import REPLANNED, Database
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 from airflow_provider_pgtrickle.engine.dvm import Kept
@@ -328,6 +328,8 @@ def read(
     """
     sources = {key: source for reader in readers for key, source in reader.sources.items()}
     buffers = _buffers(conn, sources)
+    # Up to here the catalog was asked; what follows holds values of users' types, and may call their functions.
+    conn.execute(REPLANNED)
     windows = {
         (reader.st.id, key): _window(reader.frontier, source, buffers[key], at, beyond)
         for reader in readers

@@ -17,7 +17,6 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from airflow_provider_pgtrickle.engine.catalog.database import REPLANNED
 from airflow_provider_pgtrickle.engine.dvm.binding import Window
 
 _SNAPSHOT = re.compile(r"[0-9]+:[0-9]+:([0-9]+(,[0-9]+)*)?")
@@ -174,8 +173,7 @@ def take(coordinator: Connection) -> Snapshot:
     The transaction stays open during the computation, which may take long, so `Database.connect` has switched its
     idle timeout off. It is not READ ONLY, because changes that are handed on are written to temporary tables.
     """
-    cursor = coordinator.execute(sql.SQL(f"BEGIN ISOLATION LEVEL REPEATABLE READ; {REPLANNED}; {_LOOK}"))
-    cursor.nextset()
+    cursor = coordinator.execute(sql.SQL(f"BEGIN ISOLATION LEVEL REPEATABLE READ; {_LOOK}"))
     cursor.nextset()
     row = cursor.fetchone()
     assert row is not None  # a SELECT without FROM

@@ -7,6 +7,7 @@ zeros; from a whole content (FULL) it first subtracts the stored rows. Each row 
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -182,21 +183,23 @@ def _schema(conn: Connection) -> str:
     )
 
 
-def drop_shared(conn: Connection, pgt_id: int) -> None:
-    """Drop the table's shared stages: those of this run, and those that dead runs left.
+def drop_shared(conn: Connection, ids: Sequence[int]) -> None:
+    """Drop the tables' shared stages: those of this run, and those that dead runs left.
 
-    Only the holder of the table's lock may do this, in the transaction that commits, because no other stage is in use
+    Only the holder of the tables' locks may do this, in the transaction that commits, because no other stage is in use
     then.
     """
-    # A LIKE on a prefix finds its rows by the index, however many tables there are.
-    pattern = _prefix(pgt_id).replace("_", r"\_") + "%"
-    reserved = RESERVED_PREFIX.replace("_", r"\_")
+    # A range of names is found by the index, however many tables there are. After _ comes `.
     left = conn.execute(
-        "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c"
-        " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
-        " WHERE (c.relname LIKE %s AND n.nspname = %s OR c.relname LIKE %s AND n.nspname = current_user)"
-        " AND c.relkind = 'r' AND pg_catalog.pg_has_role(c.relowner, 'USAGE')",
-        (pattern, CHANGES, reserved + pattern),
+        "SELECT n.nspname, c.relname FROM unnest(%s::text[], %s::text[]) AS s(schema, prefix)"
+        " JOIN pg_catalog.pg_namespace n ON n.nspname = coalesce(s.schema, current_user)::name JOIN LATERAL ("
+        "SELECT c.relname FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid"
+        " AND c.relname >= s.prefix::name AND c.relname < (rtrim(s.prefix, '_') || '`')::name"
+        " AND c.relkind = 'r' AND pg_catalog.pg_has_role(c.relowner, 'USAGE')) AS c ON true",
+        (
+            [schema for _ in ids for schema in (CHANGES, None)],
+            [prefix for pgt_id in ids for prefix in (_prefix(pgt_id), RESERVED_PREFIX + _prefix(pgt_id))],
+        ),
     ).fetchall()
     for place in left:
         conn.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(*place)))

@@ -26,7 +26,7 @@ from airflow_provider_pgtrickle.engine.capture.guard import (
 )
 from airflow_provider_pgtrickle.engine.catalog import alerts
 from airflow_provider_pgtrickle.engine.catalog.alerts import Event
-from airflow_provider_pgtrickle.engine.catalog.database import REPLANNED
+from airflow_provider_pgtrickle.engine.catalog.database import PLANNED_ONCE, REPLANNED
 from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 from airflow_provider_pgtrickle.engine.declare import identity_index, lookup_index, replica_identity, row_id_index
 from airflow_provider_pgtrickle.engine.declare.partitions import Member, Partitions, Touched
@@ -118,18 +118,21 @@ def _commit(
     settings: Settings,
 ) -> dict[str, RefreshResult] | None:
     ids = [member.stored.id for member in unit.values()]
+    writes = any(member.action is not Action.NO_DATA for member in unit.values())
     with conn.transaction():
-        if any(member.action is not Action.NO_DATA for member in unit.values()):
+        if writes:
             # A crash of the server may lose bookkeeping, or a frontier that moved without rows, but not written rows.
-            conn.execute(f"SET LOCAL synchronous_commit TO DEFAULT; {REPLANNED}")
+            conn.execute("SET LOCAL synchronous_commit TO DEFAULT")
         frontiers = lease.verify(conn, ids, token)
         if any(frontiers[member.stored.id] != member.stored.frontier for member in unit.values()):
             return None
-        with trace.phase("apply"):
+        with trace.phase("apply"), _planning_as_users_do(conn) if writes else nullcontext():
             written = {
                 key: _timed(conn, member, member.data_timestamp(at, unit), settings, trace)
                 for key, member in unit.items()
             }
+        if writes:
+            stage.drop_shared(conn, ids)
         results = {key: _result(member, written[key].applied, at, unit, token, trace) for key, member in unit.items()}
         _advance(conn, unit, at, results)
         _end_breached(conn, unit)
@@ -138,6 +141,14 @@ def _commit(
         for key, member in unit.items():
             _announce(conn, member, results[key])
     return {member.name: results[key] for key, member in unit.items()}
+
+
+@contextmanager
+def _planning_as_users_do(conn: Connection) -> Iterator[None]:
+    """In the block users' functions and triggers may run; around it statements about the catalog are planned once."""
+    conn.execute(REPLANNED)
+    yield
+    conn.execute(PLANNED_ONCE)
 
 
 @dataclass(frozen=True)
@@ -252,7 +263,6 @@ def _applied(conn: Connection, member: Computed, staged: Staged, into: _Into) ->
     buffer = buffer_name(member.stored.key)
     if applied != Applied() and _exists(conn, buffer):
         conn.execute(stage.handing_on(target, buffer, member.visible(), rows))
-    stage.drop_shared(conn, member.st.id)
     return applied
 
 

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import psutil
@@ -40,7 +41,13 @@ def wait_for(condition: Callable[[], _Found | None], what: str, seconds: float =
 class RunningAirflow:
     """Scheduler, API server, triggerer and DAG processor of a home of their own."""
 
-    def __init__(self, home: Path, dags: Path, connections: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(
+        self,
+        home: Path,
+        dags: Path,
+        connections: Mapping[str, Mapping[str, Any]],
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.home = home
         self._processes = Processes(home / "processes.json")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
@@ -60,6 +67,7 @@ class RunningAirflow:
             "PGTRICKLE_RETRY_ATTEMPTS": "2",
             "PYTHONPATH": os.pathsep.join(sys.path),
             **{f"AIRFLOW_CONN_{name.upper()}": json.dumps(fields) for name, fields in connections.items()},
+            **settings,
         }
         self._services = Services(self._processes, free_url(preferred=False), home, environment)
 
