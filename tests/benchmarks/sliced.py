@@ -1,8 +1,8 @@
 """How a large change gets from PostgreSQL into the stage: each way in turns, on one snapshot.
 
-`before` reads one statement by JDBC and stages it from Arrow by CSV (no FULL, whose reader meets the stored rows first),
-`carried` carries the same statement's rows from COPY to COPY, `sliced` does so with slices of it side by side, `lowered`
-joins and aggregates whole contents in Spark.
+`before` reads one statement by JDBC and stages it from Arrow by CSV (no FULL, whose reader meets the stored rows
+first), `carried` carries the same statement's rows from COPY to COPY, `sliced` does so with slices of it side by side,
+`lowered` joins and aggregates whole contents in Spark.
 
 Elapsed time says little on a busy machine; it comes near to the time of the processor, of PostgreSQL and of Spark with
 its Python.
