@@ -705,7 +705,7 @@ class PgTrickle:
     @contextmanager
     def _before_refresh(self) -> Iterator[psycopg.Connection]:
         """One transaction in the session that the refresh will use."""
-        with self.database.session() as conn, translating(), conn.transaction(), deep():
+        with self.database.glance() as conn, translating(), conn.transaction(), deep():
             migrate.require(conn)
             yield conn
 

@@ -10,7 +10,6 @@ from psycopg import sql
 
 from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
 from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh.cost import CONSTANTS
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.client import PgTrickle
@@ -27,6 +26,8 @@ def calibrate(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
 
 def measure(client: PgTrickle, *, spark: bool = False) -> dict[str, float]:
     """Measure and store the constants that predictions begin with; without `spark` those of Spark stay as they are."""
+    from airflow_provider_pgtrickle.engine.refresh.cost import CONSTANTS
+
     schema = f"pgtrickle_calibration_{secrets.token_hex(4)}"
     name = QualifiedName(schema, "measured").quoted
     try:

@@ -111,8 +111,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(command: Command, arguments: argparse.Namespace) -> int:
     """Run a command on the database it names and print its answer."""
-    # What is imported stays: nothing of it is ever garbage, and to look for some takes a tenth of the time.
-    gc.disable()
     from airflow_provider_pgtrickle.client import PgTrickle
 
     gc.freeze()

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from tests.benchmarks import (
+    applied,
     floor,
     full,
     immediate,
@@ -24,7 +25,7 @@ from tests.benchmarks import (
 )
 from tests.benchmarks.measure import Goal, Measured
 
-SUITES = ("floor", "full", "matrix", "sliced", "tpch", "tpcds", "regress", "regret", "immediate", "scale")
+SUITES = ("applied", "floor", "full", "matrix", "sliced", "tpch", "tpcds", "regress", "regret", "immediate", "scale")
 ON_SPARK = {"floor", "full", "matrix", "sliced", "tpch"}
 
 
@@ -35,6 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = options.suites or SUITES
     with place.server(options.dsn) as dsn, place.warm_spark() if ON_SPARK & {*chosen} else nullcontext() as spark:
         suites: dict[str, tuple[Callable[[], Iterable[Measured]], Callable[[list[Measured]], Iterator[Goal]]]] = {
+            "applied": (lambda: applied.run(dsn, options.rows), applied.goals),
             "floor": (lambda: floor.run(dsn, spark), floor.goals),
             "full": (lambda: full.run(dsn, spark, options.rows), full.goals),
             "matrix": (lambda: matrix.run(dsn, spark, options.rows, options.shares), matrix.goals),

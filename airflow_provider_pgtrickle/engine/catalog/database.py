@@ -150,6 +150,10 @@ class Database:
         """A session in autocommit for a refresh. The session of the last refresh is reused if it is still open."""
         return self._warm.lent(self._refreshing)
 
+    def glance(self) -> AbstractContextManager[Connection]:
+        """The same session for a few questions, which leave no locks, settings or temporary tables behind."""
+        return self._warm.lent(self._refreshing, leaves_nothing=True)
+
     def keep_sessions(self, most: int) -> None:
         """Keep up to so many sessions between refreshes, for as many that run side by side."""
         self._warm.most = most

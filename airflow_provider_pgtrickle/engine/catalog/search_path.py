@@ -8,24 +8,32 @@ the connection that declares it. What is stored and run later names everything i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from psycopg import Connection, sql
+from psycopg.pq import TransactionStatus
 
 #: The path of every session. The temporary schema is named last because PostgreSQL would otherwise look there first.
 PATH = "pg_catalog, pg_temp"
 
 _SET = "SELECT pg_catalog.set_config('search_path', %s, true)"
+# In one round trip, because each refresh asks.
+_OWN = """
+SELECT pg_catalog.set_config('pgtrickle.path', pg_catalog.current_setting('search_path'), true);
+SET LOCAL search_path TO DEFAULT;
+SELECT pg_catalog.current_schemas(false)::pg_catalog.text[];
+SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('pgtrickle.path'), true)
+"""
 
 
 def own_schemas(conn: Connection) -> list[str]:
     """The schemas of the path that the role, the database or the connection string gives the session."""
     # The setting is put back by name: a rollback would make the driver forget its prepared statements.
-    with conn.transaction():
-        before = conn.execute("SELECT pg_catalog.current_setting('search_path')").fetchone()
-        conn.execute("SET LOCAL search_path TO DEFAULT")
-        row = conn.execute("SELECT pg_catalog.current_schemas(false)::pg_catalog.text[]").fetchone()
-        conn.execute(_SET, before)
+    with nullcontext() if conn.info.transaction_status == TransactionStatus.INTRANS else conn.transaction():
+        cursor = conn.execute(_OWN)
+        cursor.nextset()
+        cursor.nextset()
+        row = cursor.fetchone()
     return list(row[0]) if row else []
 
 

@@ -34,14 +34,18 @@ class WarmSession:
         weakref.finalize(self, _close_all, self._kept)
 
     @contextmanager
-    def lent(self, connect: Callable[[], Connection]) -> Iterator[Connection]:
-        """Lend the kept session, or a new one, and clean it afterwards, whatever the block did with it."""
-        conn = self._take() or connect()
+    def lent(self, connect: Callable[[], Connection], *, leaves_nothing: bool = False) -> Iterator[Connection]:
+        """Lend the kept session, or a new one, and clean it afterwards, whatever the block did with it.
+
+        `leaves_nothing`: if the block ends well, there is nothing to clean.
+        """
+        conn, is_clean = self._take() or connect(), False
         try:
             yield conn
+            is_clean = leaves_nothing
         finally:
             # Locks are released explicitly: the server may notice a disconnection only after the next refresh began.
-            if not (_cleaned(conn) and self._keep(conn)):
+            if not ((is_clean or _cleaned(conn)) and self._keep(conn)):
                 conn.close()
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from airflow_provider_pgtrickle.engine.settings import Settings
 def enliven(database: Database, settings: Settings, refreshed: Collection[str]) -> list[QualifiedName]:
     """Let writers maintain those of the tables just refreshed that they should maintain, and don't yet; their names."""
     # In the session of the refresh, which is still open: mostly nothing is found, and a connection takes milliseconds.
-    with database.session() as conn:
+    with database.glance() as conn:
         is_any = bool(records.not_yet_live(conn, refreshed))
     if not is_any:
         return []

@@ -23,6 +23,7 @@ from airflow_provider_pgtrickle.engine.spark.compute import computed
 from airflow_provider_pgtrickle.engine.spark.faults import translating
 from airflow_provider_pgtrickle.engine.spark.leaf import Leaf, Snapshot, portable_dsn, reader
 from airflow_provider_pgtrickle.engine.spark.meter import Meter
+from airflow_provider_pgtrickle.engine.spark.session import is_connect
 from airflow_provider_pgtrickle.engine.spark.stage import (
     KEY,
     carry_by_executors,
@@ -97,6 +98,8 @@ class SparkExecutor:
         # In Spark the columns get names by position, because their own may differ in case only.
         names = tuple(f"c{n}" for n in range(len(computation.columns)))
         leaf = Leaf(computation.sql, computation.slices, (WEIGHT, KEY, *names))
+        if is_connect(self._spark):
+            limits = replace(limits, is_read=lambda: self._is_read(snapshot.snapshot_id))
 
         def run(planner: Planner) -> Staged:
             meter = Meter(self._spark, limits)
@@ -145,6 +148,16 @@ class SparkExecutor:
         if stage is not None:
             with self._database.connect(autocommit=True, application_name="pgtrickle stage") as conn:
                 conn.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(stage.schema, stage.table)))
+
+    def _is_read(self, snapshot_id: str) -> bool:
+        """Whether a session of a task is there. One that was killed ends as soon as PostgreSQL has rows to send."""
+        with self._database.connect(autocommit=True, application_name="pgtrickle watch") as conn:
+            row = conn.execute(
+                "SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE application_name = %s"
+                " AND datname = pg_catalog.current_database())",
+                [reader(snapshot_id)],
+            ).fetchone()
+        return row is not None and bool(row[0])
 
     def _end_readers(self, snapshot_id: str) -> None:
         # A query whose reader is gone would run on until it has rows to send.

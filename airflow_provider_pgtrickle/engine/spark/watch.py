@@ -11,7 +11,8 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.shell.progress import StageInfo
 
 _EVERY_SECONDS = 0.5
+# PostgreSQL is asked so often before a wait is over.
+_GLANCES = 20
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,9 @@ class Limits:
     """After so long in which there are tasks and nobody has one; 0 for never."""
     ends_at: float | None = None
     """At this moment of the monotonic clock."""
+    is_read: Callable[[], bool] | None = None
+    """Whether a session reads for the action. A Connect server counts tasks as running whose workers have died, and
+    where PostgreSQL computes, a task that lives has a session. None where Spark knows of its tasks itself."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +149,8 @@ class _Watch:
             thread.join()
 
     def _look(self) -> None:
-        since, before = None, _Tasks()
+        since, before, looked = None, _Tasks(), -inf
+        is_read = True
         # An action that is short isn't asked about.
         while not self._ended.wait(self._pause()):
             now = monotonic()
@@ -153,10 +160,14 @@ class _Watch:
                 continue
             try:
                 tasks = self._ask()
-            except Exception:  # the driver may be gone, which the action itself reports
+                if self._limits.is_read and (wait := self._limits.wait_seconds) and now - looked >= wait / _GLANCES:
+                    is_read, looked = self._limits.is_read(), now
+            except Exception:  # the driver or the database may be gone, which the action itself reports
                 return None
             if tasks.of:
                 progress.tasks(tasks.done, tasks.of, tasks.running)
+            if not is_read:
+                tasks = replace(tasks, running=0)
             since = (since or now) if tasks.wait and tasks == before else None
             before = tasks
             if self._limits.wait_seconds and since is not None and now - since >= self._limits.wait_seconds:

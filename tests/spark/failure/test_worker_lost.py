@@ -115,6 +115,25 @@ def test_a_connect_session(cluster: StandaloneCluster, on_cluster: SparkSession,
     cluster.add_worker()
 
 
+@pytest.mark.parametrize("way", ["pushed"])
+def test_all_workers_of_a_connect_session_are_gone(
+    cluster: StandaloneCluster, on_cluster: SparkSession, shop: Shop, way: str
+) -> None:
+    """The server goes on counting the task as running; PostgreSQL shows that nobody reads any more."""
+    settings = STEPS["stage"]
+    shop.change()
+    with shop.halted("stage", in_thread(lambda: shop.refresh(on_cluster, spark_wait_seconds=15, **settings))) as halted:
+        _lose_all(cluster)
+        error = halted.running.exception(DEADLINE)
+    assert re.search(_NOBODY, str(error)), error
+    shop.wait_for_sessions_to_end()
+    for _ in range(2):
+        cluster.add_worker()
+    assert shop.refresh(on_cluster, **settings).action == "DIFFERENTIAL"
+    assert shop.differences() == []
+    assert shop.stages() == []
+
+
 def _lose_its_worker(cluster: StandaloneCluster, shop: Shop, halted: Halted) -> None:
     """Kill the worker that carries a waiting task, with its executors, and wait until the other worker has the task."""
     _lose(cluster, next(worker for worker in cluster.workers if _clients(shop, worker, halted.waiting())))

@@ -220,10 +220,10 @@ def test_debug_shows_the_traceback_without_the_password(
     assert "s3cret" not in said
 
 
-def test_help_starts_neither_airflow_nor_spark() -> None:
+def test_help_loads_neither_airflow_nor_spark_nor_the_algebra() -> None:
     script = (
         "import sys; from airflow_provider_pgtrickle import cli; cli.main(['--help']);"
-        "sys.exit(bool({'airflow', 'pyspark'} & set(sys.modules)))"
+        "sys.exit(bool({'airflow', 'pyspark', 'sqlglot'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0
 

@@ -66,6 +66,13 @@ def test_within_the_limits_it_goes_on(limits: Limits) -> None:
     assert watched(lambda _: _Tasks(0, 4, 0), limits) is None
 
 
+@pytest.mark.parametrize(("is_read", "ends"), [(True, False), (False, True)])
+def test_tasks_that_count_as_running_need_a_session(is_read: bool, ends: bool) -> None:
+    """A Connect server goes on counting the tasks of workers that died."""
+    verdict = watched(lambda _: _Tasks(0, 4, 1), Limits(1e-9, is_read=lambda: is_read))
+    assert isinstance(verdict, NoWorkers) is ends
+
+
 def test_time_that_is_up_ends_what_runs() -> None:
     assert isinstance(watched(lambda _: _Tasks(0, 4, 4), Limits(1e9, 0.0)), OutOfTime)
 
