@@ -23,12 +23,12 @@ _CARRIED_BYTES = 256 << 10
 
 
 def partition_copier(
-    dsn_of: Callable[[], str], *, claim: str, copy: str, settle: str
+    dsn_of: Callable[[], str], *, name: str, claim: str, copy: str, settle: str
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow`.
 
     It uses nothing of this package, so executors and Connect servers need only psycopg and pyarrow. `dsn_of`: see
-    `sending`.
+    `sending`; `name`: that of the session, by which a watcher sees that somebody is at work.
     """
     settings = pinning({**PINNED, **_KEEPALIVE}, local=True).as_string(None)
 
@@ -46,7 +46,7 @@ def partition_copier(
         assert context is not None
         partition, copied = context.partitionId(), 0
         options = csv.WriteOptions(include_header=False)
-        with psycopg.connect(dsn_of(), application_name="pgtrickle") as conn, conn.cursor() as cursor:
+        with psycopg.connect(dsn_of(), application_name=name) as conn, conn.cursor() as cursor:
             cursor.execute(settings)
             cursor.execute(claim, [partition])
             if cursor.rowcount:
@@ -67,6 +67,7 @@ def partition_copier(
 def carrier(
     dsn_of: Callable[[], str],
     *,
+    name: str,
     prepare: Sequence[str],
     enter: str,
     reads: Sequence[str],
@@ -111,7 +112,7 @@ def carrier(
         dsn = dsn_of()
         for number in (n for batch in batches for n in batch.column(0).to_pylist()):
             copied = 0
-            with psycopg.connect(dsn, application_name="pgtrickle") as writer, writer.cursor() as cursor:
+            with psycopg.connect(dsn, application_name=name) as writer, writer.cursor() as cursor:
                 cursor.execute(settings)
                 cursor.execute(claim, [number])
                 if cursor.rowcount:

@@ -87,7 +87,7 @@ class SparkExecutor:
     ) -> Staged:
         meter = Meter(self._spark, limits)
         with translating(), computed(self._spark, meter, snapshot, plan) as rows:
-            staged = self._staged(meter, with_row_id(rows, computation.columns), computation, stage)
+            staged = self._staged(meter, snapshot, with_row_id(rows, computation.columns), computation, stage)
         # Spark lacks the server's hash.
         return replace(staged, late=plan.late, identified=not computation.identified)
 
@@ -99,7 +99,7 @@ class SparkExecutor:
         names = tuple(f"c{n}" for n in range(len(computation.columns)))
         leaf = Leaf(computation.sql, computation.slices, (WEIGHT, KEY, *names))
         if is_connect(self._spark):
-            limits = replace(limits, is_read=lambda: self._is_read(snapshot.snapshot_id))
+            limits = replace(limits, is_at_work=lambda: self._is_at_work(snapshot.snapshot_id))
 
         def run(planner: Planner) -> Staged:
             meter = Meter(self._spark, limits)
@@ -109,7 +109,7 @@ class SparkExecutor:
                     return self._carried(meter, at, computation, stage)
                 rows = meter.read(at, leaf)
                 return self._staged(
-                    meter, with_row_id(rows, names, identified=computation.identified), computation, stage
+                    meter, at, with_row_id(rows, names, identified=computation.identified), computation, stage
                 )
             except PgTrickleError:
                 self._undo(snapshot, stage)
@@ -135,11 +135,13 @@ class SparkExecutor:
         )
         return Staged(copied, None, (stage.schema, stage.table), copied, len(queries), meter.jobs, sizes=sizes)
 
-    def _staged(self, meter: Meter, rows: DataFrame, computation: Computation, stage: StageTarget | None) -> Staged:
+    def _staged(
+        self, meter: Meter, snapshot: Snapshot, rows: DataFrame, computation: Computation, stage: StageTarget | None
+    ) -> Staged:
         if stage is None:
             arrow = _named(meter.run(lambda: collect(rows)), computation.columns)
             return Staged(arrow.num_rows, arrow, None, meter.rows, meter.reads, meter.jobs)
-        copied = meter.run(lambda: self._copy(rows, stage))
+        copied = meter.run(lambda: self._copy(rows, stage, reader(snapshot.snapshot_id)))
         return Staged(copied, None, (stage.schema, stage.table), meter.rows, meter.reads, meter.jobs)
 
     def _undo(self, snapshot: Snapshot, stage: StageTarget | None) -> None:
@@ -149,8 +151,8 @@ class SparkExecutor:
             with self._database.connect(autocommit=True, application_name="pgtrickle stage") as conn:
                 conn.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(stage.schema, stage.table)))
 
-    def _is_read(self, snapshot_id: str) -> bool:
-        """Whether a session of a task is there. One that was killed ends as soon as PostgreSQL has rows to send."""
+    def _is_at_work(self, snapshot_id: str) -> bool:
+        """Whether a task has a session. Of one that was killed it ends when PostgreSQL has something to tell it."""
         with self._database.connect(autocommit=True, application_name="pgtrickle watch") as conn:
             row = conn.execute(
                 "SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE application_name = %s"
@@ -169,10 +171,10 @@ class SparkExecutor:
                 [reader(snapshot_id)],
             )
 
-    def _copy(self, rows: DataFrame, stage: StageTarget) -> int:
+    def _copy(self, rows: DataFrame, stage: StageTarget, name: str) -> int:
         columns = (WEIGHT, ROW_ID, *stage.columns)
         there = portable_dsn(self._database.jdbc)
-        return copy_from_executors(rows, there, stage.schema, stage.table, columns, here=self._database.dsn)
+        return copy_from_executors(rows, there, stage.schema, stage.table, columns, here=self._database.dsn, name=name)
 
 
 def _interrupt_behind(error: BaseException | None) -> BaseException | None:

@@ -16,7 +16,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
 from airflow_provider_pgtrickle.engine.refresh.executor import Meeting
 from airflow_provider_pgtrickle.engine.spark.attempt import carrier, partition_copier
 from airflow_provider_pgtrickle.engine.spark.faults import translating
-from airflow_provider_pgtrickle.engine.spark.leaf import Snapshot, portable_dsn, session_init
+from airflow_provider_pgtrickle.engine.spark.leaf import Snapshot, portable_dsn, reader, session_init
 from airflow_provider_pgtrickle.engine.spark.sending import sent
 
 if TYPE_CHECKING:
@@ -43,26 +43,35 @@ def collect(df: DataFrame) -> pa.Table:
 
 
 def copy_from_executors(
-    df: DataFrame, dsn: str, schema: str, table: str, columns: Sequence[str], *, here: str | None = None
+    df: DataFrame,
+    dsn: str,
+    schema: str,
+    table: str,
+    columns: Sequence[str],
+    *,
+    here: str | None = None,
+    name: str = "pgtrickle",
 ) -> int:
     """COPY `df` into `columns` of `schema.table`, by position, from the executors; the number of rows.
 
-    `here`: how this process reaches the database, if `dsn` is good for the executors only.
+    `here`: how this process reaches the database, if `dsn` is good for the executors only. `name`: see `attempt`.
     Each partition's rows arrive exactly once, however often Spark tries or speculates: see `attempt`.
     """
     here = here or dsn
     with ledger(here, schema, table) as arrived:
         with translating():
-            staging(df, dsn, schema, table, columns).toArrow()
+            staging(df, dsn, schema, table, columns, name=name).toArrow()
         return recorded(here, arrived)[0]
 
 
-def staging(df: DataFrame, dsn: str, schema: str, table: str, columns: Sequence[str]) -> DataFrame:
+def staging(
+    df: DataFrame, dsn: str, schema: str, table: str, columns: Sequence[str], *, name: str = "pgtrickle"
+) -> DataFrame:
     """The plan that copies when it runs. It yields a row for each partition, with the number of rows copied."""
     arrived = sql.Identifier(schema, ledger_name(table))
     claim, settle = _claiming(arrived)
     copy = _copy_statement(sql.Identifier(schema, table), columns).as_string(None)
-    copier = partition_copier(sent(df.sparkSession, dsn), claim=claim, copy=copy, settle=settle)
+    copier = partition_copier(sent(df.sparkSession, dsn), name=name, claim=claim, copy=copy, settle=settle)
     return df.mapInArrow(copier, "copied bigint")
 
 
@@ -103,6 +112,7 @@ def carrying(
     copy = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(schema, table), _listed(columns))
     return carrier(
         dsn_of,
+        name=reader(snapshot.snapshot_id),
         prepare=meeting.prepare if meeting is not None else (),
         enter=session_init(snapshot),
         reads=[sql.SQL("COPY ({}\n) TO STDOUT").format(sql.SQL(query)).as_string(None) for query in queries],

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -37,9 +37,9 @@ class Limits:
     """After so long in which there are tasks and nobody has one; 0 for never."""
     ends_at: float | None = None
     """At this moment of the monotonic clock."""
-    is_read: Callable[[], bool] | None = None
-    """Whether a session reads for the action. A Connect server counts tasks as running whose workers have died, and
-    where PostgreSQL computes, a task that lives has a session. None where Spark knows of its tasks itself."""
+    is_at_work: Callable[[], bool] | None = None
+    """Whether a task has a session of the database. Asked where PostgreSQL computes, so that each task has one, and of
+    a Connect session: its server counts tasks as running, or even as done, whose workers have died."""
 
 
 @dataclass(frozen=True)
@@ -149,32 +149,33 @@ class _Watch:
             thread.join()
 
     def _look(self) -> None:
-        since, before, looked = None, _Tasks(), -inf
-        is_read = True
+        since, before, looked, is_at_work = None, _Tasks(), -inf, True
         # An action that is short isn't asked about.
         while not self._ended.wait(self._pause()):
             now = monotonic()
             if self._limits.ends_at is not None and now >= self._limits.ends_at:
                 return self._end(OutOfTime("Spark has not computed the change in time"))
-            if not (self._limits.wait_seconds or progress.is_heard()):
+            wait = self._limits.wait_seconds
+            if not (wait or progress.is_heard()):
                 continue
             try:
                 tasks = self._ask()
-                if self._limits.is_read and (wait := self._limits.wait_seconds) and now - looked >= wait / _GLANCES:
-                    is_read, looked = self._limits.is_read(), now
+                if self._limits.is_at_work is not None and wait and now - looked >= wait / _GLANCES:
+                    is_at_work, looked = self._limits.is_at_work(), now
             except Exception:  # the driver or the database may be gone, which the action itself reports
                 return None
             if tasks.of:
                 progress.tasks(tasks.done, tasks.of, tasks.running)
-            if not is_read:
-                tasks = replace(tasks, running=0)
-            since = (since or now) if tasks.wait and tasks == before else None
+            since = (since or now) if (tasks.wait or not is_at_work) and tasks == before else None
             before = tasks
-            if self._limits.wait_seconds and since is not None and now - since >= self._limits.wait_seconds:
+            if wait and since is not None and now - since >= wait:
                 return self._end(
                     NoWorkers(
-                        f"Nobody has taken a task of this refresh for {self._limits.wait_seconds:.0f} s:"
-                        f" {tasks.done} of {tasks.of} are done, and Spark has no free executor",
+                        f"Nobody has taken a task of this refresh for {wait:.0f} s:"
+                        f" {tasks.done} of {tasks.of} are done, and Spark has no free executor"
+                        if tasks.wait
+                        else f"Nobody has been at work on this refresh for {wait:.0f} s: no task has a session of the"
+                        " database, so its workers have gone",
                         remedy="See whether its cluster has workers, and cores for this application;"
                         " spark_wait_seconds says how long to wait for them.",
                     )

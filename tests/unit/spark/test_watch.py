@@ -66,11 +66,13 @@ def test_within_the_limits_it_goes_on(limits: Limits) -> None:
     assert watched(lambda _: _Tasks(0, 4, 0), limits) is None
 
 
-@pytest.mark.parametrize(("is_read", "ends"), [(True, False), (False, True)])
-def test_tasks_that_count_as_running_need_a_session(is_read: bool, ends: bool) -> None:
+@pytest.mark.parametrize("tasks", [_Tasks(0, 4, 1), _Tasks(4, 4, 0)], ids=["as running", "as done"])
+@pytest.mark.parametrize(("is_at_work", "ends"), [(True, False), (False, True)])
+def test_tasks_that_a_server_counts_need_a_session(tasks: _Tasks, is_at_work: bool, ends: bool) -> None:
     """A Connect server goes on counting the tasks of workers that died."""
-    verdict = watched(lambda _: _Tasks(0, 4, 1), Limits(1e-9, is_read=lambda: is_read))
+    verdict = watched(lambda _: tasks, Limits(1e-9, is_at_work=lambda: is_at_work))
     assert isinstance(verdict, NoWorkers) is ends
+    assert not ends or "no task has a session of the database" in str(verdict)
 
 
 def test_time_that_is_up_ends_what_runs() -> None:
