@@ -96,6 +96,16 @@ class Layout:
     """Readers want these rows to stay as they are."""
 
     @property
+    def refuses(self) -> bool:
+        """Whether some changes of its rows are refused."""
+        return self.is_append_only or bool(self.frozen)
+
+    @property
+    def only_refusing(self) -> tuple[str, ...]:
+        """The names of the triggers that capture nothing."""
+        return (f"{self.trigger}_came", f"{self.trigger}_left")
+
+    @property
     def named(self) -> tuple[NamedColumn, ...]:
         """The columns that the capturing function names, each once."""
         found = {c.name: c for column in self.columns for c in column.reads}
