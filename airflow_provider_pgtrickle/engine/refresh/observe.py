@@ -170,8 +170,8 @@ class Observed(Locked):
     def data_timestamp(self, at: Snapshot, unit: Mapping[str, Observed]) -> datetime:
         """The instant that all of the content reflects: the snapshot's, or that of the stalest stream table it reads.
 
-        For a source in the same unit, the timestamp that this refresh gives it counts. A copy's never goes back, because
-        what was frozen once stays.
+        For a source in the same unit, the timestamp that this refresh gives it counts. A copy's never goes back,
+        because what was frozen once stays.
         """
         older = [
             state.data_timestamp
