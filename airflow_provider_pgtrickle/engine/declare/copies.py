@@ -57,8 +57,11 @@ def over(
         return whole
     tables = {s.relid: s for s in whole.probe.sources if s.kind == "TABLE"}
     frozen_rows = frozen.conditions(conn, {relid: _name_of(s) for relid, s in tables.items()}, bounds)
+    there = {d.source_relid: part for part, d in _copies(conn, owner.id)} if owner.id is not None else {}
     copies = {
-        tables[relid].key: _kept(conn, owner, tables[relid], whole.probe.columns_used[relid], condition)
+        tables[relid].key: _kept(
+            conn, owner, tables[relid], whole.probe.columns_used[relid], condition, there.get(relid)
+        )
         for relid, condition in frozen_rows.items()
     }
     text = dvm.instead(whole.probe.text, whole.probe.schema, copies) if survives_parsing(conn, whole.probe) else None
@@ -86,7 +89,7 @@ def over(
         path=whole.path,
         # `*` in the declared text may come to mean other columns.
         fingerprint=fingerprint(conn, probed, whole.probe),
-        notices=(*whole.notices, *(_notice(tables[relid]) for relid in frozen_rows)),
+        notices=(*whole.notices, *(_notice(tables[relid]) for relid in frozen_rows if relid not in there)),
     )
 
 
@@ -163,7 +166,14 @@ def _copies(conn: psycopg.Connection, owner: int) -> Iterable[tuple[StreamTable,
             yield from ((part, d) for d in records.dependencies(conn, part.id) if d.source_type != "VIEW")
 
 
-def _kept(conn: psycopg.Connection, owner: Owner, source: Source, named: tuple[str, ...], condition: str) -> dvm.Copy:
+def _kept(
+    conn: psycopg.Connection,
+    owner: Owner,
+    source: Source,
+    named: tuple[str, ...],
+    condition: str,
+    there: StreamTable | None,
+) -> dvm.Copy:
     """The copy of a table, with the columns that are named in the query, its key and what freezes its rows."""
     if not source.primary_key:
         raise UsageError(
@@ -171,8 +181,6 @@ def _kept(conn: psycopg.Connection, owner: Owner, source: Source, named: tuple[s
             remedy=f"Give it one, or {_REFUSE}",
         )
     wanted = {*named, *source.primary_key, *dvm.columns_in(condition)}
-    found = _copies(conn, owner.id) if owner.id is not None else ()
-    there = next((part for part, d in found if d.source_relid == source.relid), None)
     if there is not None:
         held = {column.name for column in there.storage}
         if lacking := sorted(wanted - held):

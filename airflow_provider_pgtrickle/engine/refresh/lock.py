@@ -180,7 +180,7 @@ def define(conn: Connection, held: Held, request: Request) -> tuple[dict[str, Lo
     unit: dict[str, Locked] = {}
     for st in held.tables:
         unit[st.key] = _defined(conn, st, changed, request, exists=st.qualified in there)
-        if _is_copy_to_reshape(unit[st.key], request):
+        if _is_copy_to_make(unit[st.key], request):
             break
     if any(member.reinit_reason for member in unit.values()):
         moment = _moment(conn, [member.st for member in unit.values()])
@@ -191,8 +191,8 @@ def define(conn: Connection, held: Held, request: Request) -> tuple[dict[str, Lo
 def to_go_first(conn: Connection, unit: Mapping[str, Locked], request: Request) -> tuple[QualifiedName, ...]:
     """The tables of the unit that have to be refreshed and committed before the others; mostly there are none."""
     return (
-        _parts_without_content(conn, unit, request)
-        or _reshaped_copy(unit, request)
+        _copies_to_make(unit, request)
+        or _parts_without_content(conn, unit, request)
         or _reshaped_upstream(unit)
         or _before_text(unit)
         or _before_live(conn, unit)
@@ -360,8 +360,7 @@ def _parts_without_content(conn: Connection, unit: Mapping[str, Locked], request
     readers = [
         member
         for member in unit.values()
-        if (member.st.split_query or member.st.is_hidden or member.st.ignores_breaches)
-        and (member.reinit_reason or not member.stored.is_populated)
+        if (member.st.split_query or member.st.is_hidden) and (member.reinit_reason or not member.stored.is_populated)
     ]
     if not readers:
         return ()
@@ -390,15 +389,16 @@ def _before_text(unit: Mapping[str, Locked]) -> tuple[QualifiedName, ...]:
     return ()
 
 
-def _is_copy_to_reshape(member: Locked, request: Request) -> bool:
-    """Whether it is a copy that gets other columns, before its reader's query can be read over them."""
-    return member.stored.is_copy and member.reshaped and member.stored.qualified not in request.names
+def _is_copy_to_make(member: Locked, request: Request) -> bool:
+    """Whether it is a copy that is empty, or gets other columns, before its reader's query can be read over it."""
+    is_another = member.reshaped or not member.stored.is_populated
+    return member.stored.is_copy and is_another and member.stored.qualified not in request.names
 
 
-def _reshaped_copy(unit: Mapping[str, Locked], request: Request) -> tuple[QualifiedName, ...]:
-    """The tables up to a copy that gets other columns; those after it weren't read."""
+def _copies_to_make(unit: Mapping[str, Locked], request: Request) -> tuple[QualifiedName, ...]:
+    """The tables up to a copy that is to be made; those after it weren't read."""
     members = list(unit.values())
-    return tuple(m.stored.qualified for m in members) if _is_copy_to_reshape(members[-1], request) else ()
+    return tuple(m.stored.qualified for m in members) if _is_copy_to_make(members[-1], request) else ()
 
 
 def _reshaped_upstream(unit: Mapping[str, Locked]) -> tuple[QualifiedName, ...]:

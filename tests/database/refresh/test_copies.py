@@ -294,7 +294,7 @@ def test_a_bound_that_is_altered_holds_at_once_and_thaws_what_is_above_it(site: 
     # The same declaration once more changes nothing, and another query over the same columns loses nothing.
     again = {**CONSTANT, "frozen_before": "orders.id : 15"}
     before = site.rows("SELECT pgt_relid, frontier FROM pgtrickle.pgt_stream_tables WHERE NOT is_hidden")
-    site.client.create_or_replace_stream_table("st", "SELECT o.id, o.amount FROM orders o", **again)
+    site.client.create_or_replace_stream_table("st", "SELECT  id, amount FROM public.orders", **again)
     assert site.client.changes("st", "SELECT id, amount FROM orders", **again) == {}
     assert site.rows("SELECT pgt_relid, frontier FROM pgtrickle.pgt_stream_tables WHERE NOT is_hidden") == before
     site.client.alter_stream_table("st", query="SELECT id, amount + 1 AS amount FROM orders WHERE id <> 2")
@@ -413,7 +413,6 @@ def test_it_reads_through_views_rows_and_aliases(site: Site) -> None:
     [
         ("SELECT v FROM keyless", {"frozen_before": "keyless.v: 5"}, "by its primary key, and it has none"),
         ("SELECT id FROM ONLY orders", {}, "it reads ONLY a table"),
-        ("SELECT id FROM orders TABLESAMPLE SYSTEM (50)", {"refresh_mode": "FULL"}, "a sample of it"),
         ("SELECT id, note, count(*) AS n FROM orders GROUP BY id", {}, "must appear in the GROUP BY clause"),
         ("SELECT id FROM orders", {"refresh_mode": "IMMEDIATE"}, "IMMEDIATE can't ignore changes of frozen rows"),
         ("SELECT id FROM orders", {"frozen_breach": "forget"}, "frozen_breach can't be 'forget'"),
@@ -458,7 +457,7 @@ def test_people_are_told(site: Site) -> None:
     (copy,) = copies(site, "st")
     assert copy in told
     assert "keep frozen rows" in told
-    assert site.client.sources("st")[0]["source_name"] == "orders"
+    assert [row["source_table"] for row in site.client.sources("st")] == ["public.orders"]
     assert {row["pgt_name"] for row in site.client.status()} == {"st"}
     with pytest.raises(UsageError, match="is a part of"):
         site.declare("reader", f"SELECT * FROM {copy}")
