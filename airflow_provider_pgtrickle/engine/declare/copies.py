@@ -160,10 +160,14 @@ def _name_of(source: Source) -> QualifiedName:
 
 
 def _copies(conn: psycopg.Connection, owner: int) -> Iterable[tuple[StreamTable, records.Dependency]]:
-    """The copies that belong to a stream table, each with what it copies."""
-    for part in records.parts(conn, owner):
-        if part.is_copy:
-            yield from ((part, d) for d in records.dependencies(conn, part.id) if d.source_type != "VIEW")
+    """The copies that belong to a stream table, each with what it copies; after a restore that is another relation."""
+    found = [
+        (part, d) for part in records.parts(conn, owner) if part.is_copy for d in records.dependencies(conn, part.id)
+    ]
+    relids = [d.source_relid for _, d in found]
+    rows = conn.execute("SELECT oid::bigint FROM pg_catalog.pg_class WHERE oid = ANY(%s::oid[])", (relids,))
+    there = {relid for (relid,) in rows}
+    return [(part, d) for part, d in found if d.source_relid in there]
 
 
 def _kept(
