@@ -96,14 +96,10 @@ class Layout:
     """Readers want these rows to stay as they are."""
 
     @property
-    def refuses(self) -> bool:
-        """Whether some changes of its rows are refused."""
-        return self.is_append_only or bool(self.frozen)
-
-    @property
-    def only_refusing(self) -> tuple[str, ...]:
-        """The names of the triggers that capture nothing."""
-        return (f"{self.trigger}_came", f"{self.trigger}_left")
+    def refuses_in_partitions(self) -> bool:
+        """Whether changes are refused in its partitions, also in those that are still to come."""
+        refuses = self.is_append_only or bool(self.frozen)
+        return refuses and not self.row_wise and any(member.routes for member in self.members)
 
     @property
     def named(self) -> tuple[NamedColumn, ...]:

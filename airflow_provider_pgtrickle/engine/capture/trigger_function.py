@@ -278,7 +278,7 @@ def create_function(layout: Layout, buffer: int) -> sql.Composed:
         ),
         refuse=sql.SQL(_REFUSE).format(readers=readers) if layout.is_append_only else nothing,
         frozen=_frozen(layout) if layout.frozen else nothing,
-        refused=_refused(layout) if layout.refuses else nothing,
+        refused=_refused(layout) if layout.refuses_in_partitions else nothing,
         begin=sql.SQL(_BEGIN).format(immediate=immediate, end=end) if layout.is_counted else nothing,
         end=sql.SQL(_END).format(immediate=immediate) if layout.is_live else nothing,
         unknown=_kept(layout, sql.SQL(_UNKNOWN).format(buffer=layout.buffer.sql)),
@@ -299,7 +299,7 @@ def create_function(layout: Layout, buffer: int) -> sql.Composed:
 
 def _refused(layout: Layout) -> sql.Composable:
     """The end for triggers that only refuse."""
-    return sql.SQL(_REFUSED).format(names=_list(map(sql.Literal, layout.only_refusing)))
+    return sql.SQL(_REFUSED).format(names=_list(sql.Literal(f"{layout.trigger}_{end}") for end in ("came", "left")))
 
 
 def _frozen(layout: Layout) -> sql.Composable:

@@ -117,7 +117,7 @@ def _wanted(layout: Layout) -> dict[tuple[int, str], tuple[Member, str, str, Qua
                 want(suffix, event + " FOR EACH STATEMENT", "O")
         if member.routes and not layout.row_wise:
             want("routing", _ROUTING, "O")
-        if member.routes and layout.refuses and not layout.row_wise:
+        if member.routes and layout.refuses_in_partitions:
             known = ",".join(str(m.relid) for m in layout.members)
             for suffix, event in _IN_NEW_PARTITIONS.items():
                 want(suffix, event.replace("{known}", known), "O")

@@ -63,8 +63,14 @@ def test_who_asks_for_triggers_has_them_beside_one_that_asks_for_nothing(any_sho
 
 
 def test_what_is_ignored_may_be_told_by_the_log(any_shop: Shop) -> None:
-    ignoring = {"cdc_mode": "wal", "frozen_before": "orders.id: 50", "frozen_breach": "ignore"}
-    any_shop.pt.create_stream_table("kept", "SELECT id, amount FROM orders", refresh_mode="DIFFERENTIAL", **ignoring)
+    any_shop.pt.create_stream_table(
+        "kept",
+        "SELECT id, amount FROM orders",
+        refresh_mode="DIFFERENTIAL",
+        cdc_mode="wal",
+        frozen_before="orders.id: 50",
+        frozen_breach="ignore",
+    )
     any_shop.pt.refresh_stream_table("kept")
     assert any_shop.modes() == {"orders": "WAL"}
     any_shop.conn.execute("UPDATE orders SET amount = -1")
