@@ -14,7 +14,7 @@ TEXTS = {1: "f05390b584609daad8ccdb58357d4c2a", 2: "f05390b584609daad8ccdb58357d
 #: The same of a table with frozen rows.
 FROZEN = {1: "26dd5bf592e91f07e6b75dab9c77b94e", 2: "26dd5bf592e91f07e6b75dab9c77b94e"}
 #: The same of a partitioned one whose changes are refused.
-REFUSING = {2: ""}
+REFUSING = {2: "eb6d05334d0ea1ac04129382c9365ae3"}
 
 _ID = CapturedColumn("id", 23, 23, '"pg_catalog"."int4"', None, None, ())
 _TWICE = CapturedColumn("twice", 23, 23, '"pg_catalog"."int4"', None, "(n * 2)", (NamedColumn("n", 23, 23),))
