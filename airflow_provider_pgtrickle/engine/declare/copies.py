@@ -21,7 +21,7 @@ from psycopg import sql
 from airflow_provider_pgtrickle.engine import dvm
 from airflow_provider_pgtrickle.engine.catalog import records
 from airflow_provider_pgtrickle.engine.catalog.probe import Probe, fingerprint
-from airflow_provider_pgtrickle.engine.catalog.records import IGNORE, StreamTable
+from airflow_provider_pgtrickle.engine.catalog.records import IGNORE, Dependency, StreamTable
 from airflow_provider_pgtrickle.engine.declare import capturing, frozen, table
 from airflow_provider_pgtrickle.engine.declare.definition import Definition, define, survives_parsing
 from airflow_provider_pgtrickle.engine.declare.existence import establish
@@ -50,14 +50,23 @@ def over(
     *,
     accepted: Mapping[str, str] | None = None,
     approximate_floats: bool = False,
+    is_declared: bool = True,
 ) -> Definition:
-    """The definition over copies, which are created if missing; `whole` itself if nothing is ignored."""
+    """The definition over copies, which are created if missing; `whole` itself if nothing is ignored.
+
+    Only who declares it may come to read other tables, and let copies go.
+    """
     bounds = ignored(declared)
     if bounds is None:
         return whole
     tables = {s.relid: s for s in whole.probe.sources if s.kind == "TABLE"}
     frozen_rows = frozen.conditions(conn, {relid: _name_of(s) for relid, s in tables.items()}, bounds)
     there = {d.source_relid: part for part, d in _copies(conn, owner.id)} if owner.id is not None else {}
+    if not is_declared and (lost := [there[relid] for relid in there if relid not in frozen_rows]):
+        raise UsageError(
+            f"{lost[0].qualified} keeps frozen rows of a table that its query doesn't mean any more",
+            remedy="Take that change back, or alter the query.",
+        )
     copies = {
         tables[relid].key: _kept(
             conn, owner, tables[relid], whole.probe.columns_used[relid], condition, there.get(relid)
@@ -86,6 +95,8 @@ def over(
         made,
         probe=probed,
         copied=whole.probe,
+        # The views are in the text no more.
+        dependencies=(*made.dependencies, *(d for d in whole.dependencies if d.source_type == "VIEW")),
         path=whole.path,
         # `*` in the declared text may come to mean other columns.
         fingerprint=fingerprint(conn, probed, whole.probe),
@@ -159,7 +170,7 @@ def _name_of(source: Source) -> QualifiedName:
     return QualifiedName(source.schema, source.name)
 
 
-def _copies(conn: psycopg.Connection, owner: int) -> Iterable[tuple[StreamTable, records.Dependency]]:
+def _copies(conn: psycopg.Connection, owner: int) -> Iterable[tuple[StreamTable, Dependency]]:
     """The copies that belong to a stream table, each with what it copies; after a restore that is another relation."""
     found = [
         (part, d) for part in records.parts(conn, owner) if part.is_copy for d in records.dependencies(conn, part.id)

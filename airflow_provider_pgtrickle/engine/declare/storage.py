@@ -175,10 +175,22 @@ def _declared(conn: psycopg.Connection, stream_table: StreamTable, owner: parts.
                 frozen_rows=stream_table.frozen_rows,
             )
     except PgTrickleError:
-        pass
-    if fresh is not None and {(d.source_schema, d.source_name) for d in fresh.dependencies} <= stored:
+        # Over copies the canonical text has the views as they were, and would go on without a word.
+        if stream_table.ignores_breaches:
+            raise
+    if fresh is not None and stream_table.ignores_breaches:
         approximates = stream_table.may_approximate
-        return copies.over(conn, owner, fresh, stream_table, accepted=accepted, approximate_floats=approximates)
+        return copies.over(
+            conn,
+            owner,
+            fresh,
+            stream_table,
+            accepted=accepted,
+            approximate_floats=approximates,
+            is_declared=False,
+        )
+    if fresh is not None and {(d.source_schema, d.source_name) for d in fresh.dependencies} <= stored:
+        return fresh
     try:
         return define(
             conn,

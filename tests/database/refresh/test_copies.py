@@ -429,6 +429,34 @@ def test_it_reads_through_views_rows_and_aliases(site: Site) -> None:
     assert site.client.verify().differences == 0
 
 
+def test_a_view_that_is_another_one_is_read_over_the_copy(site: Site) -> None:
+    site.run("CREATE VIEW recent AS SELECT id, customer, amount FROM orders WHERE amount > 2")
+    spread = "SELECT n, count(*) AS c FROM (SELECT customer, count(*) AS n FROM recent GROUP BY 1) AS x GROUP BY n"
+    site.declare("st", "SELECT id, amount FROM recent", **CONSTANT)
+    site.declare("spread", spread, **CONSTANT)
+    site.run("CREATE TEMP TABLE kept AS SELECT * FROM orders WHERE id < 11", "UPDATE orders SET amount = 9")
+    site.run("DELETE FROM orders WHERE id = 5", "CREATE SCHEMA other; CREATE TABLE other.orders (LIKE orders)")
+    site.run(
+        "CREATE OR REPLACE VIEW recent AS SELECT o.id, o.customer, o.amount FROM orders o, customers c"
+        " WHERE c.id = o.customer AND o.amount > 4"
+    )
+    for name in ("st", "spread"):
+        assert site.refresh(name).action == "REINITIALIZE"
+    assert [row[1] for row in sums(site)] == [*range(5, 11), *[9] * 10]
+    groups = "SELECT customer FROM kept WHERE amount > 4 UNION ALL SELECT customer FROM orders WHERE id > 10"
+    assert site.differs("spread", spread.replace("recent", f"({groups}) AS r")) == []
+    for change in (
+        "CREATE OR REPLACE VIEW recent AS SELECT id, customer, amount FROM other.orders",
+        "DROP VIEW recent",
+    ):
+        site.run(change)
+        for name in ("st", "spread"):
+            with pytest.raises(PgTrickleError):
+                site.refresh(name)
+    assert len(copies(site, "st") + copies(site, "spread")) == 2
+    assert [row[1] for row in sums(site)] == [*range(5, 11), *[9] * 10]
+
+
 def test_old_partitions_of_the_table_may_go(site: Site) -> None:
     site.run(
         "CREATE TABLE events (id int, at date, v int, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)",
