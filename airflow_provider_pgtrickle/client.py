@@ -688,7 +688,14 @@ class PgTrickle:
 
         text, accepted = table.maintained_query, table.foreign_code
         with zone.in_zone(conn, table.timezone):
-            return self._explain(conn, *analysed(conn, text, accepted=accepted, approximate_floats=table.approximates))
+            found = analysed(
+                conn,
+                text,
+                accepted=accepted,
+                approximate_floats=table.approximates,
+                frozen_rows=table.frozen_rows,
+            )
+            return self._explain(conn, *found)
 
     def _explain(self, conn: psycopg.Connection, _: Probe, view: dvm.View) -> dvm.Explanation:
         from airflow_provider_pgtrickle.engine.declare.definition import explained

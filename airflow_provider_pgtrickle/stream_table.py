@@ -39,7 +39,9 @@ class StreamTable:
     :param append_only_breach: what an UPDATE, DELETE or TRUNCATE of a source does: `end` that declaration, or be
     `refuse`d
     :param frozen_before: rows of its sources that don't change any more, by a column and a bound, such as
-    `{"orders.placed": "90 days"}`; a change of one is refused
+    `{"orders.placed": "90 days"}`
+    :param frozen_breach: what becomes of a change of such a row: it is `refuse`d to the writer, or the table `ignore`s
+    it and keeps the row as it was
     :param diamond_consistency: `atomic`: a diamond that closes here is one unit; `none`: its tables stand alone
     :param diamond_schedule_policy: `fastest`: such a unit is due when one of its tables is; `slowest`: when all are
     :param cdc_mode: how changes of its sources are captured: `trigger`, `wal` or `auto`; None: by the setting
@@ -70,6 +72,7 @@ class StreamTable:
     append_only: bool = False
     append_only_breach: str = "end"
     frozen_before: str | Mapping[str, object] | None = None
+    frozen_breach: str = "refuse"
     diamond_consistency: str = "atomic"
     diamond_schedule_policy: str = "fastest"
     cdc_mode: str | None = None

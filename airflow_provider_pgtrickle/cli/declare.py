@@ -22,6 +22,7 @@ _OPTIONS: tuple[Argument, ...] = (
     ),
     argument("--append-only-breach", metavar="end|refuse", help="what an UPDATE or DELETE of a source does to that"),
     argument("--frozen-before", metavar="COLUMN:BOUND|none", help="rows that don't change: 'orders.placed: 90 days'"),
+    argument("--frozen-breach", metavar="refuse|ignore", help="what becomes of a change of such a row"),
     argument(
         "--diamond-consistency", metavar="none|atomic", help="whether what one source reaches twice is refreshed as one"
     ),

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 from airflow_provider_pgtrickle.cli.command import Answer, Command, argument
 from airflow_provider_pgtrickle.engine.errors import UsageError
 
-_COLUMNS = ("name", "status", "rows_compared", "differences", "undecided", "data_timestamp", "duration_ms", "reason")
+_COLUMNS = (
+    "name",
+    "status",
+    "rows_compared",
+    "differences",
+    "undecided",
+    "frozen",
+    "data_timestamp",
+    "duration_ms",
+    "reason",
+)
 _SAMPLE = 0.05
 
 if TYPE_CHECKING:

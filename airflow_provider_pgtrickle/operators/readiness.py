@@ -26,7 +26,7 @@ NOT_SELECTED = "not selected"
 # Sources without change capture (materialized views, foreign tables) may always have changed.
 _STATES = """
 SELECT st.pgt_schema || '.' || st.pgt_name AS name, st.original_query, st.schedule, st.refresh_mode, st.append_only,
-       st.append_only_breach, st.frozen_before,
+       st.append_only_breach, st.frozen_before, st.frozen_breach,
        st.diamond_consistency, st.diamond_schedule_policy, st.requested_cdc_mode AS cdc_mode, st.partition_by,
        st.partition_every, st.keep, st.tier,
        st.differential_max_change_ratio, st.verify_every, st.placement, st.timezone, st.unlogged_buffers, st.unit,
@@ -64,6 +64,7 @@ _DECLARED = (
     "append_only",
     "append_only_breach",
     "frozen_before",
+    "frozen_breach",
     "diamond_consistency",
     "diamond_schedule_policy",
     "cdc_mode",

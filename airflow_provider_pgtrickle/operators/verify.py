@@ -103,6 +103,13 @@ class StreamTableVerifyOperator(BaseOperator):
             self.log.warning("%s differed from its query and was computed anew", verified.name)
         elif verified.status == "SKIPPED":
             self.log.warning("%s was not verified: %s", verified.name, verified.reason)
+        elif verified.frozen is not None:
+            self.log.info(
+                "%s is as it must be: %d rows; %d differ from its table's, because they are frozen",
+                verified.name,
+                verified.rows_compared,
+                verified.frozen,
+            )
         else:
             self.log.info("%s is its query's answer: %d rows", verified.name, verified.rows_compared)
 

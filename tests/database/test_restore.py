@@ -122,3 +122,22 @@ def test_a_diamond_restored_elsewhere(dsn15: str, elsewhere: str) -> None:
         rows = "SELECT customer, total, place FROM both_ ORDER BY 1"
         wanted = f"SELECT t.customer, t.total, r.place FROM ({TOTALS}) t JOIN ({RANKS}) r USING (customer) ORDER BY 1"
         assert conn.execute(rows).fetchall() == conn.execute(wanted).fetchall()
+
+
+def test_a_restored_copy_still_keeps_frozen_rows(dsn15: str, elsewhere: str) -> None:
+    with psycopg.connect(dsn15, autocommit=True) as conn, _client(dsn15) as pt:
+        conn.execute("CREATE TABLE orders (id int PRIMARY KEY, customer int, amount int)")
+        conn.execute("INSERT INTO orders SELECT i, i % 5, i FROM generate_series(1, 20) i")
+        pt.install()
+        pt.create_stream_table("totals", TOTALS, frozen_before="orders.id: 11", frozen_breach="ignore")
+        conn.execute("UPDATE orders SET amount = 1000")
+        pt.refresh_stream_table("totals")
+    _copied(dsn15, elsewhere)
+    kept = "SELECT customer, sum(CASE WHEN id < 11 THEN id ELSE amount END)::bigint FROM orders GROUP BY 1 ORDER BY 1"
+    with psycopg.connect(elsewhere, autocommit=True) as conn, _client(elsewhere) as pt:
+        for change in ("SELECT", "UPDATE orders SET amount = 7", "UPDATE orders SET amount = 8"):
+            conn.execute(change.encode())
+            pt.refresh_stream_table("totals")
+            found = conn.execute("SELECT customer, total FROM totals ORDER BY 1").fetchall()
+            assert found == conn.execute(kept.encode()).fetchall()
+        assert pt.verify("totals").differences == 0

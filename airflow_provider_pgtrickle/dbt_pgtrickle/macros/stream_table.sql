@@ -67,7 +67,7 @@
   {%- for name in [
     'schedule', 'refresh_mode', 'append_only', 'diamond_consistency', 'diamond_schedule_policy', 'cdc_mode',
     'partition_by', 'partition_every', 'keep', 'tier', 'placement', 'unlogged_buffers', 'differential_max_change_ratio', 'verify_every',
-    'unit', 'append_only_breach', 'timezone', 'frozen_before', 'float_sums'
+    'unit', 'append_only_breach', 'timezone', 'frozen_before', 'frozen_breach', 'float_sums'
   ] -%}
     {%- set value = config.get(name, meta.get(name)) -%}
     {%- if value is not none -%}{%- do given.update({name: value}) -%}{%- endif -%}

@@ -96,6 +96,12 @@ class Layout:
     """Readers want these rows to stay as they are."""
 
     @property
+    def refuses_in_partitions(self) -> bool:
+        """Whether changes are refused in its partitions, also in those that are still to come."""
+        refuses = self.is_append_only or bool(self.frozen)
+        return refuses and not self.row_wise and any(member.routes for member in self.members)
+
+    @property
     def named(self) -> tuple[NamedColumn, ...]:
         """The columns that the capturing function names, each once."""
         found = {c.name: c for column in self.columns for c in column.reads}

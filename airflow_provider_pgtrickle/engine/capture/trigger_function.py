@@ -27,7 +27,7 @@ from airflow_provider_pgtrickle.engine.capture.layout import Frozen, Layout, Mem
 from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES
 
 #: To be raised with each change of what is written here, or of what a function of this text does.
-FORM = 1
+FORM = 2
 
 _FUNCTION = """
 CREATE OR REPLACE FUNCTION {function}() RETURNS trigger
@@ -47,7 +47,7 @@ DECLARE
     is_known boolean := false;
     is_twice boolean := false;{made}{refusing}
 BEGIN
-    {begin}{refuse}{frozen}IF pg_relation_filenode({buffer_oid}) IS NULL THEN
+    {begin}{refuse}{frozen}{refused}IF pg_relation_filenode({buffer_oid}) IS NULL THEN
         RETURN NULL;
     ELSIF TG_LEVEL = 'ROW' THEN
         is_known := {row_known};
@@ -146,6 +146,10 @@ _FROZEN_ROWS = """
     END IF;"""
 _FROZEN = """{rows}
     IF TG_WHEN = 'BEFORE' THEN
+        RETURN NULL;
+    END IF;
+    """
+_REFUSED = """IF TG_NAME IN ({names}) THEN
         RETURN NULL;
     END IF;
     """
@@ -274,6 +278,7 @@ def create_function(layout: Layout, buffer: int) -> sql.Composed:
         ),
         refuse=sql.SQL(_REFUSE).format(readers=readers) if layout.is_append_only else nothing,
         frozen=_frozen(layout) if layout.frozen else nothing,
+        refused=_refused(layout) if layout.refuses_in_partitions else nothing,
         begin=sql.SQL(_BEGIN).format(immediate=immediate, end=end) if layout.is_counted else nothing,
         end=sql.SQL(_END).format(immediate=immediate) if layout.is_live else nothing,
         unknown=_kept(layout, sql.SQL(_UNKNOWN).format(buffer=layout.buffer.sql)),
@@ -290,6 +295,11 @@ def create_function(layout: Layout, buffer: int) -> sql.Composed:
         settings=sql.SQL("" if layout.pairing else _EXACT_TEXT),
         body=sql.Literal(body.as_string(None)),
     )
+
+
+def _refused(layout: Layout) -> sql.Composable:
+    """The end for triggers that only refuse."""
+    return sql.SQL(_REFUSED).format(names=_list(sql.Literal(f"{layout.trigger}_{end}") for end in ("came", "left")))
 
 
 def _frozen(layout: Layout) -> sql.Composable:

@@ -12,6 +12,9 @@ other: there a row trigger (ENABLE ALWAYS) captures everything.
 
 A table that is captured from the log has the trigger for TRUNCATE alone. One with frozen rows has another one, which
 looks for them before they are gone.
+
+A new partition has no statement triggers before the next refresh, but PostgreSQL copies row triggers to it. So where
+changes are refused, a partitioned table has two (origin, local) that fire in partitions which aren't known yet.
 """
 
 from __future__ import annotations
@@ -31,6 +34,12 @@ _STATEMENT_EVENTS = {
 # A MERGE that inserts into a partitioned table and then updates shows the inserted row to the update's trigger, too
 # (PostgreSQL 15 to 18), unless the table has a BEFORE INSERT trigger. So it has this one, which never runs.
 _ROUTING = "BEFORE INSERT ON {table} FOR EACH ROW WHEN (false)"
+
+#: By suffix. They only refuse: that there is a new partition is noticed by the next refresh.
+_IN_NEW_PARTITIONS = {
+    "came": "AFTER INSERT OR UPDATE ON {table} FOR EACH ROW WHEN (NEW.tableoid <> ALL (ARRAY[{known}]::oid[]))",
+    "left": "AFTER DELETE ON {table} FOR EACH ROW WHEN (OLD.tableoid <> ALL (ARRAY[{known}]::oid[]))",
+}
 
 _FIRING = {"O": "", "R": "REPLICA", "A": "ALWAYS"}
 
@@ -108,6 +117,10 @@ def _wanted(layout: Layout) -> dict[tuple[int, str], tuple[Member, str, str, Qua
                 want(suffix, event + " FOR EACH STATEMENT", "O")
         if member.routes and not layout.row_wise:
             want("routing", _ROUTING, "O")
+        if member.routes and layout.refuses_in_partitions:
+            known = ",".join(str(m.relid) for m in layout.members)
+            for suffix, event in _IN_NEW_PARTITIONS.items():
+                want(suffix, event.replace("{known}", known), "O")
         if member.gets_row_trigger:
             suffix, firing = ("row", "A") if layout.row_wise else ("replica", "R")
             want(suffix, "AFTER INSERT OR UPDATE OR DELETE ON {table} FOR EACH ROW", firing)

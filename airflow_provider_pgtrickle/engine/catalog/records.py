@@ -23,6 +23,8 @@ SPELLED = sql.SQL("(pgt_schema, pgt_name) IN (SELECT * FROM unnest(%s::text[], %
 HALTED_STATUSES = ("SUSPENDED", "ERROR")
 
 IMMEDIATE = "IMMEDIATE"
+#: Changes of frozen rows are not followed.
+IGNORE = "ignore"
 #: Sums over floats that are off by rounding.
 APPROXIMATE = "approximate"
 _NOT_YET_LIVE = sql.SQL(
@@ -70,6 +72,10 @@ class StreamTable:
     append_only_ended: str | None
     """What ended the declaration `append_only`, in words; None while it holds."""
     frozen_before: str | None
+    frozen_breach: str
+    """What becomes of a change of such a row: it is to be `refuse`d to the writer, or the stream table `ignore`s it."""
+    frozen_rows: str | None
+    """Of a copy that keeps the frozen rows of a source: SQL of which rows are frozen; None for anything else."""
     diamond_consistency: str
     diamond_schedule_policy: str
     partition_by: str | None
@@ -147,6 +153,16 @@ class StreamTable:
     def refuses_breaches(self) -> bool:
         """Whether rows of its sources may be inserted only."""
         return self.append_only and self.append_only_breach == "refuse"
+
+    @property
+    def ignores_breaches(self) -> bool:
+        """Whether it reads copies of sources, which keep frozen rows."""
+        return self.frozen_before is not None and self.frozen_breach == IGNORE
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it is such a copy."""
+        return self.frozen_rows is not None
 
     @property
     def is_halted(self) -> bool:

@@ -17,7 +17,7 @@ FIRST_USER_OID = 16384
 
 _RELATIONS = """
     SELECT c.oid::bigint AS relid, n.nspname AS schema, c.relname AS name, c.relkind AS relkind,
-           s.pgt_id, s.storage,
+           s.pgt_id, s.storage, CASE WHEN s.frozen_rows IS NOT NULL THEN s.identity END AS key_of_copy,
            c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid) AS has_children,
            size.estimated_rows, size.has_foreign_members, size.has_unlogged_members
     FROM pg_catalog.pg_class c
@@ -99,13 +99,22 @@ def _source(
             if c["name"] not in unseen
         ),
         primary_key=next((tuple(k["columns"]) for k in keys if k["is_primary"] and not stream_table), ()),
-        unique_keys=tuple(tuple(k["columns"]) for k in keys if not k["is_primary"] and not stream_table),
+        unique_keys=(
+            _keys_of_stream_table(row)
+            if stream_table
+            else tuple(tuple(k["columns"]) for k in keys if not k["is_primary"])
+        ),
         kind="STREAM_TABLE" if stream_table else _kind(row),
         relid=row["relid"],
         pgt_id=row["pgt_id"],
         estimated_rows=row["estimated_rows"],
         hidden=hidden,
     )
+
+
+def _keys_of_stream_table(row: dict[str, Any]) -> tuple[tuple[str, ...], ...]:
+    """A copy has its table's key, and queries are planned by it. Of others none is relied on."""
+    return (tuple(row["key_of_copy"]),) if row["key_of_copy"] else ()
 
 
 def _kind(row: dict[str, Any]) -> str:

@@ -25,6 +25,7 @@ from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
 from airflow_provider_pgtrickle.engine.declare import (
     capturing,
     columns,
+    copies,
     dependencies,
     frozen,
     keeping,
@@ -38,6 +39,7 @@ from airflow_provider_pgtrickle.engine.declare.options import (
     check,
     refuse_by_wal,
     refuse_frozen_by_wal,
+    refuse_ignored,
     refuse_partitions,
     refuse_schedule,
     refuse_unchecked,
@@ -86,7 +88,9 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
         if timezone != before.timezone:
             zone.require(conn, timezone)
         float_sums = update.get("float_sums", before.float_sums)
-        is_otherwise = (retention, timezone, float_sums) != (Retention.of(before), before.timezone, before.float_sums)
+        declared = replace(before, **{n: update[n] for n in ("frozen_before", "frozen_breach") if n in update})
+        meant = (Retention.of(before), before.timezone, before.float_sums, copies.ignored(before))
+        is_otherwise = (retention, timezone, float_sums, copies.ignored(declared)) != meant
         if query is None and is_otherwise:
             # The same query means other rows, or other hidden columns.
             query, path = before.original_query, before.search_path or path
@@ -94,10 +98,8 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
             update["requested_cdc_mode"] = update.pop("cdc_mode")
         mode = update.get("refresh_mode", before.refresh_mode)
         refuse_by_wal(mode, update.get("requested_cdc_mode", before.requested_cdc_mode))
-        refuse_frozen_by_wal(
-            update.get("frozen_before", before.frozen_before),
-            update.get("requested_cdc_mode", before.requested_cdc_mode),
-        )
+        refuse_frozen_by_wal(declared, update.get("requested_cdc_mode", before.requested_cdc_mode))
+        refuse_ignored(mode, declared)
         refuse_unit(mode, update.get("unit", before.unit))
         refuse_partitions(mode, before.partition_by, partitioned.partition_every, partitioned.keep)
         partitions.refuse(partitioned, columns.of_relation(conn, before.relid))
@@ -109,12 +111,13 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
                 definition = define(conn, query, mode, path, retention=retention, approximate_floats=is_approximate)
                 partitions.refuse(partitioned, definition.columns)
                 parts.refuse_reading(conn, definition)
+                owner = parts.Owner(name, mode, before.id, timezone)
+                definition = copies.over(conn, owner, definition, declared, approximate_floats=is_approximate)
                 # A content that follows from what is stored stays in one piece, as it is.
                 may_follow = timezone == before.timezone
                 may_follow = may_follow and parts.may_have(settings, mode, definition, over_groups=True)
                 over_groups = False if may_follow and keeping.follows(conn, before, definition) else None
-                owner = parts.Owner(name, mode, before.id, timezone, over_groups)
-                definition = parts.in_parts(conn, settings, owner, definition)
+                definition = parts.in_parts(conn, settings, replace(owner, over_groups=over_groups), definition)
                 notices = definition.notices + (float_notice(definition.view) if is_approximate else ())
                 update |= _redefine(conn, before, definition)
             leaving = {d.source_relid for d in read_before} - {d.source_relid for d in definition.dependencies}
@@ -153,6 +156,7 @@ def alter(conn: psycopg.Connection, settings: Settings, name: QualifiedName, cha
             capturing.settle(conn, records.with_parts(conn, [after.id]))
         if query is not None or "frozen_before" in update:
             frozen.hold(conn, after, leaving)
+            copies.hold(conn, after)
         if query is not None or {"requested_cdc_mode", "refresh_mode"} & set(update):
             notices += capture_mode.examine(conn, settings, after)
         is_new = query is not None or after.server_row_ids != before.server_row_ids
@@ -178,6 +182,7 @@ def revert(conn: psycopg.Connection, altered: Altered) -> None:
     capturing.stop(conn, now.id, released)
     parts.erase_unread(conn, now.id)
     frozen.hold(conn, altered.before)
+    copies.hold(conn, altered.before)
 
 
 def _redefine(conn: psycopg.Connection, before: StreamTable, definition: Definition) -> dict[str, Any]:
@@ -245,12 +250,17 @@ def difference(conn: psycopg.Connection, there: StreamTable, query: str, options
         if "timezone" in changes:
             zone.require(conn, options.timezone)
         with zone.in_zone(conn, options.timezone):
-            if _canonical(conn, query, options) != there.defining_query:
+            # Where changes are ignored otherwise, the query is declared anew in any case.
+            ignored = copies.ignored(options)
+            if ignored == copies.ignored(there) and _canonical(conn, query, options, there) != there.defining_query:
                 changes["query"] = query
         return changes
 
 
-def _canonical(conn: psycopg.Connection, query: str, options: Options) -> str:
+def _canonical(conn: psycopg.Connection, query: str, options: Options, there: StreamTable) -> str:
     """PostgreSQL's text of what the declaration says."""
     retention, probed = Retention.of(options), probe(conn, query, own_path(conn))
-    return probed.canonical if retention is None else probe(conn, retention.applied(conn, probed)).canonical
+    if retention is not None:
+        probed = probe(conn, retention.applied(conn, probed))
+    text = copies.read_by(conn, there, probed) if there.ignores_breaches else None
+    return probed.canonical if text is None else probe(conn, text).canonical

@@ -14,7 +14,15 @@ from airflow_provider_pgtrickle.engine.catalog.faults import about
 from airflow_provider_pgtrickle.engine.catalog.locks import lock_declarations
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
-from airflow_provider_pgtrickle.engine.declare import dependencies, frozen, partitions, parts, replica_identity, table
+from airflow_provider_pgtrickle.engine.declare import (
+    copies,
+    dependencies,
+    frozen,
+    partitions,
+    parts,
+    replica_identity,
+    table,
+)
 from airflow_provider_pgtrickle.engine.declare.definition import define, float_notice
 from airflow_provider_pgtrickle.engine.declare.existence import establish
 from airflow_provider_pgtrickle.engine.declare.options import Options
@@ -53,10 +61,12 @@ def create(conn: psycopg.Connection, settings: Settings, name: QualifiedName, qu
             parts.refuse_reading(conn, whole)
             partitions.refuse(options, whole.columns)
             owner = parts.Owner(name, options.refresh_mode, timezone=options.timezone)
+            whole = copies.over(conn, owner, whole, options, approximate_floats=options.may_approximate)
             definition = parts.in_parts(conn, settings, owner, whole)
             created = establish(conn, name, definition, options)
         parts.belong(conn, created)
         frozen.hold(conn, created)
+        copies.hold(conn, created)
         dependencies.settle_schedules(conn, settings, [created.id])
         captured = mode.examine(conn, settings, created)
         view = definition.view

@@ -46,6 +46,8 @@ class Definition:
     """The search_path along which the names in the declared text were looked up."""
     whole: Probe | None = None
     """The query as declared, if `probe` and everything else are about the one over its parts."""
+    copied: Probe | None = None
+    """The query over the tables themselves, if it reads copies in the places of some."""
 
     @property
     def storage(self) -> tuple[StorageColumn, ...]:
@@ -198,15 +200,18 @@ def analysed(
     *,
     planned: bool = True,
     approximate_floats: bool = False,
+    frozen_rows: str | None = None,
 ) -> tuple[Probe, dvm.View]:
     """What PostgreSQL and the algebra make of a query. Where the two disagree, the view is refused for differences.
 
     `validate`, `explain` and every declaration call this, so that they say the same. `planned`: PostgreSQL also plans
     the statements of later refreshes, which takes longer than all the rest. `approximate_floats`: sums over floats may
-    be kept by adding.
+    be kept by adding. `frozen_rows`: it is the query of a copy that keeps these rows.
     """
     probed = probe(conn, query, path, accepted)
     view = dvm.analyze(probed.text, probed.schema, probed.floats if approximate_floats else {})
+    if frozen_rows is not None:
+        view = dvm.copying(view, frozen_rows)
     if view.refusal is None and probed.odd_equalities:
         detail = f"it groups or sorts by {probed.odd_equalities[0]}, whose equality is not one of pg_catalog"
         view = dvm.refused(view, dvm.Reason.UNSUPPORTED_SYNTAX, detail)
@@ -229,19 +234,22 @@ def define(
     planned: bool = True,
     retention: Retention | None = None,
     approximate_floats: bool = False,
+    frozen_rows: str | None = None,
 ) -> Definition:
     """Ask PostgreSQL and the algebra what a query means; a refusal has its place in the text and a remedy.
 
     Names in a user's own text are looked up along `path`; our own texts qualify every name. A declaration accepts the
-    code of others behind the query, and a refresh allows only what was `accepted`. `planned` and `approximate_floats`:
-    see `analysed`. With a `retention` the query means its rows within that, and the declared text stays the author's.
+    code of others behind the query, and a refresh allows only what was `accepted`. `planned`, `approximate_floats` and
+    `frozen_rows`: see `analysed`. With a `retention` the query means its rows within that, and the declared text stays
+    the author's.
     """
-    if retention is None:
-        probed, view = analysed(conn, query, path, accepted, planned=planned, approximate_floats=approximate_floats)
-    else:
-        text = retention.applied(conn, probe(conn, query, path, accepted))
-        probed, view = analysed(conn, text, None, accepted, planned=planned, approximate_floats=approximate_floats)
-        probed = replace(probed, original=query)
+    text, along = query, path
+    if retention is not None:
+        text, along = retention.applied(conn, probe(conn, query, path, accepted)), None
+    probed, view = analysed(
+        conn, text, along, accepted, planned=planned, approximate_floats=approximate_floats, frozen_rows=frozen_rows
+    )
+    probed = replace(probed, original=query)
     refusal, notices = _judged(refresh_mode, view)
     return Definition(
         probe=probed,

@@ -4,15 +4,17 @@
     frozen_before={"orders.placed": "2026-01-01"}  placed < date '2026-01-01'
 
 The columns are found by their names when the option is declared, and kept by their numbers: a table or column that gets
-another name stays the one that was meant. The function that captures the source refuses changes of such rows.
+another name stays the one that was meant. The function that captures the source refuses changes of such rows; where
+they are ignored, a copy of the source keeps them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 
 import psycopg
+from psycopg import sql
 
 from airflow_provider_pgtrickle.engine.catalog import records
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
@@ -69,7 +71,8 @@ def hold(conn: psycopg.Connection, st: StreamTable, leaving: Iterable[int] = ())
     `leaving`: the sources that it reads itself until an altered query is carried out.
     """
     before = {found.declared: found for found in _stored(conn, st.id)}
-    wanted = frozen_bounds(st.frozen_before) if st.frozen_before is not None else {}
+    refused = None if st.ignores_breaches else st.frozen_before
+    wanted = frozen_bounds(refused) if refused is not None else {}
     if not wanted and not before:
         return
     read = records.with_parts(conn, [st.id])
@@ -87,6 +90,17 @@ def hold(conn: psycopg.Connection, st: StreamTable, leaving: Iterable[int] = ())
     capturing.settle(conn, read)
 
 
+def conditions(conn: psycopg.Connection, captured: Mapping[int, QualifiedName], frozen_before: str) -> dict[int, str]:
+    """SQL of which rows of each table are frozen, over its columns and `now()`, by the table's oid."""
+    terms: dict[int, list[str]] = {}
+    for declared, bound in frozen_bounds(frozen_before).items():
+        found = _find(conn, captured, declared, bound, None)
+        column = _column(conn, (found.relid, found.number))
+        assert column is not None  # it was just found
+        terms.setdefault(found.relid, []).append(f"{sql.Identifier(column[0]).as_string(conn)} < {found.bound}")
+    return {relid: " OR ".join(of_table) for relid, of_table in terms.items()}
+
+
 def _stored(conn: psycopg.Connection, pgt_id: int) -> list[_Found]:
     rows = conn.execute(
         "SELECT declared, source_relid::bigint, attnum, column_type::bigint, base_type::bigint, bound"
@@ -99,7 +113,7 @@ def _stored(conn: psycopg.Connection, pgt_id: int) -> list[_Found]:
 
 def _find(
     conn: psycopg.Connection,
-    captured: dict[int, QualifiedName],
+    captured: Mapping[int, QualifiedName],
     declared: str,
     bound: str,
     before: _Found | None,
@@ -119,7 +133,7 @@ def _find(
 
 
 def _named(
-    conn: psycopg.Connection, captured: dict[int, QualifiedName], declared: str, table: str, name: str
+    conn: psycopg.Connection, captured: Mapping[int, QualifiedName], declared: str, table: str, name: str
 ) -> tuple[int, int]:
     meant = QualifiedName.parse(table, "")
     relids = [relid for relid, own in captured.items() if meant.name == own.name and meant.schema in ("", own.schema)]

@@ -11,7 +11,7 @@ from airflow_provider_pgtrickle.engine.catalog.faults import about
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
 from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
-from airflow_provider_pgtrickle.engine.declare import columns, parts, table
+from airflow_provider_pgtrickle.engine.declare import columns, copies, parts, table
 from airflow_provider_pgtrickle.engine.declare.definition import Definition, analysed, define
 from airflow_provider_pgtrickle.engine.declare.retention import Retention
 from airflow_provider_pgtrickle.engine.dvm import Anew, Kept
@@ -78,7 +78,8 @@ def keep(before: StreamTable, after: StreamTable, old: dvm.View, new: dvm.View) 
 def cost(conn: psycopg.Connection, settings: Settings, before: StreamTable, query: str) -> Cost:
     """What it will cost to give the table this query."""
     try:
-        with in_zone(conn, before.timezone):
+        # Nothing of it is to stay, not even what a copy would be.
+        with conn.transaction(force_rollback=True), in_zone(conn, before.timezone):
             with about(before.qualified):
                 definition = define(
                     conn,
@@ -89,6 +90,8 @@ def cost(conn: psycopg.Connection, settings: Settings, before: StreamTable, quer
                     retention=Retention.of(before),
                     approximate_floats=before.may_approximate,
                 )
+                owner = parts.Owner(before.qualified, before.refresh_mode, before.id, before.timezone)
+                definition = copies.over(conn, owner, definition, before, approximate_floats=before.may_approximate)
             if parts.may_have(settings, before.refresh_mode, definition):
                 raise Anew(_IN_PARTS)
             kept = _kept(conn, before, definition)

@@ -6,16 +6,18 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from airflow_provider_pgtrickle.engine import schedule as schedules
-from airflow_provider_pgtrickle.engine.catalog.records import APPROXIMATE
+from airflow_provider_pgtrickle.engine.catalog.records import APPROXIMATE, IGNORE
 from airflow_provider_pgtrickle.engine.errors import UsageError
 from airflow_provider_pgtrickle.engine.settings import PLACEMENTS, Settings
 
 MODES = ("AUTO", "DIFFERENTIAL", "FULL", "IMMEDIATE")
 #: What becomes of a declaration `append_only` when a row of a source is updated or deleted.
 BREACHES = ("end", "refuse")
+#: What becomes of a change of a frozen row.
+FROZEN_BREACHES = ("refuse", IGNORE)
 #: How sums of floats are kept: to PostgreSQL's last digit, or by adding.
 FLOAT_SUMS = ("exact", APPROXIMATE)
 #: `partition_every` of a LIST: each value has a partition of its own.
@@ -46,7 +48,9 @@ class Options:
     append_only_breach: str = "end"
     """What an UPDATE, DELETE or TRUNCATE of a source does: `end` the declaration, or be `refuse`d."""
     frozen_before: str | None = None
-    """Rows of a source that don't change any more, such as `orders.placed: 90 days`: their changes are refused."""
+    """Rows of a source that don't change any more, such as `orders.placed: 90 days`."""
+    frozen_breach: str = "refuse"
+    """What becomes of a change of such a row: `refuse`d to the writer, or `ignore`d by the stream table."""
     diamond_consistency: str = "atomic"
     diamond_schedule_policy: str = "fastest"
     cdc_mode: str | None = None
@@ -78,6 +82,8 @@ class Options:
         """The options a user gave, each checked, the others at their default."""
         options = cls(**check(settings, {"unlogged_buffers": None, **given}))
         refuse_partitions(options.refresh_mode, options.partition_by, options.partition_every, options.keep)
+        refuse_frozen_by_wal(options, options.cdc_mode)
+        refuse_ignored(options.refresh_mode, options)
         return options
 
     @property
@@ -112,7 +118,6 @@ def check(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
     checked = {name: CHECKS[name](value, settings) for name, value in given.items()}
     refuse_schedule(checked.get("refresh_mode"), checked.get("schedule"))
     refuse_by_wal(checked.get("refresh_mode"), checked.get("cdc_mode"))
-    refuse_frozen_by_wal(checked.get("frozen_before"), checked.get("cdc_mode"))
     refuse_unit(checked.get("refresh_mode"), checked.get("unit"))
     refuse_unchecked(
         checked.get("refresh_mode"), checked.get("append_only"), checked.get("append_only_breach", BREACHES[0])
@@ -129,13 +134,32 @@ def refuse_by_wal(refresh_mode: str | None, cdc_mode: str | None) -> None:
         )
 
 
-def refuse_frozen_by_wal(frozen_before: str | None, cdc_mode: str | None) -> None:
+class Freezing(Protocol):
+    """What the options, as given or as the catalog has them, say of frozen rows."""
+
+    @property
+    def frozen_before(self) -> str | None: ...
+    @property
+    def frozen_breach(self) -> str: ...
+
+
+def refuse_frozen_by_wal(declared: Freezing, cdc_mode: str | None) -> None:
     """Raise if changes are to be refused to writers, and to be known only after they are committed."""
-    if frozen_before is not None and cdc_mode == "wal":
+    if declared.frozen_before is not None and declared.frozen_breach != IGNORE and cdc_mode == "wal":
         raise UsageError(
-            f"frozen_before={frozen_before!r} and cdc_mode 'wal' exclude each other: what the log tells is committed,"
-            " and can't be refused any more",
-            remedy="Use cdc_mode 'auto' or 'trigger', or leave frozen_before out.",
+            f"frozen_before={declared.frozen_before!r} and cdc_mode 'wal' exclude each other: what the log tells is"
+            " committed, and can't be refused any more",
+            remedy="Use cdc_mode 'auto' or 'trigger', or frozen_breach 'ignore', or leave frozen_before out.",
+        )
+
+
+def refuse_ignored(refresh_mode: str | None, declared: Freezing) -> None:
+    """Raise if a table that writers maintain is to read copies, which are refreshed."""
+    if refresh_mode == "IMMEDIATE" and declared.frozen_before is not None and declared.frozen_breach == IGNORE:
+        raise UsageError(
+            "A stream table in refresh mode IMMEDIATE can't ignore changes of frozen rows: its sources' writers"
+            " maintain it, and what keeps such rows is refreshed",
+            remedy="Use frozen_breach 'refuse', or refresh_mode AUTO.",
         )
 
 
@@ -413,6 +437,7 @@ CHECKS: Mapping[str, Callable[[Any, Settings], Any]] = MappingProxyType(
         "append_only": _boolean("append_only"),
         "append_only_breach": _one_of("append_only_breach", BREACHES, str.lower),
         "frozen_before": _frozen_before,
+        "frozen_breach": _one_of("frozen_breach", FROZEN_BREACHES, str.lower),
         "diamond_consistency": _one_of("diamond_consistency", ("none", "atomic"), str.lower),
         "diamond_schedule_policy": _one_of("diamond_schedule_policy", ("fastest", "slowest"), str.lower),
         "cdc_mode": _cdc_mode,

@@ -74,7 +74,13 @@ def in_parts(conn: psycopg.Connection, settings: Settings, owner: Owner, whole: 
         whole=whole.probe,
         path=whole.path,
         # It covers both: `*` in the declared text may come to mean other columns, and parts may be made anew.
-        fingerprint=fingerprint(conn, current.probe, whole.probe),
+        fingerprint=fingerprint(conn, current.probe, whole.probe, *([whole.copied] if whole.copied else ())),
+        copied=whole.copied,
+        # Where it reads copies, the views behind it stand in no text any more.
+        dependencies=(
+            *current.dependencies,
+            *(d for d in whole.dependencies if whole.copied is not None and d.source_type == "VIEW"),
+        ),
         notices=whole.notices,
     )
 

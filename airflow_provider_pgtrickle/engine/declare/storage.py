@@ -13,7 +13,15 @@ from airflow_provider_pgtrickle.engine.catalog.faults import about
 from airflow_provider_pgtrickle.engine.catalog.records import Dependency, StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path
 from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
-from airflow_provider_pgtrickle.engine.declare import capturing, dependencies, frozen, identity_index, parts, table
+from airflow_provider_pgtrickle.engine.declare import (
+    capturing,
+    copies,
+    dependencies,
+    frozen,
+    identity_index,
+    parts,
+    table,
+)
 from airflow_provider_pgtrickle.engine.declare.definition import Definition, define
 from airflow_provider_pgtrickle.engine.declare.retention import Retention
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError, QueryError
@@ -35,6 +43,7 @@ def recapture(conn: psycopg.Connection, stream_table: StreamTable, settings: Set
         records.replace_dependencies(conn, stream_table.id, (*definition.dependencies, *gone))
         parts.belong(conn, stream_table)
         frozen.hold(conn, stream_table)
+        copies.hold(conn, stream_table)
         query = definition.query_columns() | _as_written(stream_table)
         records.update(conn, stream_table.id, **query)
         _settle(conn, settings, stream_table, before)
@@ -84,6 +93,7 @@ def rebuild(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
         before = _reads(conn, stream_table)
         records.replace_dependencies(conn, stream_table.id, definition.dependencies)
         frozen.hold(conn, stream_table)
+        copies.hold(conn, stream_table)
         _settle(conn, settings, stream_table, before)
         records.update(
             conn,
@@ -126,9 +136,6 @@ def _is_rewritten(conn: psycopg.Connection, stream_table: StreamTable) -> bool:
 
 def _define(conn: psycopg.Connection, stream_table: StreamTable, settings: Settings) -> Definition:
     with in_zone(conn, stream_table.timezone):
-        whole = _declared(conn, stream_table)
-        if stream_table.is_hidden:
-            return whole
         # What PostgreSQL expects of the groups may change from one transaction to the next, and this is asked in two.
         is_split = stream_table.split_query is not None
         owner = parts.Owner(
@@ -138,10 +145,13 @@ def _define(conn: psycopg.Connection, stream_table: StreamTable, settings: Setti
             stream_table.timezone,
             over_groups=is_split,
         )
-        return parts.in_parts(conn, settings, owner, whole)
+        whole = _declared(conn, stream_table, owner)
+        if stream_table.is_copy:
+            copies.refuse_other_rows(conn, stream_table, whole)
+        return whole if stream_table.is_hidden else parts.in_parts(conn, settings, owner, whole)
 
 
-def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition:
+def _declared(conn: psycopg.Connection, stream_table: StreamTable, owner: parts.Owner) -> Definition:
     """The declared query's definition, from the user's own text or from the canonical one.
 
     The user's text expands a `*` anew. It is used as long as it means the same relations; in the canonical text every
@@ -150,6 +160,7 @@ def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition
     accepted = stream_table.foreign_code
     read = [d for part in records.with_parts(conn, [stream_table.id]) for d in records.dependencies(conn, part)]
     stored = {(d.source_schema, d.source_name) for d in read}
+    fresh: Definition | None = None
     try:
         with conn.transaction():
             path = stream_table.search_path or own_path(conn)  # an older version stored no path
@@ -161,11 +172,25 @@ def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition
                 accepted,
                 retention=Retention.of(stream_table),
                 approximate_floats=stream_table.may_approximate,
+                frozen_rows=stream_table.frozen_rows,
             )
-        if {(d.source_schema, d.source_name) for d in fresh.dependencies} <= stored:
-            return fresh
     except PgTrickleError:
-        pass
+        # Over copies the canonical text has the views as they were, and would go on without a word.
+        if stream_table.ignores_breaches:
+            raise
+    if fresh is not None and stream_table.ignores_breaches:
+        approximates = stream_table.may_approximate
+        return copies.over(
+            conn,
+            owner,
+            fresh,
+            stream_table,
+            accepted=accepted,
+            approximate_floats=approximates,
+            is_declared=False,
+        )
+    if fresh is not None and {(d.source_schema, d.source_name) for d in fresh.dependencies} <= stored:
+        return fresh
     try:
         return define(
             conn,
@@ -173,6 +198,7 @@ def _declared(conn: psycopg.Connection, stream_table: StreamTable) -> Definition
             stream_table.refresh_mode,
             accepted=accepted,
             approximate_floats=stream_table.may_approximate,
+            frozen_rows=stream_table.frozen_rows,
         )
     except QueryError as error:
         error.place = None  # it is in PostgreSQL's text, which nobody wrote

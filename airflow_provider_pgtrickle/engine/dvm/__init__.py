@@ -4,6 +4,7 @@ The package is pure: it knows sqlglot and plain values only, and no driver, no A
 """
 
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, SourceBinding, Window
+from airflow_provider_pgtrickle.engine.dvm.copies import Copy, columns_in, copying, instead
 from airflow_provider_pgtrickle.engine.dvm.explain import Explanation
 from airflow_provider_pgtrickle.engine.dvm.kept import Anew, InPlace, Kept, kept
 from airflow_provider_pgtrickle.engine.dvm.lower import LeafPlan, SparkPlan
@@ -18,6 +19,7 @@ from airflow_provider_pgtrickle.engine.dvm.within import within
 __all__ = [
     "Anew",
     "Binding",
+    "Copy",
     "Explanation",
     "HandedOn",
     "InPlace",
@@ -36,6 +38,9 @@ __all__ = [
     "Window",
     "analyze",
     "as_of",
+    "columns_in",
+    "copying",
+    "instead",
     "kept",
     "readings",
     "refused",

@@ -65,6 +65,8 @@ class Binding:
     """The values of the query's readings of the clock, by their texts."""
     cut_by: str | None = None
     """The column by which its rows are partitioned: a date, a timestamp, a number or a text; None: there is none."""
+    is_filled: bool = False
+    """Whether it has a content, from which that of a copy follows, too."""
 
     @property
     def changed(self) -> frozenset[str]:

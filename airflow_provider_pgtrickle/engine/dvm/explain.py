@@ -22,6 +22,7 @@ _KEPT = {
     "replace by key": "the groups that a change touches are computed anew",
     "recompute": "the query is computed anew, and only the difference is written",
     "delete and rederive": "what a change may have derived is deleted and derived anew",
+    "keep frozen rows": "rows that are frozen stay as they are stored, all others follow the table",
     "full": "the query is computed anew at each refresh, and only the difference is written",
 }
 

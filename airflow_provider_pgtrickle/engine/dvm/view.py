@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from sqlglot import exp
@@ -34,7 +34,8 @@ from airflow_provider_pgtrickle.engine.dvm.proof import open_columns
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refusal, Refused
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source
 from airflow_provider_pgtrickle.engine.dvm.sinks import Sink
-from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Addition, visible
+from airflow_provider_pgtrickle.engine.dvm.sinks.frozen import Frozen
+from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Addition, Query, visible
 from airflow_provider_pgtrickle.engine.errors import QueryError
 
 _KEPT = 8
@@ -70,6 +71,11 @@ class View:
         # Rendering takes longer than PostgreSQL needs for a small change, and mostly the same sources change.
         self._deltas: dict[Hashable, str | None] = {}
         self._writings = Writings()
+
+    def kept_by(self, sink: Callable[[Query], Sink]) -> View:
+        """Return the same query, kept in another way."""
+        assert self._sink is not None
+        return View(self.canonical, self.columns, *self._read, self.steady, sink(self._sink.query))
 
     # -- storage -------------------------------------------------------------------------------
 
@@ -131,6 +137,11 @@ class View:
     def keyed(self) -> bool:
         return bool(self._sink and self._sink.storage.unique_keys)
 
+    @property
+    def is_copy(self) -> bool:
+        """Whether it is the copy of a table, which keeps frozen rows: its content follows from what is stored, too."""
+        return isinstance(self._sink, Frozen)
+
     def storage_query(self) -> str:
         return self._unbound
 
@@ -144,7 +155,7 @@ class View:
         """Return PostgreSQL's SELECT of every row, hidden columns included."""
         if self._sink is None:
             return self.canonical if self._written is None else self._emitter(binding).expression(self._written, "")
-        return self._emitter(binding).statement(self._sink.storage)
+        return self._emitter(binding).statement(self._sink.content if binding.is_filled else self._sink.storage)
 
     def before(self, binding: Binding) -> str | None:
         """Return the same SELECT over the sources' old states: the content at the frontier.
@@ -153,7 +164,8 @@ class View:
         """
         if self._sink is None:
             return None
-        return self._emitter(binding).statement(Differ(binding.changed).old(self._sink.storage))
+        content = self._sink.content if binding.is_filled else self._sink.storage
+        return self._emitter(binding).statement(Differ(binding.changed).old(content))
 
     @property
     def approximate(self) -> tuple[str, ...]:
@@ -187,6 +199,8 @@ class View:
         expressions: list[exp.Expr] = [self._written] if self._written is not None else []
         for node in self._nodes:
             expressions += expressions_of(node)
+        if isinstance(self._sink, Frozen):
+            expressions.append(self._sink.frozen)
         return readings_of(expressions)
 
     @property
@@ -214,9 +228,9 @@ class View:
         """Return SQL of whether the clock has moved rows between two instants, the columns of `__pgt_clock`.
 
         One lookup for each comparison answers it. Where there is nothing to look up, it is whether a reading differs.
-        None for a query without readings.
+        None for a query without readings, and for a copy: what freezes stays in it.
         """
-        if not self.readings:
+        if not self.readings or self.is_copy:
             return None
         binding = Binding(readings={text: _probing(reading) for text, reading in self.readings.items()})
         looked_for, rest = self._moves(binding)
@@ -286,7 +300,7 @@ class View:
     def pieces(self, binding: Binding, slices: Slices) -> tuple[str, ...]:
         """Return SELECTs, the bag union of whose rows is the content; none where it isn't one table, row by row."""
         scan = row_wise_scan(self._sink.storage) if self._sink is not None and self.topk is None else None
-        if scan is None:
+        if scan is None or (self.is_copy and binding.is_filled):
             return ()
         assert self._sink is not None
         found = []
@@ -370,7 +384,7 @@ class View:
 
         `key`: names and types of the columns that identify a stored row.
         """
-        if self._sink is None or self.topk is not None:
+        if self._sink is None or self.topk is not None or (self.is_copy and binding.is_filled):
             return None
         # Spark's dialect takes a tenth of a process from the shell to import, and most refreshes are done without it.
         from airflow_provider_pgtrickle.engine.dvm.lower.assign import lower
@@ -384,8 +398,8 @@ class View:
 
     @property
     def tree(self) -> Node | None:
-        """The operator tree behind the storage."""
-        return self._sink.storage if self._sink else None
+        """The operator tree behind the content."""
+        return self._sink.content if self._sink else None
 
     def example_binding(self) -> Binding:
         """Return a binding for explaining, in which every source changed between two invented snapshots."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from graphlib import TopologicalSorter
 
@@ -177,7 +177,11 @@ def define(conn: Connection, held: Held, request: Request) -> tuple[dict[str, Lo
     moment = _moment(conn, held.tables)
     changed = _changed(conn, held.tables) | _altered(conn, held.tables)
     there = table.existing(conn, [st.qualified for st in held.tables])
-    unit = {st.key: _defined(conn, st, changed, request, exists=st.qualified in there) for st in held.tables}
+    unit: dict[str, Locked] = {}
+    for st in held.tables:
+        unit[st.key] = _defined(conn, st, changed, request, exists=st.qualified in there)
+        if _is_copy_to_make(unit[st.key], request):
+            break
     if any(member.reinit_reason for member in unit.values()):
         moment = _moment(conn, [member.st for member in unit.values()])
         _refuse_to_chase(conn, unit)
@@ -187,7 +191,8 @@ def define(conn: Connection, held: Held, request: Request) -> tuple[dict[str, Lo
 def to_go_first(conn: Connection, unit: Mapping[str, Locked], request: Request) -> tuple[QualifiedName, ...]:
     """The tables of the unit that have to be refreshed and committed before the others; mostly there are none."""
     return (
-        _parts_without_content(conn, unit, request)
+        _copies_to_make(unit, request)
+        or _parts_without_content(conn, unit, request)
         or _reshaped_upstream(unit)
         or _before_text(unit)
         or _before_live(conn, unit)
@@ -293,9 +298,9 @@ def _altered(conn: Connection, tables: Sequence[StreamTable]) -> set[int]:
 
 def _defined(conn: Connection, st: StreamTable, changed: Collection[int], request: Request, *, exists: bool) -> Locked:
     """Read the definition; if it is no longer valid, read the one that replaces it."""
-    if not (st.is_hidden or request.force_full or exists):
+    if not ((st.is_hidden and not st.is_copy) or request.force_full or exists):
         raise TableAltered(
-            "Its table was dropped",
+            "The copy that kept frozen rows was dropped" if st.is_copy else "Its table was dropped",
             stream_table=str(st.qualified),
             remedy="Drop the stream table, too, to forget it; refresh it in full (--full, force_full) to have it back.",
         )
@@ -312,6 +317,8 @@ def _defined(conn: Connection, st: StreamTable, changed: Collection[int], reques
     # The rebuild is only rehearsed: readers keep the old table until the new content is there.
     with conn.transaction():
         captured = recapture(conn, st, request.settings)
+    if st.is_copy and not exists:
+        captured = replace(captured, is_populated=False)  # it begins anew
     with conn.transaction(force_rollback=True):
         planned = rebuild(conn, captured, request.settings)
         query = request.queries(conn, planned)
@@ -380,6 +387,18 @@ def _before_text(unit: Mapping[str, Locked]) -> tuple[QualifiedName, ...]:
         if member.query.is_text and any(earlier.stored.key in member.query.sources for earlier in members[:number]):
             return tuple(earlier.stored.qualified for earlier in members[:number])
     return ()
+
+
+def _is_copy_to_make(member: Locked, request: Request) -> bool:
+    """Whether it is a copy that is empty, or gets other columns, before its reader's query can be read over it."""
+    is_another = member.reshaped or not member.stored.is_populated
+    return member.stored.is_copy and is_another and member.stored.qualified not in request.names
+
+
+def _copies_to_make(unit: Mapping[str, Locked], request: Request) -> tuple[QualifiedName, ...]:
+    """The tables up to a copy that is to be made; those after it weren't read."""
+    members = list(unit.values())
+    return tuple(m.stored.qualified for m in members) if _is_copy_to_make(members[-1], request) else ()
 
 
 def _reshaped_upstream(unit: Mapping[str, Locked]) -> tuple[QualifiedName, ...]:

@@ -170,7 +170,8 @@ class Observed(Locked):
     def data_timestamp(self, at: Snapshot, unit: Mapping[str, Observed]) -> datetime:
         """The instant that all of the content reflects: the snapshot's, or that of the stalest stream table it reads.
 
-        For a source in the same unit, the timestamp that this refresh gives it counts.
+        For a source in the same unit, the timestamp that this refresh gives it counts. A copy's never goes back,
+        because what was frozen once stays.
         """
         older = [
             state.data_timestamp
@@ -178,7 +179,9 @@ class Observed(Locked):
             if state.data_timestamp is not None and key not in unit
         ]
         inside = [unit[key].data_timestamp(at, unit) for key in self.states if key in unit]
-        return min([at.taken_at, *older, *inside])
+        found = min([at.taken_at, *older, *inside])
+        before = self.stored.data_timestamp if self.stored.is_copy else None
+        return found if before is None else max(found, before)
 
 
 @dataclass(frozen=True)
@@ -291,12 +294,21 @@ def _with_clock(conn: Connection, member: Observed, at: Snapshot, unit: Mapping[
     """The table with what its query reads of the clock, and how many rows that moves."""
     if not member.query.readings:
         return member
+    if member.query.is_copy:
+        return replace(member, readings=_bound_before(conn, member))
     old = member.frontier.instant if member.stored.is_populated else None
     is_known = old is not None or not member.stored.is_populated
     with in_zone(conn, member.st.timezone):
         readings = clock.read(conn, member.query.readings, old, member.data_timestamp(at, unit).isoformat())
         moved = clock.moved(conn, member.query, readings) if is_known else None
     return replace(member, readings=readings, moved=moved)
+
+
+def _bound_before(conn: Connection, member: Observed) -> Mapping[str, Values]:
+    """What a copy reads of the clock: of the last refresh. Whatever wasn't frozen when it changed isn't frozen then."""
+    stored = member.stored.data_timestamp
+    instant = member.frontier.instant or (stored.isoformat() if stored is not None else None)
+    return {} if instant is None else clock.read(conn, member.query.readings, None, instant)
 
 
 def _reader(member: Locked) -> Reader:

@@ -176,6 +176,7 @@ def plan(
         stored=(member.stored.schema, member.stored.name),
         cut_by=partitions.cut_by(member.stored),
         readings=member.readings,
+        is_filled=member.stored.is_populated,
     )
     in_place = None
     if decision.keeps and isinstance(member.kept, Kept):

@@ -36,6 +36,8 @@ def analysed(conn: Connection, st: StreamTable) -> dvm.View:
         with in_zone(conn, st.timezone):
             probed = probe(conn, st.maintained_query, accepted=st.foreign_code)
             view = dvm.analyze(probed.text, probed.schema, probed.floats if st.approximates else {})
+            if st.frozen_rows is not None:
+                view = dvm.copying(view, st.frozen_rows)
             is_refused_there = view.refusal is None and not st.differentiable
             if is_refused_there or (view.is_rewritten and not survives_parsing(conn, probed)):
                 # PostgreSQL reads our text otherwise. So FULL is computed from its own.
@@ -95,5 +97,5 @@ def forget(conn: Connection, st: StreamTable) -> None:
 
 def _key(conn: Connection, st: StreamTable) -> tuple[object, ...]:
     place = (conn.info.host, conn.info.port, conn.info.dbname)
-    meant = (st.maintained_query, st.timezone, st.float_sums)
+    meant = (st.maintained_query, st.timezone, st.float_sums, st.frozen_rows)
     return (*place, st.id, st.relid, *meant, st.fingerprint, st.differentiable)

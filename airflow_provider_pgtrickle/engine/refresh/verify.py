@@ -157,6 +157,9 @@ class Verified:
     all others were compared to the letter."""
     rows: tuple[Wrong, ...] = ()
     """The first rows that differ."""
+    frozen: int | None = None
+    """Of a copy: the number of rows in which it differs from its table, because it keeps what is frozen. These are no
+    differences."""
 
 
 @dataclass(frozen=True)
@@ -360,6 +363,7 @@ class _Run:
     found: Found = field(default_factory=Found)
     data_timestamp: datetime | None = None
     approximate: tuple[str, ...] = ()
+    frozen: int | None = None
 
     @classmethod
     def begin(cls, conn: Connection, request: Request, st: StreamTable) -> _Run:
@@ -443,6 +447,7 @@ class _Run:
             ranges_done=len(self.done),
             data_timestamp=self.data_timestamp,
             approximate=self.approximate,
+            frozen=self.frozen,
             rows=tuple(Wrong(*row) for row in rows),
         )
 
@@ -631,6 +636,8 @@ def _held_against(
     rows = 0
     found = Found()
     run.approximate = subject.query.approximate
+    if run.st.is_copy and run.frozen is None and request.sample is None:
+        run.frozen = _kept_apart(conn, subject, states, instant)
     for comparison in _comparisons(conn, subject, states, instant):
         computation = replace(comparison.sums(run.ranges, numbers, slices), timezone=run.st.timezone)
         if executor is None:
@@ -672,14 +679,14 @@ def _comparisons(
     conn: Connection, subject: _Subject, states: dict[int, dict[str, SourceState]], instant: datetime | None
 ) -> Iterable[Comparison]:
     st, view = subject.st, subject.query
-    # The clock stands at the content's data timestamp.
-    at = instant.isoformat() if instant is not None else ""
-    stored = view.before(_binding(states[st.id], clock.read(conn, view.readings, None, at)))
-    content = _content(subject, states, clock.read(conn, subject.readings, None, at))
+    binding = _bound(conn, subject, states, instant)
+    stored = view.before(binding)
+    # What a copy keeps is no query's answer.
+    content = None if st.is_copy else _content(subject, states, clock.read(conn, subject.readings, None, _at(instant)))
     columns = describe(conn, st.qualified.sql, [column.name for column in st.storage])
     visible = {column.name for column in st.visible}
     hidden = frozenset(column.name for column in st.storage) - visible
-    bounds = view.bounds(_binding(states[st.id], clock.read(conn, view.readings, None, at)))
+    bounds = view.bounds(binding)
     if content is not None and bounds is not None:
         content = within_bounds(content, bounds, [column.name for column in st.visible], view.approximate)
     if content is not None:
@@ -689,6 +696,46 @@ def _comparisons(
         yield Comparison("content", st.qualified, shown, frozenset(), expected, view.left_open)
     if stored is not None and (hidden or content is None):
         yield Comparison("state", st.qualified, columns, hidden, (stored,), view.left_open)
+
+
+def _at(instant: datetime | None) -> str:
+    """The clock stands at the content's data timestamp."""
+    return instant.isoformat() if instant is not None else ""
+
+
+def _bound(
+    conn: Connection, subject: _Subject, states: dict[int, dict[str, SourceState]], instant: datetime | None
+) -> Binding:
+    """The sources as they were when the content was computed, and the content."""
+    st, readings = subject.st, clock.read(conn, subject.query.readings, None, _at(instant))
+    return replace(_binding(states[st.id], readings), stored=(st.schema, st.name), is_filled=True)
+
+
+def _kept_apart(
+    conn: Connection, subject: _Subject, states: dict[int, dict[str, SourceState]], instant: datetime | None
+) -> int:
+    """The number of keys under which a copy and its table don't hold the same row."""
+    st = subject.st
+    rows = subject.query.before(replace(_bound(conn, subject, states, instant), is_filled=False))
+    assert rows is not None
+    columns = [column.name for column in st.storage]
+    images = [sql.SQL(", ").join(sql.Identifier(side, name) for name in columns) for side in ("t", "s")]
+    row = conn.execute(
+        sql.SQL(
+            "SELECT count(*) FROM ({rows}) AS t FULL JOIN {copy} AS s ON {same}"
+            " WHERE t.{key} IS NULL OR s.{key} IS NULL OR ROW({table_row})::text <> ROW({copy_row})::text"
+        ).format(
+            rows=sql.SQL(rows),
+            copy=st.qualified.sql,
+            same=sql.SQL(" AND ").join(
+                sql.SQL("{} = {}").format(sql.Identifier("t", name), sql.Identifier("s", name)) for name in st.identity
+            ),
+            key=sql.Identifier(st.identity[0]),
+            table_row=images[0],
+            copy_row=images[1],
+        )
+    ).fetchone()
+    return int(row[0]) if row is not None else 0
 
 
 def _content(

@@ -101,6 +101,12 @@ def test_partitions_and_rows_behind_a_part_are_refused_too(pt: PgTrickle, conn: 
         with pytest.raises(REFUSED):
             conn.execute(statement)
     conn.execute("INSERT INTO events_1 VALUES (5, 77)")
+    # A new partition isn't known before the next refresh, and refuses all the same.
+    conn.execute("CREATE TABLE events_2 PARTITION OF events FOR VALUES FROM (10) TO (20)")
+    conn.execute("INSERT INTO events_2 VALUES (11, 5)")
+    for statement in ("UPDATE events_2 SET v = 6", "DELETE FROM events_2"):
+        with pytest.raises(REFUSED, match=r"as stream table public\.large says"):
+            conn.execute(statement)
     pt.refresh_stream_table("large")
     assert difference(conn, "large", query) == 0
 

@@ -187,12 +187,41 @@ def test_a_partition_that_came_since_is_asked_for_its_frozen_rows(pt: PgTrickle,
     conn.execute("CREATE TABLE loaded (id int, v int)")
     conn.execute("INSERT INTO loaded VALUES (1, 1)")
     conn.execute("ALTER TABLE events ATTACH PARTITION loaded FOR VALUES FROM (0) TO (100)")
+    conn.execute("CREATE TABLE events_0 PARTITION OF events FOR VALUES FROM (-100) TO (0) PARTITION BY RANGE (v)")
+    conn.execute("CREATE TABLE events_00 PARTITION OF events_0 DEFAULT")
+    breaches = (
+        "UPDATE events SET v = 2",
+        "INSERT INTO events VALUES (2, 2)",
+        # The statement names what is new, or moves a row there.
+        "UPDATE loaded SET v = 2",
+        "DELETE FROM loaded",
+        "INSERT INTO loaded VALUES (2, 2)",
+        "INSERT INTO events_0 VALUES (-2, 2)",
+        "INSERT INTO events_00 VALUES (-2, 2)",
+        "UPDATE events SET id = 3 WHERE id = 150",
+    )
+    conn.execute("INSERT INTO events VALUES (150, 0), (151, 0)")
+    conn.execute("INSERT INTO loaded VALUES (60, 6), (61, 6)")
+    conn.execute("UPDATE loaded SET v = 7 WHERE id = 60")
+    conn.execute("DELETE FROM loaded WHERE id = 61")
     assert refuses(conn, "TRUNCATE events")
-    assert refuses(conn, "UPDATE events SET v = 2")
-    assert refuses(conn, "INSERT INTO events VALUES (2, 2)")
+    assert [statement for statement in breaches if not refuses(conn, statement)] == []
+    with pytest.raises(REFUSED), conn.cursor() as cursor, cursor.copy("COPY loaded FROM STDIN") as copy:
+        copy.write_row((5, 5))
+    # Only the refresh gives it triggers for statements, of which TRUNCATE is one.
+    assert not refuses(conn, "TRUNCATE loaded")
     pt.refresh_stream_table("large")
     assert difference(conn, "large", "SELECT v FROM events") == 0
     assert refuses(conn, "TRUNCATE loaded")
+    assert [statement for statement in breaches if not refuses(conn, statement)] == []
+    conn.execute("UPDATE loaded SET v = 8 WHERE id = 60")
+    refreshed(pt, conn, "SELECT v FROM events")
+    only_refusing = "SELECT count(*) FROM pg_trigger WHERE tgname ~ '_(came|left)$'"
+    assert conn.execute(only_refusing).fetchone() == (10,)  # of the table, three partitions and one of a partition's
+    pt.alter_stream_table("large", frozen_before="none")
+    assert conn.execute(only_refusing).fetchone() == (0,)
+    conn.execute("UPDATE loaded SET v = 9")
+    refreshed(pt, conn, "SELECT v FROM events")
 
 
 def test_tables_without_a_key_and_referential_actions_are_reached(pt: PgTrickle, conn: psycopg.Connection[Any]) -> None:

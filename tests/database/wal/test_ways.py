@@ -62,6 +62,28 @@ def test_who_asks_for_triggers_has_them_beside_one_that_asks_for_nothing(any_sho
     assert any_shop.slots() == []
 
 
+def test_what_is_ignored_may_be_told_by_the_log(any_shop: Shop) -> None:
+    any_shop.pt.create_stream_table(
+        "kept",
+        "SELECT id, amount FROM orders",
+        refresh_mode="DIFFERENTIAL",
+        cdc_mode="wal",
+        frozen_before="orders.id: 50",
+        frozen_breach="ignore",
+    )
+    any_shop.pt.refresh_stream_table("kept")
+    assert any_shop.modes() == {"orders": "WAL"}
+    any_shop.conn.execute("UPDATE orders SET amount = -1")
+    any_shop.conn.execute("DELETE FROM orders WHERE id IN (7, 70)")
+    assert any_shop.pt.refresh_stream_table("kept").action == "DIFFERENTIAL"
+    expected = [(i, i if i < 50 else -1) for i in range(1, 101) if i != 70]
+    assert any_shop.rows("SELECT id, amount FROM kept ORDER BY id") == expected
+    assert any_shop.pt.verify("kept").differences == 0
+    with pytest.raises(UsageError, match="or frozen_breach 'ignore', or leave frozen_before out"):
+        any_shop.pt.alter_stream_table("kept", frozen_breach="refuse")
+    assert any_shop.modes() == {"orders": "WAL"}
+
+
 def test_frozen_rows_bring_a_source_back_to_triggers_and_let_it_go_again(any_shop: Shop) -> None:
     any_shop.declare("totals")
     _change(any_shop)

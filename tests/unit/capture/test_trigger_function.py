@@ -10,9 +10,11 @@ from airflow_provider_pgtrickle.engine.capture.trigger_function import FORM, cre
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 
 #: The text of the functions below, by form. A line is added, none is changed: other texts are another form.
-TEXTS = {1: "f05390b584609daad8ccdb58357d4c2a"}
+TEXTS = {1: "f05390b584609daad8ccdb58357d4c2a", 2: "f05390b584609daad8ccdb58357d4c2a"}
 #: The same of a table with frozen rows.
-FROZEN = {1: "26dd5bf592e91f07e6b75dab9c77b94e"}
+FROZEN = {1: "26dd5bf592e91f07e6b75dab9c77b94e", 2: "26dd5bf592e91f07e6b75dab9c77b94e"}
+#: The same of a partitioned one whose changes are refused.
+REFUSING = {2: "eb6d05334d0ea1ac04129382c9365ae3"}
 
 _ID = CapturedColumn("id", 23, 23, '"pg_catalog"."int4"', None, None, ())
 _TWICE = CapturedColumn("twice", 23, 23, '"pg_catalog"."int4"', None, "(n * 2)", (NamedColumn("n", 23, 23),))
@@ -36,6 +38,7 @@ _LAYOUTS = (
     replace(_PLAIN, members=(replace(_PLAIN.members[0], routes=True), _PARTITION)),
     replace(_PLAIN, is_live=True, is_counted=True, is_append_only=True),
 )
+_REFUSING = replace(_PLAIN, members=_LAYOUTS[3].members, is_append_only=True)
 
 
 def test_another_text_is_another_form():
@@ -54,6 +57,13 @@ def test_only_frozen_rows_are_looked_for():
     assert "((n * 2)) < '5'::int4" in frozen.replace("''", "'")
     digest = hashlib.md5(frozen.encode(), usedforsecurity=False).hexdigest()
     assert digest == FROZEN.get(FORM), "Raise FORM, so that install writes older functions anew, and add a line here."
+
+
+def test_what_is_refused_in_new_partitions_is_captured_by_nobody_else():
+    refusing = create_function(_REFUSING, 9).as_string(None)
+    assert "TG_NAME IN ('pgtrickle_capture_1_came', 'pgtrickle_capture_1_left')" in refusing.replace("''", "'")
+    digest = hashlib.md5(refusing.encode(), usedforsecurity=False).hexdigest()
+    assert digest == REFUSING.get(FORM), "Raise FORM, so that install writes older functions anew, and add a line here."
 
 
 def test_only_what_compares_texts_pays_for_their_settings():

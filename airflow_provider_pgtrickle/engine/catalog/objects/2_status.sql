@@ -343,7 +343,8 @@ SELECT
     t.keep,
     t.timezone,
     t.frozen_before,
-    t.float_sums
+    t.float_sums,
+    t.frozen_breach
 FROM pgtrickle.pgt_stream_tables t
 LEFT JOIN pgtrickle.pgt_tiers x USING (pgt_id)
 JOIN pgtrickle.pgt_data_timestamps a USING (pgt_id)

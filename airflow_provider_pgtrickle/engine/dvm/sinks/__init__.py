@@ -7,6 +7,8 @@ The first sink in SINKS that takes a query maintains it:
     merge_add     of a top aggregate over exact numbers it adds the sums of the delta to the stored sums
     replace       of a top aggregate, window or set operation it computes the touched keys anew, less what is stored
     difference    of anything else it takes the algebra's own delta
+
+And `frozen` keeps a copy of a table, which no query asks for.
 """
 
 from airflow_provider_pgtrickle.engine.dvm.sinks.difference import Difference

@@ -76,6 +76,11 @@ class Sink:
         return self, ()
 
     @property
+    def content(self) -> Node:
+        """The whole content of a table that is filled, where it follows from what is stored, too."""
+        return self.storage
+
+    @property
     def lookups(self) -> tuple[tuple[str, ...], ...]:
         """Sets of columns, besides the identity, by which a delta looks up stored rows; each is worth an index."""
         return ()

@@ -161,6 +161,7 @@ export interface Detail extends Omit<Table, "last_action" | "last_status" | "las
   float_sums: string | null;
   timezone: string | null;
   frozen_before: string | null;
+  frozen_breach: string | null;
   append_only_ended: string | null;
   verify_every: string | null;
   verified: string | null;

@@ -103,7 +103,11 @@ export function TableView({ name, part, pending, units }: Props): ReactNode {
           )}
           {table.float_sums === "approximate" && <Fact label="Sums of floats">approximate, off by rounding</Fact>}
           {table.timezone && <Fact label="Times">by {table.timezone}</Fact>}
-          {table.frozen_before && <Fact label="Frozen">rows before {table.frozen_before}, whose changes are refused</Fact>}
+          {table.frozen_before && (
+            <Fact label="Frozen">
+              rows before {table.frozen_before}, whose changes are {table.frozen_breach === "ignore" ? "ignored" : "refused"}
+            </Fact>
+          )}
           {table.partition_by && <Fact label="Partitioned">{table.partition_by}</Fact>}
           <Fact label="DAG">
             {table.dag ? (
