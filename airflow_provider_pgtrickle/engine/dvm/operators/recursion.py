@@ -13,12 +13,15 @@ from itertools import pairwise
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.engine.dvm.exact_types import constant_type
 from airflow_provider_pgtrickle.engine.dvm.expressions import column, columns_of, equality, plain_column
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Leaf, Node
 from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
+from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
+from airflow_provider_pgtrickle.engine.dvm.types import base_type, has_collation
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,14 +100,17 @@ def graft(node: Node, leaf: Node, by: Node) -> Node:
 
 def settle(base: Node, step: Node, itself: Itself) -> tuple[Itself, Node]:
     """The reference, with those facts about its columns in which base and step agree, and the step over it."""
-    held = tuple(replace(b, name=c.name) for b, c in zip(base.columns, itself.columns, strict=True))
+    held = tuple(
+        replace(b, name=c.name, type=b.type or _type_of_constant(base, b.name))
+        for b, c in zip(base.columns, itself.columns, strict=True)
+    )
     while True:
         fresh = Itself(held)
         over = graft(step, itself, fresh)
         agreed = tuple(
             Column(
                 c.name,
-                c.type if c.type == s.type else None,
+                _agreed_type(c, s),
                 c.not_null and s.not_null,
                 c.has_equality and s.has_equality,
             )
@@ -113,6 +119,27 @@ def settle(base: Node, step: Node, itself: Itself) -> tuple[Itself, Node]:
         if agreed == held:
             return fresh, over
         held = agreed
+
+
+def _agreed_type(base: Column, step: Column) -> str | None:
+    """The base's type, to which PostgreSQL casts the step's values, if these then look alike where they are equal.
+
+    A numeric may be narrower in the base than its type, and a text of the step's may have another collation.
+    """
+    if base.type is None or base.type == step.type:
+        return base.type
+    is_cast = base.is_image and base_type(base.type) != "numeric"
+    return base.type if is_cast and (step.is_image or not has_collation(base.type)) else None
+
+
+def _type_of_constant(node: Node, name: str) -> str | None:
+    while isinstance(node, Project):
+        item = dict(node.items)[name]
+        below = plain_column(item)
+        if below is None:
+            return constant_type(item)
+        node, name = node.child, below
+    return None
 
 
 def joined_columns(step: Node, itself: Itself) -> frozenset[str]:
