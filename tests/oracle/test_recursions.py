@@ -137,6 +137,7 @@ def test_one_edge_of_ten_thousand_is_followed_alone(new_case: NewCase, walk: str
         "INSERT INTO edge SELECT n / 2, n, -1 FROM generate_series(2, 9901) AS n",
         "INSERT INTO edge SELECT 9900 - n, 1, 1 FROM generate_series(1, 100) AS n",
         "CREATE INDEX ON edge (src)",
+        "CREATE INDEX ON edge (dst)",
     ) as case:
         st = Maintained.create(case, query)
         assert st.view.sink == REDERIVED

@@ -12,19 +12,24 @@ from itertools import pairwise
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.engine.dvm.calls import is_aggregate
 from airflow_provider_pgtrickle.engine.dvm.expressions import tables_of
 from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind_nested
 from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import item_names
-from airflow_provider_pgtrickle.engine.dvm.frontend.refuse_unwatched import refuse_unwatched
+from airflow_provider_pgtrickle.engine.dvm.frontend.refuse_unwatched import expressions_of, refuse_unwatched
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import CommonTable
 from airflow_provider_pgtrickle.engine.dvm.frontend.spell_keys import spell_keys
 from airflow_provider_pgtrickle.engine.dvm.frontend.spell_walk import Spelled, Unfit, spell_walk
 from airflow_provider_pgtrickle.engine.dvm.node import Node, descendants
+from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Dependent
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.recursion import Itself, Recursion, path, settle
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
+
+#: The clauses of a subquery that may leave open which rows, or which of equal values, it gives.
+_OPEN = ("with_", "distinct", "group", "having", "order", "limit", "offset", "sample")
 
 
 def recursion(builder: Builder, name: str, cte: CommonTable) -> tuple[Native, list[str]]:
@@ -87,7 +92,7 @@ def _apart(builder: Builder, name: str, cte: CommonTable, native: Native, walk: 
     step, _ = builder.query(union.expression, scope)
     refuse_unwatched(base)
     refuse_unwatched(step)
-    _require_linear(base, step, itself)
+    _require_linear(base, step, itself, builder.own_aggregates)
     itself, step = settle(base, step, itself)
     made, compared = (walk.made, walk.compared) if walk else ((), ())
     for held, output in zip(itself.columns, named, strict=True):
@@ -98,7 +103,7 @@ def _apart(builder: Builder, name: str, cte: CommonTable, native: Native, walk: 
     return Recursion(**kept, base=base, step=step, itself=itself, is_all=is_all)
 
 
-def _require_linear(base: Node, step: Node, itself: Itself) -> None:
+def _require_linear(base: Node, step: Node, itself: Itself, own_aggregates: frozenset[str]) -> None:
     """Raise `Unfit` unless the step takes each row by itself and all else looks the same whenever it is computed."""
     along = path(step, itself)
     if along is None:
@@ -107,9 +112,22 @@ def _require_linear(base: Node, step: Node, itself: Itself) -> None:
         if not node.steps_from(child):
             raise Unfit(f"its step reaches it through {node.label()}")
     for node in (*descendants(base), *descendants(step)):
-        if node.shared:
+        if node.shared and node in along:
             raise Unfit(f"it holds {node.label()}")
-        if (why := node.unsettled()) is not None:
+        if (why := node.unsettled()) is not None and not _is_plain(node, own_aggregates):
             raise Unfit(why)
         if isinstance(node, Project) and node.makes_sets and node in along:
             raise Unfit(f"its step makes several rows of one: {node.label()}")
+
+
+def _is_plain(node: Node, own_aggregates: frozenset[str]) -> bool:
+    """Whether what makes it unsettled is subqueries that leave nothing open: FROM, WHERE and counts alone."""
+    if not isinstance(node, Dependent):
+        return False
+    queries = [query for x in expressions_of(node) for query in x.find_all(exp.Query)]
+    if any(not isinstance(q, (exp.Select, exp.Subquery)) or any(map(q.args.get, _OPEN)) for q in queries):
+        return False
+    calls = (call for query in queries for call in query.find_all(exp.Func, exp.Window, exp.Dot))
+    return not any(
+        isinstance(c, exp.Window) or (is_aggregate(c, own_aggregates) and not isinstance(c, exp.Count)) for c in calls
+    )

@@ -67,19 +67,23 @@ def places_of(item: exp.CTE) -> list[exp.Table]:
 def uses(item: exp.CTE) -> dict[str, frozenset[Use]]:
     """Return what the whole query asks of each column that the item's SEARCH and CYCLE add.
 
-    A name that could mean such a column counts as if it did.
+    What may be such a column counts as if it were.
     """
     walk, root = walk_of(item), item.root()
     added = walk.added if walk else ()
     places = places_of(item)
     if any(place.alias_column_names or _has_alias_around(place) for place in places):
         return dict.fromkeys(added, frozenset(Use))
-    aliases = {"", *(place.alias_or_name for place in places)}
+    aliases = {place.alias_or_name for place in places}
+    # PostgreSQL leaves out the name of a block's only relation.
+    blocks = {id(place.parent_select) for place in places}
     found: dict[str, set[Use]] = {name: set() for name in added}
     for column in root.find_all(exp.Column):
-        if column.table in aliases and isinstance(column.this, exp.Star):
+        if column.table not in aliases and (column.table or id(column.parent_select) not in blocks):
+            continue
+        if isinstance(column.this, exp.Star):
             return dict.fromkeys(added, frozenset(Use))
-        if column.table in aliases and column.name in found:
+        if column.name in found:
             found[column.name].add(_use(column))
     for join in root.find_all(exp.Join):
         for name in {i.name for i in join.args.get("using") or []} & set(added):

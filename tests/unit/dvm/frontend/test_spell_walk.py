@@ -88,6 +88,8 @@ def test_the_columns_are_spelled_out(walk: str, above: str, spelled: str) -> Non
         ("SELECT r.way FROM r", VALUE),
         ("SELECT own.cardinality(r.way) AS n FROM r", VALUE),
         ("SELECT a.way FROM r, public.a", NOTHING),
+        ("SELECT way FROM (SELECT a.id AS way FROM public.a) x JOIN (SELECT r.g FROM r) y ON true", NOTHING),
+        ("SELECT way FROM r", VALUE),
         ("SELECT 1 AS n FROM r JOIN r x USING (way)", VALUE),
         ("SELECT x.w FROM r x(g, v, l, w)", set(Use)),
         ("SELECT j.way FROM (r JOIN public.a ON true) j", set(Use)),
