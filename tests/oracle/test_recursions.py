@@ -59,7 +59,8 @@ def _rederived(case: Case, text: str) -> Split | None:
 
 def _kept(case: Case, query: str) -> list[Maintained]:
     """The parts that a query needs, and what reads them."""
-    made, text = [], query
+    made: list[Maintained] = []
+    text = query
     while (split := _rederived(case, text)) is not None:
         made.append(Maintained.create(case, split.parts[0], name=f"part_{len(made)}"))
         case.capture()

@@ -98,6 +98,10 @@ _CONDITIONS = (
     "r.id <> 3",
     "EXISTS (SELECT 1 FROM mark k WHERE k.id = r.id)",
     "NOT EXISTS (SELECT 1 FROM mark k WHERE k.id = r.id AND k.note = 'b')",
+    "r.id NOT IN (SELECT k.id FROM mark k WHERE k.note = 'b')",
+    "(r.id = 2 OR EXISTS (SELECT 1 FROM edge k WHERE k.dst = r.id AND k.src <> 5))",
+    "r.id <= (SELECT count(*) FROM node k)",
+    "(SELECT count(*) FROM mark k WHERE k.id >= r.id) < 3",
 )
 
 

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
+from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.frontend import spell_walk
 from airflow_provider_pgtrickle.engine.dvm.operators import rederive
@@ -99,10 +100,12 @@ def test_what_stands_above_a_walk_reads_it_from_a_part(
     _keep_in_parts(oracle_connection, example)
 
 
-def _over(wrong: Callable[[str], str]) -> tuple[object, str, Callable[..., object]]:
+def _over(wrong: Callable[[str], str]) -> tuple[object, str, object]:
     right = spell_walk._over
 
-    def over(query: object, shown: object, names: object, made: list[tuple[str, str]], then: str = "") -> object:
+    def over(
+        query: exp.Expr, shown: list[str], names: list[str], made: list[tuple[str, str]], then: str = ""
+    ) -> exp.Expr:
         return right(query, shown, names, [(name, wrong(text)) for name, text in made], then)
 
     return spell_walk, "_over", over

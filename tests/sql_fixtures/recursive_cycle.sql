@@ -21,3 +21,10 @@ DELETE FROM root WHERE id = 5;
 INSERT INTO root VALUES (3, 'b'), (3, 'b');
 
 -- delta
+π(N − D)
+where
+  N = least π(root) ⋉ D
+      + π(σ((stored ▷ D) ⋈ edge)) ⋉ D
+      + net⁺(π(σ(stored ⋈ Δedge))) ▷ D
+      + π(σ(N ⋈ edge))
+  D = least (neg π(σ(stored ⋈ Δedge)) ∪ π(σ(D ⋈ edge))) ∩ stored

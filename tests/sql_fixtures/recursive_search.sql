@@ -16,3 +16,8 @@ UPDATE node SET name = NULL WHERE id = 2;
 DELETE FROM node WHERE id = 6;
 
 -- delta
+π(N − D)
+where
+  N = least π(σ(node)) ⋉ D + π(node ⋈ (stored ▷ D)) ⋉ D + net⁺(A) ▷ D + π(node ⋈ N)
+  D = least (neg A ∪ π(node ⋈ D)) ∩ stored
+  A = π(π(σ(Δnode))) + π(Δnode ⋈ stored)

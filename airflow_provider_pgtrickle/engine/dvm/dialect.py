@@ -454,12 +454,11 @@ class Canonical(Postgres):
             return Cycle(by, mark, value, default, self._parse_name())
 
         def _parse_names(self) -> tuple[str, ...]:
-            return tuple(name.name for name in self._parse_csv(self._parse_id_var))
+            return tuple(name.name for name in self._parse_csv(self._parse_id_var) if name is not None)
 
         def _parse_name(self) -> str:
             name = self._parse_id_var()
-            if name is None:
-                self.raise_error("Expected a column's name")
+            assert name is not None  # PostgreSQL has read it before
             return str(name.name)
 
         def _parse_constant_text(self) -> str:

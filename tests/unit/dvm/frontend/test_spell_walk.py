@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.expressions import render
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import parse
@@ -11,11 +12,14 @@ from airflow_provider_pgtrickle.engine.dvm.frontend.spell_walk import Unfit, Use
 BEGIN = "SELECT b.g, b.v FROM public.b"
 STEP = "SELECT b.g, r.g FROM (r JOIN public.b ON b.v = r.g)"
 UNION = f"{BEGIN} UNION ALL {STEP}"
-NOTHING, TEXT, ORDER, VALUE = frozenset(), {Use.TEXT}, {Use.ORDER}, {Use.VALUE}
+NOTHING: set[Use] = set()
+TEXT, ORDER, VALUE = {Use.TEXT}, {Use.ORDER}, {Use.VALUE}
 
 
-def _item(text):
-    return parse(text).args["with_"].expressions[0]
+def _item(text: str) -> exp.CTE:
+    item = parse(text).args["with_"].expressions[0]
+    assert isinstance(item, exp.CTE)
+    return item
 
 
 def _spelled(walk: str, above: str, union: str = UNION) -> str:
