@@ -98,6 +98,56 @@ def _follow(new_case: NewCase, rule: str, query: str) -> None:
                 assert each.refresh() == "DIFFERENTIAL"
 
 
+# -- by what a walk knows where it has been ----------------------------------------------------------
+
+#: Type, rule, and three values, of which the third equals the first and may look different.
+KEYS = (
+    ("bigint", "kept", "1", "2", "1"),
+    ("boolean", "kept", "true", "false", "true"),
+    ("varchar(9)", "kept", "'a, \"b'", "'NULL'", "'a, \"b'"),
+    ("uuid", "kept", "'6ecd8c99-4036-403d-bf84-cf8400f67836'", "'3f333df6-90a4-4fda-8dd3-9485d27cee36'",
+     "'6ECD8C99-4036-403D-BF84-CF8400F67836'"),
+    ("timestamptz", "kept", "'2026-10-25 00:30:00+00'", "'2026-10-25 01:30:00+00'", "'2026-10-25 02:30:00+02'"),
+    ("bytea", "kept", "'\\x00'", "''", "'\\000'"),
+    ("numeric(5,2)", "kept", "1", "2.5", "1.00"),
+    ("numeric", "computed anew", "1.0", "2", "1.00"),
+    ("float8", "computed anew", "0", "1", "'-0'"),
+    ("char(3)", "computed anew", "'a'", "'b'", "'a '"),
+    ("interval", "computed anew", "'1 day'", "'1 hour'", "'24 hours'"),
+    ('text COLLATE "blind"', "computed anew", "'a'", "'b'", "'A'"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "rule", "one", "other", "same"), KEYS, ids=[key[0] for key in KEYS])
+def test_a_walk_ends_where_postgresql_says_it_has_been(
+    new_case15: NewCase, kind: str, rule: str, one: str, other: str, same: str
+) -> None:
+    """Of NULL, too: a record with NULL equals itself."""
+    query = (
+        "WITH RECURSIVE r AS (SELECT a FROM root UNION ALL SELECT l.b FROM link l"
+        " JOIN r ON l.a IS NOT DISTINCT FROM r.a)"
+        " CYCLE a SET looped USING way SELECT a, looped, way::text AS way FROM r"
+    )
+    with new_case15(
+        "CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+        f"CREATE TABLE link (a {kind}, b {kind})",
+        f"CREATE TABLE root (a {kind})",
+        f"INSERT INTO root VALUES ({one})",
+        f"INSERT INTO link VALUES ({one}, {other}), ({other}, {same}), ({other}, NULL)",
+    ) as case:
+        (st,) = _kept(case, query)
+        assert _rule([st]) == rule, st.view.because
+        for statement in (
+            "INSERT INTO link VALUES (NULL, NULL)",
+            f"INSERT INTO link VALUES (NULL, {same})",
+            f"DELETE FROM link WHERE a = {other} AND b = {one}",
+            f"INSERT INTO root VALUES (NULL), ({same})",
+            f"UPDATE link SET b = {other} WHERE a IS NULL",
+        ):
+            assert case.change(statement) == 1
+            assert st.refresh() == "DIFFERENTIAL"
+
+
 # -- how much is read ------------------------------------------------------------------------------
 
 READ = {
