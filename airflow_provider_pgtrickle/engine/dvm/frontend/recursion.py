@@ -34,31 +34,21 @@ _OPEN = ("with_", "distinct", "group", "having", "order", "limit", "offset", "sa
 
 def recursion(builder: Builder, name: str, cte: CommonTable) -> tuple[Native, list[str]]:
     """Return the item as a `Recursion`, or as it was with the reason why it isn't one; and its columns' names."""
-    if cte.walk is None:
-        native = _as_written(builder, name, cte)
-        found = _taken_apart(builder, name, cte, native)
-        return found if isinstance(found, Recursion) else replace(native, why=found), cte.names
+    form, walk, native = cte, None, None
     try:
-        spelled, walk = _spelled(name, cte)
-        found = _taken_apart(builder, name, spelled, _as_written(builder, name, spelled), walk)
+        if cte.walk is not None:
+            form, walk = _spelled(name, cte)
+        native = _as_written(builder, name, form)
+        return _apart(builder, name, form, native, walk), form.names
     except Unfit as unfit:
-        found = str(unfit)
-    if isinstance(found, Recursion):
-        return found, spelled.names
-    return replace(_as_written(builder, name, cte), why=found), cte.names
-
-
-def _taken_apart(
-    builder: Builder, name: str, cte: CommonTable, native: Native, walk: Spelled | None = None
-) -> Recursion | str:
-    try:
-        return _apart(builder, name, cte, native, walk)
-    except Unfit as unfit:
-        return str(unfit)
+        why = str(unfit)
     except Refused as refused:
         if refused.refusal.reason is Reason.TOO_LARGE:
             raise
-        return refused.refusal.message
+        why = refused.refusal.message
+    if native is None or form is not cte:
+        native = _as_written(builder, name, cte)
+    return replace(native, why=why), cte.names
 
 
 def _as_written(builder: Builder, name: str, cte: CommonTable) -> Native:

@@ -194,8 +194,10 @@ def _use(column: exp.Column) -> Use:
         return Use.TEXT
     if isinstance(above, exp.Anonymous) and above.name.lower() in _OF_LENGTH and not isinstance(above.parent, exp.Dot):
         return Use.TEXT
-    is_key = isinstance(above, exp.Ordered) and isinstance(above.parent, exp.Order)
-    return Use.ORDER if is_key else Use.VALUE
+    order = above.parent if isinstance(above, exp.Ordered) else None
+    # percentile_disc(0.5) WITHIN GROUP (ORDER BY place) is one of the values.
+    is_order = isinstance(order, exp.Order) and not isinstance(order.parent, exp.WithinGroup)
+    return Use.ORDER if is_order else Use.VALUE
 
 
 def _bare(query: exp.Expr) -> exp.Expr:

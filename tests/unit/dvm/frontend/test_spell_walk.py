@@ -90,6 +90,8 @@ def test_the_columns_are_spelled_out(walk: str, above: str, spelled: str) -> Non
         ("SELECT rank() OVER (ORDER BY (r.way) DESC) AS n FROM r", ORDER),
         ("SELECT r.g FROM r ORDER BY r.way, (r.way)::text", ORDER | TEXT),
         ("SELECT r.way FROM r", VALUE),
+        ("SELECT (mode() WITHIN GROUP (ORDER BY r.way))::text AS t FROM r", VALUE),
+        ("SELECT rank() OVER (PARTITION BY r.way) AS n FROM r", VALUE),
         ("SELECT own.cardinality(r.way) AS n FROM r", VALUE),
         ("SELECT a.way FROM r, public.a", NOTHING),
         ("SELECT way FROM (SELECT a.id AS way FROM public.a) x JOIN (SELECT r.g FROM r) y ON true", NOTHING),
