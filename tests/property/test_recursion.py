@@ -17,7 +17,7 @@ from tests.oracle.arena import case
 from tests.oracle.declare import declare
 from tests.oracle.harness import Contradiction, Maintained
 from tests.property.recursion import RecursiveExample, inner_recursions, recursive_examples, walk_examples
-from tests.property.test_properties import SOAK, SOME
+from tests.property.test_properties import FEWER, SOAK, SOME
 
 _HALF = settings(SOME, max_examples=SOME.max_examples // 2)
 
@@ -84,7 +84,7 @@ def test_what_stands_above_a_recursion_reads_it_from_a_part(
 
 
 @pytest.mark.timeout(900)
-@_HALF
+@FEWER
 @given(example=walk_examples(is_inner=False))
 def test_a_walk_keeps_where_it_has_been(oracle_connection: psycopg.Connection, example: RecursiveExample) -> None:
     """SEARCH and CYCLE."""
@@ -92,7 +92,7 @@ def test_a_walk_keeps_where_it_has_been(oracle_connection: psycopg.Connection, e
 
 
 @pytest.mark.timeout(900)
-@_HALF
+@FEWER
 @given(example=walk_examples(is_inner=True))
 def test_what_stands_above_a_walk_reads_it_from_a_part(
     oracle_connection: psycopg.Connection, example: RecursiveExample
