@@ -122,7 +122,8 @@ def _view_text(conn: psycopg.Connection, oid: int) -> str:
     conn.execute("SET LOCAL quote_all_identifiers = on")
     (text,) = only(conn.execute("SELECT pg_get_viewdef(%s::int8::oid)", (oid,)))
     conn.execute("SET LOCAL quote_all_identifiers = off")
-    return str(text).strip().rstrip(";")
+    # PostgreSQL prints CYCLE … TO 'Y'::text DEFAULT …, which it can't read.
+    return re.sub(r"(TO|DEFAULT) ('[^']*')::(\S+)(?= DEFAULT | USING )", r"\1 \3 \2", str(text).strip().rstrip(";"))
 
 
 def _source(conn: psycopg.Connection, schema: str, oid: int, name: str, kind: str, estimate: float) -> Source:

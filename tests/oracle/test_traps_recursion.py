@@ -278,7 +278,7 @@ def test_beside_the_step_anything_may_be_joined(new_case: NewCase) -> None:
         ),
         (
             "WITH RECURSIVE r AS (SELECT id FROM root UNION ALL SELECT e.dst FROM r"
-            " JOIN edge e ON e.src = r.id WHERE e.dst NOT IN (SELECT id FROM root)) SELECT id FROM r",
+            " JOIN edge e ON e.src = r.id WHERE e.dst NOT IN (SELECT max(id) FROM root GROUP BY id)) SELECT id FROM r",
             "a subquery that is no join",
         ),
         (

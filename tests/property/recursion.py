@@ -1,7 +1,7 @@
 """Random graphs, recursive queries over them, and histories of their nodes and edges.
 
 Under UNION ALL every edge goes from the smaller number to the greater, or the query would not end; under UNION
-edges go anywhere, and all that ends a walk is that it has been there.
+edges go anywhere, and all that ends a walk is that it has been there. With CYCLE they go anywhere under both.
 """
 
 from __future__ import annotations
@@ -98,7 +98,48 @@ _CONDITIONS = (
     "r.id <> 3",
     "EXISTS (SELECT 1 FROM mark k WHERE k.id = r.id)",
     "NOT EXISTS (SELECT 1 FROM mark k WHERE k.id = r.id AND k.note = 'b')",
+    "r.id NOT IN (SELECT k.id FROM mark k WHERE k.note = 'b')",
+    "(r.id = 2 OR EXISTS (SELECT 1 FROM edge k WHERE k.dst = r.id AND k.src <> 5))",
+    "r.id <= (SELECT count(*) FROM node k)",
+    "(SELECT count(*) FROM mark k WHERE k.id >= r.id) < 3",
 )
+
+
+# (columns, begin, step, by what CYCLE may tell that a walk has been there); notes may be NULL.
+_WALKED = (
+    ("id", "SELECT id FROM mark", "SELECT e.dst FROM r JOIN edge e ON e.src = r.id {where}", ("id",)),
+    (
+        "id, depth",
+        "SELECT id, 0 FROM mark",
+        "SELECT e.dst, r.depth + 1 FROM edge e, r WHERE e.src = r.id {and_}",
+        ("id",),
+    ),
+    (
+        "a, id",
+        "SELECT src, dst FROM edge WHERE src < 3",
+        "SELECT r.id, e.dst FROM r JOIN edge e ON e.src = r.id {where}",
+        ("a, id", "id, a", "id"),
+    ),
+    (
+        "id, note",
+        "SELECT id, note FROM mark",
+        "SELECT e.dst, m.note FROM r JOIN edge e ON e.src = r.id LEFT JOIN mark m ON m.id = e.dst {where}",
+        ("id", "note", "id, note"),
+    ),
+    (
+        "id, parent",
+        "SELECT id, parent FROM node WHERE {root}",
+        f"SELECT n.id, n.parent FROM {_HIERARCHY} {{where}}",
+        ("id", "parent, id"),
+    ),
+    (
+        "id, label",
+        "SELECT 1, 'one'::text",
+        "SELECT n.id, n.label FROM node n JOIN r ON n.parent IS NOT DISTINCT FROM nullif(r.id, 3) {where}",
+        ("id",),
+    ),
+)
+_MARKS = ("looped", "looped", "looped TO 'Y' DEFAULT 'N'", "looped TO 1 DEFAULT 0", "looped TO false DEFAULT true")
 
 
 # What stands above a recursion; {second} is another one, which may read the first.
@@ -120,6 +161,21 @@ _ABOVE = (
     "SELECT x.at FROM r AS x(at) UNION SELECT e.dst FROM edge e",
     "{second} SELECT s.id, r.id AS first FROM s LEFT JOIN r ON r.id = s.id",
     "{second} SELECT s.id FROM s WHERE s.id NOT IN (SELECT r.id FROM r WHERE r.id IS NOT NULL)",
+)
+_ABOVE_CYCLES = (
+    "SELECT r.id FROM r WHERE r.looped IS NOT NULL",
+    "SELECT r.looped, count(*) AS n FROM r GROUP BY r.looped",
+    "SELECT r.id, max(array_length(r.way, 1)) AS far FROM r GROUP BY r.id",
+    "SELECT n.id, r.way::text AS way FROM node n LEFT JOIN r ON r.id = n.id AND cardinality(r.way) > 1",
+    "SELECT count(DISTINCT r.way::text) AS ways FROM r",
+    "{second} SELECT s.id, r.looped FROM s LEFT JOIN r ON r.id = s.id",
+)
+_ABOVE_SEARCHES = (
+    "SELECT r.id, dense_rank() OVER (ORDER BY r.place) AS nth FROM r",
+    "SELECT r.id, dense_rank() OVER (PARTITION BY r.id ORDER BY r.place DESC) AS nth FROM r",
+    "SELECT r.id % 2 AS odd, string_agg(r.id::text, ',' ORDER BY r.place, r.id) AS ids FROM r GROUP BY r.id % 2",
+    "SELECT max(r.place::text) AS last FROM r",
+    "SELECT count(*) AS n FROM (SELECT r.id FROM r ORDER BY r.place) AS q",
 )
 _SECOND = (
     ", s(id) AS (SELECT m.id FROM mark m UNION SELECT e.src FROM edge e JOIN s ON e.dst = s.id)",
@@ -148,6 +204,55 @@ def queries(draw: st.DrawFn, graph: Graph) -> str:
         shown.append(f"{names[-1]}::text AS shown")
     word = "UNION ALL" if graph.is_acyclic else "UNION"
     return f"WITH RECURSIVE r({columns}) AS ({begin} {word} {step}) SELECT {', '.join(shown)} FROM r"
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A recursion with SEARCH or CYCLE: its WITH without the word in front, and the columns that may be shown."""
+
+    text: str
+    columns: tuple[str, ...]
+    is_all: bool
+    has_cycle: bool
+    has_search: bool
+
+
+@st.composite
+def walks(draw: st.DrawFn, graph: Graph) -> Walk:
+    columns, begin, step, keys = draw(st.sampled_from(_WALKED))
+    condition = draw(st.sampled_from(_CONDITIONS))
+    begin = begin.format(root=draw(st.sampled_from(_ROOTS)))
+    step = step.format(where=f"WHERE {condition}" if condition else "", and_=f"AND {condition}" if condition else "")
+    is_all = graph.is_acyclic or draw(st.booleans())
+    # From 3 the last of them goes back to where a tree begins.
+    has_cycle = not graph.is_acyclic or "nullif" in step or draw(st.booleans())
+    has_search = not has_cycle or draw(st.booleans())
+    names, clauses = columns.split(", "), ""
+    shown = list(names)
+    if has_search:
+        by = ", ".join(draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True)))
+        clauses += f" SEARCH {draw(st.sampled_from(('DEPTH', 'BREADTH')))} FIRST BY {by} SET place"
+        shown.append("place::text AS place")
+    if has_cycle:
+        clauses += f" CYCLE {draw(st.sampled_from(keys))} SET {draw(st.sampled_from(_MARKS))} USING way"
+        shown += ["looped", "way::text AS way", "array_length(way, 1) AS length"]
+    text = f"r({columns}) AS ({begin} UNION {'ALL ' if is_all else ''}{step}){clauses}"
+    return Walk(text, tuple(shown), is_all, has_cycle, has_search)
+
+
+@st.composite
+def walk_queries(draw: st.DrawFn, graph: Graph) -> str:
+    walk = draw(walks(graph))
+    shown = draw(st.lists(st.sampled_from(walk.columns), min_size=1, unique=True))
+    order = " ORDER BY place, 1" if walk.has_search and draw(st.booleans()) else ""
+    return f"WITH RECURSIVE {walk.text} SELECT {', '.join(shown)} FROM r{order}"
+
+
+@st.composite
+def queries_above_walks(draw: st.DrawFn, graph: Graph) -> str:
+    walk = draw(walks(graph))
+    above = _ABOVE_CYCLES * walk.has_cycle + _ABOVE_SEARCHES * (walk.has_search and walk.is_all)
+    return f"WITH RECURSIVE {walk.text} {draw(st.sampled_from(above)).format(second=draw(st.sampled_from(_SECOND)))}"
 
 
 # -- what happens to the tables ------------------------------------------------------------------
@@ -224,6 +329,13 @@ class RecursiveExample:
 def inner_recursions(draw: st.DrawFn) -> RecursiveExample:
     example = draw(recursive_examples(is_acyclic=draw(st.booleans())))
     return replace(example, query=draw(above(example.query)))
+
+
+@st.composite
+def walk_examples(draw: st.DrawFn, *, is_inner: bool) -> RecursiveExample:
+    graph = Graph(is_acyclic=draw(st.sampled_from((False, False, True))))
+    queries_of = queries_above_walks if is_inner else walk_queries
+    return replace(draw(recursive_examples(is_acyclic=graph.is_acyclic)), query=draw(queries_of(graph)))
 
 
 @st.composite

@@ -359,6 +359,7 @@ FROM (
                     __pgt_q52."__pgt_spot"
                   FROM "__pgt_part_2" AS __pgt_q52
                 )
+              OFFSET 0
             )
           WINDOW same AS (PARTITION BY __pgt_q47."__pgt_image")
         ) AS __pgt_q49
@@ -417,6 +418,7 @@ FROM (
                 __pgt_q61."__pgt_spot"
               FROM "__pgt_part_2" AS __pgt_q61
             )
+          OFFSET 0
         )
     )
     SELECT

@@ -9,6 +9,7 @@ operator, a `Syntax` with keywords among its arguments, or an `IsTest`.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -59,6 +60,10 @@ _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 #: Types that are printed in quotes under `quote_all_identifiers` alone.
 _PLAIN_TYPES = {"text", "date", "uuid", "bytea", "json", "jsonb", "xml", "name", "oid", "inet", "cidr", "money"}
 _TYPE_WORDS = {"double", "precision", "character", "varying", "bit", "with", "without", "time", "zone", "timestamp"}
+#: What follows a constant of CYCLE.
+_AFTER_MARK = ("DEFAULT", "USING")
+_NAMES_AND_STRINGS = (TokenType.IDENTIFIER, TokenType.STRING)
+_TYPED_STRING = re.compile(r"([^'].*?) ('(?:[^']|'')*')", re.DOTALL)
 _INTERVAL_WORDS = {"year", "month", "day", "hour", "minute", "second", "to"}
 
 
@@ -118,6 +123,41 @@ class RowsQuery(exp.Values):
     """`WITH … VALUES (1), (2) ORDER BY 1 LIMIT 1`: rows that are written out where a query stands."""
 
     arg_types: ClassVar[dict[str, bool]] = {**exp.Values.arg_types, "with_": False}
+
+
+@dataclass(frozen=True)
+class Search:
+    """`SEARCH DEPTH FIRST BY a, b SET place`."""
+
+    is_breadth: bool
+    by: tuple[str, ...]
+    place: str
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """`CYCLE a, b SET mark TO 'Y' DEFAULT 'N' USING path`; value and default are the text of constants."""
+
+    by: tuple[str, ...]
+    mark: str
+    value: str
+    default: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What a WITH item has behind its query."""
+
+    text: str
+    search: Search | None
+    cycle: Cycle | None
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The columns that it adds to the item's own, in PostgreSQL's order."""
+        found = (self.search.place,) if self.search else ()
+        return (*found, self.cycle.mark, self.cycle.path) if self.cycle else found
 
 
 def raw_type(text: str) -> exp.DataType:
@@ -388,17 +428,50 @@ class Canonical(Postgres):
             first = self._curr
             if cte is None or first is None or first.text.upper() not in ("SEARCH", "CYCLE"):
                 return cte
-            made = []
-            while self._curr and self._curr.token_type not in (TokenType.COMMA, *_ENDS_WITH):
-                self._advance()
-                word = self._prev.text.upper() if self._prev.token_type != TokenType.IDENTIFIER else ""
-                if word in ("SET", "USING") and (name := self._parse_id_var()) is not None:
-                    made.append(name.name)
-                elif word in ("BY", "CYCLE"):
-                    while self._next and self._next.token_type == TokenType.COMMA:
-                        self._advance(2)
-            cte.meta[SEARCH_CLAUSES] = (self._find_sql(first, self._prev), tuple(made))
+            search = self._parse_search() if self._match_text_seq("SEARCH") else None
+            cycle = self._parse_cycle() if self._match_text_seq("CYCLE") else None
+            cte.meta[_WALK] = Walk(self._find_sql(first, self._prev), search, cycle)
             return cte
+
+        def _parse_search(self) -> Search:
+            is_breadth = bool(self._match_text_seq("BREADTH"))
+            self._match_text_seq("DEPTH")
+            self._match_text_seq("FIRST", "BY")
+            by = self._parse_names()
+            self._match_text_seq("SET")
+            return Search(is_breadth, by, self._parse_name())
+
+        def _parse_cycle(self) -> Cycle:
+            by = self._parse_names()
+            self._match_text_seq("SET")
+            mark = self._parse_name()
+            value, default = "true", "false"
+            if self._match_text_seq("TO"):
+                value = self._parse_constant_text()
+                self._match_text_seq("DEFAULT")
+                default = self._parse_constant_text()
+            self._match_text_seq("USING")
+            return Cycle(by, mark, value, default, self._parse_name())
+
+        def _parse_names(self) -> tuple[str, ...]:
+            return tuple(name.name for name in self._parse_csv(self._parse_id_var) if name is not None)
+
+        def _parse_name(self) -> str:
+            name = self._parse_id_var()
+            assert name is not None  # PostgreSQL has read it before
+            return str(name.name)
+
+        def _parse_constant_text(self) -> str:
+            """Return the text of a constant, and of `text 'Y'`, as which alone PostgreSQL reads a typed one here, the
+            text of the cast."""
+            first = self._curr
+            while self._curr and (
+                self._curr.token_type in _NAMES_AND_STRINGS or self._curr.text.upper() not in _AFTER_MARK
+            ):
+                self._advance()
+            text = str(self._find_sql(first, self._prev))
+            typed = _TYPED_STRING.fullmatch(text)
+            return f"{typed[2]}::{typed[1]}" if typed else text
 
     class Generator(PostgresGenerator):
         # DISTINCT in agg(DISTINCT a, b) applies to all arguments, so it is written as it stands.
@@ -429,8 +502,8 @@ class Canonical(Postgres):
             return super().array_sql(expression)
 
         def cte_sql(self, expression: exp.CTE) -> str:
-            text, _ = search_clauses(expression)
-            return f"{super().cte_sql(expression)} {text}".rstrip()
+            walk = walk_of(expression)
+            return super().cte_sql(expression) + (f" {walk.text}" if walk else "")
 
         def window_sql(self, expression: exp.Window) -> str:
             text = super().window_sql(expression)
@@ -455,24 +528,29 @@ class Canonical(Postgres):
             return f"{text} AS {self.sql(exp.to_identifier(alias, quoted=True))}" if alias else text
 
 
-#: Tokens that may follow the list of WITH.
-_ENDS_WITH = (TokenType.SELECT, TokenType.VALUES, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.WITH)
 CANONICAL = Canonical()
 
 JOIN_ALIAS = "pgtrickle_join_alias"
 """The key under which the last column of USING (…) AS alias keeps that alias."""
 IN_PARENTHESES = "pgtrickle_in_parentheses"
 """The mark on a window that names another one in parentheses."""
-SEARCH_CLAUSES = "pgtrickle_walk_clauses"
+_WALK = "pgtrickle_walk"
 """The key under which a WITH item keeps its SEARCH and CYCLE."""
 #: Words without quotes with which an argument may begin.
 _ARGUMENT_WORDS = {"NULL", "TRUE", "FALSE", "CASE", "NOT", "ARRAY", "ROW", "EXISTS", "CAST", *_GRAMMAR, *_SYNTAX}
 
 
-def search_clauses(cte: exp.Expr) -> tuple[str, tuple[str, ...]]:
-    """Return the SEARCH and CYCLE clauses of a WITH item, and the columns that they add."""
-    found: tuple[str, tuple[str, ...]] = cte.meta.get(SEARCH_CLAUSES) or ("", ())
+def walk_of(cte: exp.Expr) -> Walk | None:
+    """Return the SEARCH and CYCLE of a WITH item."""
+    found: Walk | None = cte.meta.get(_WALK)
     return found
+
+
+def without_walk(cte: exp.CTE) -> exp.CTE:
+    """Return a copy of a WITH item without SEARCH and CYCLE."""
+    copy = cte.copy()
+    copy.meta.pop(_WALK, None)
+    return copy
 
 
 def using_alias(join: exp.Join) -> str | None:

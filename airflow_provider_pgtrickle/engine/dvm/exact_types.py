@@ -152,6 +152,19 @@ def named(type_name: str | None) -> Exact | None:
     return Exact("numeric", int(name[len("numeric(") :].split(",")[0].rstrip(")")), scale)
 
 
+def constant_type(expression: exp.Expr) -> str | None:
+    """Return the type of a constant without a modifier, as PostgreSQL prints it; None for any other expression."""
+    node = unparen(expression)
+    if isinstance(node, exp.Boolean):
+        return "boolean"
+    if isinstance(node, exp.Literal):
+        return None if node.is_string else (kind.base if (kind := _literal(node.name)) else None)
+    if not isinstance(node, exp.Cast) or not isinstance(unparen(node.this), (exp.Literal, exp.Null)):
+        return None
+    kind_of = render(node.to)
+    return kind_of if base_type(kind_of) == kind_of else None
+
+
 def _cast(node: exp.Cast, columns: Mapping[str, Column]) -> Exact | None:
     inner, target = exact_type(node.this, columns), render(node.to).lower()
     if inner is None:

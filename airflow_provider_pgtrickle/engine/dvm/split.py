@@ -18,22 +18,25 @@ groups are then merged by adding, or where values are collected that are much fe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from sqlglot import exp
 
 from airflow_provider_pgtrickle.engine.dvm.calls import aggregate_calls, arguments, is_order_sensitive, is_windowed
-from airflow_provider_pgtrickle.engine.dvm.dialect import search_clauses
+from airflow_provider_pgtrickle.engine.dvm.dialect import Search, raw_type, walk_of, without_walk
 from airflow_provider_pgtrickle.engine.dvm.expressions import conjunction, has_subquery, render, rewrite, unparen
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import is_bounded
-from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names, parse
+from airflow_provider_pgtrickle.engine.dvm.frontend.drop_order import drop_order
+from airflow_provider_pgtrickle.engine.dvm.frontend.parse import item_names, parse
+from airflow_provider_pgtrickle.engine.dvm.frontend.spell_walk import Unfit, Use, places_of, spell_walk, uses
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema
 
 #: The clauses of a block that move to its part; HAVING is about groups, so it stays.
 _WITHIN = ("from_", "joins", "laterals", "where", "group")
+_PART = "__pgt_p"
 _SETS = (exp.GroupingSets, exp.Cube, exp.Rollup)
 
 
@@ -90,7 +93,7 @@ def splits(canonical: str, schema: Schema) -> Iterator[Split]:
         return
     if any(clause.args.get("recursive") for clause in first.find_all(exp.With)):
         for number, _ in enumerate(first.find_all(exp.CTE)):
-            found = _recursion(parse(canonical), number)
+            found = _recursion(parse(canonical), number, schema)
             if found is not None:
                 yield found
         return
@@ -133,7 +136,7 @@ def _blocks(query: exp.Query) -> list[exp.Select]:
 # -- recursions ----------------------------------------------------------------------------------
 
 
-def _recursion(query: exp.Query, number: int) -> Split | None:
+def _recursion(query: exp.Query, number: int, schema: Schema) -> Split | None:
     """Return the split at a WITH item of the query, None if that is no recursion or can't stand alone.
 
     WITH RECURSIVE b AS (…), r(x) AS (… b … r …) SELECT … FROM r JOIN t …
@@ -143,23 +146,28 @@ def _recursion(query: exp.Query, number: int) -> Split | None:
     items = list(query.find_all(exp.CTE))
     item, by_name = items[number], {cte.alias: cte for cte in items}
     name, read = item.alias, _items_behind(item, by_name)
-    # A name that stands for two things would need the scopes, and SEARCH and CYCLE add columns that no table can store.
-    if not any(cte is item for cte in read) or len(by_name) < len(items) or any(search_clauses(cte)[1] for cte in read):
+    # A name that stands for two things would need the scopes.
+    if not any(cte is item for cte in read) or len(by_name) < len(items):
         return None
-    places = [t for t in query.find_all(exp.Table) if _names(t, item) and not _is_within(t, item)]
-    columns = _columns_of(item)
+    try:
+        walked = _walked(query, item, schema)
+    except (Refused, Unfit):
+        return None
+    places = [t for t in places_of(item) if not _is_within(t, item)]
+    columns = [item.alias_or_name for item in walked.shown]
     if not places or len(set(columns)) < len(columns) or _has_whole_rows(query, places):
         return None
-    clause = exp.With(expressions=[cte.copy() for cte in read], recursive=True)
     part = exp.Select(
-        with_=clause,
-        expressions=[exp.alias_(exp.column(c, table=name, quoted=True), c, quoted=True) for c in columns],
+        with_=exp.With(expressions=[walked.item if cte is item else cte.copy() for cte in read], recursive=True),
+        expressions=walked.shown,
         from_=exp.From(this=exp.Table(this=exp.to_identifier(name, quoted=True))),
     )
     if not any(table.args.get("db") for table in part.find_all(exp.Table)):
         return None
     for place in places:
-        if not place.alias:
+        if walked.records:
+            _restore(place, columns, walked.records)
+        elif not place.alias:
             place.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
     above = item.parent
     assert isinstance(above, exp.With)
@@ -168,7 +176,77 @@ def _recursion(query: exp.Query, number: int) -> Split | None:
         above.set("recursive", any(cte is c for cte in above.expressions for c in _items_behind(cte, by_name)))
     else:
         above.pop()
-    return Split((render(part),), query, (tuple(places),))
+    return Split((render(part),), query, (tuple(places),), alike=walked.alike)
+
+
+@dataclass(frozen=True)
+class _Walked:
+    """What a part keeps of a recursive item."""
+
+    item: exp.CTE
+    """A copy of the item; SEARCH is spelled out where rows are ordered by it."""
+    shown: list[exp.Expr]
+    alike: tuple[str, ...] = ()
+    """Columns whose equal values must look alike."""
+    records: Search | None = None
+    """The search, breadth first, of whose column only the depth is kept."""
+
+
+def _walked(query: exp.Query, item: exp.CTE, schema: Schema) -> _Walked:
+    """Return the item's columns as a table can store them, without those that nobody asks for.
+
+    SELECT r.a, r.c, r.p::text[]  stands for  SELECT r.a, r.c, r.p,  c the mark of CYCLE, p its path
+    """
+    walk, own = walk_of(item), item_names(without_walk(item))
+    shown: list[exp.Expr] = [_shown(item, c) for c in own]
+    if walk is None:
+        return _Walked(item.copy(), shown)
+    search, cycle = walk.search, walk.cycle
+    if search is not None and not any(d.args.get("on") for d in query.find_all(exp.Distinct)):
+        drop_order(query, schema)
+    asked = uses(item)
+    is_ordered = search is not None and asked[search.place] == {Use.ORDER}
+    kept, alike, records = item.copy(), [], None
+    for name in walk.added:
+        is_record = search is not None and search.is_breadth and name == search.place
+        if cycle is not None and name == cycle.mark:
+            shown.append(_shown(item, name))
+        elif is_ordered and search is not None and name == search.place:
+            kept = spell_walk(item, asked, is_ordered=True).item
+            shown.append(_shown(item, name))
+            alike = [*(() if is_record else search.by), *(cycle.by if cycle else ())]
+            records = search if is_record else None
+        elif asked[name] == {Use.TEXT}:
+            shown.append(_shown(item, name, "text" if is_record else "text[]"))
+        elif asked[name]:
+            raise Unfit(f"the query asks for more of {name} than its text")
+    return _Walked(kept, shown, tuple(alike), records)
+
+
+def _shown(item: exp.CTE, name: str, kind: str | None = None) -> exp.Expr:
+    held: exp.Expr = exp.column(name, table=item.alias, quoted=True)
+    if kind is not None:
+        held = exp.Cast(this=held, to=raw_type(kind))
+    return exp.alias_(held, name, quoted=True)
+
+
+def _restore(place: exp.Table, columns: Sequence[str], search: Search) -> None:
+    """Put the records of a search, breadth first, back where the query reads the item.
+
+    r  →  (SELECT p.a, ROW(p.s, p.a) AS s FROM part AS p) AS r
+    """
+
+    def held(name: str) -> exp.Column:
+        return exp.column(name, table=_PART, quoted=True)
+
+    record = exp.Anonymous(this="ROW", expressions=[held(search.place), *map(held, search.by)])
+    values = {c: record if c == search.place else held(c) for c in columns}
+    inner = exp.Select(expressions=[exp.alias_(value, c, quoted=True) for c, value in values.items()])
+    alias = exp.TableAlias(this=exp.to_identifier(place.alias_or_name, quoted=True))
+    place.replace(exp.Subquery(this=inner, alias=alias, joins=place.args.get("joins")))
+    place.set("joins", None)
+    place.set("alias", exp.TableAlias(this=exp.to_identifier(_PART, quoted=True)))
+    inner.set("from_", exp.From(this=place))
 
 
 def _items_behind(item: exp.CTE, by_name: dict[str, exp.CTE]) -> list[exp.CTE]:
@@ -188,11 +266,6 @@ def _is_within(node: exp.Expr | None, item: exp.CTE) -> bool:
     while node is not None and node is not item:
         node = node.parent
     return node is item
-
-
-def _columns_of(item: exp.CTE) -> list[str]:
-    given = [identifier.name for identifier in item.args["alias"].args.get("columns") or []]
-    return [*given, *output_names(item.this)[len(given) :]]
 
 
 def _has_whole_rows(query: exp.Query, places: list[exp.Table]) -> bool:

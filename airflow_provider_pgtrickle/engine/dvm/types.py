@@ -60,6 +60,11 @@ def is_its_image(name: str) -> bool:
     return base_type(name) in _IMAGES or numeric_scale(name) is not None
 
 
+def has_collation(name: str) -> bool:
+    """Whether the type's values are compared under a collation, which may call different texts equal."""
+    return base_type(name) in ("text", "character varying", "character", "bpchar", "name", "citext")
+
+
 def is_compared(name: str) -> bool:
     """Whether the type is known to have an equality by which its values can be grouped; other types may have one, too.
 

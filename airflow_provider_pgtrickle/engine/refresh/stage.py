@@ -454,11 +454,12 @@ def deletion(target: Target, rows: sql.Composable, touched: Touched | None = Non
         # Exactly n of the equal rows are deleted, first those that look the same as the row to delete.
         statement = sql.SQL(
             "DELETE FROM {t} t USING ("
-            " SELECT s.tableoid AS place, s.ctid AS spot, d.wanted,"
-            " row_number() OVER (PARTITION BY d.twins ORDER BY {alike} DESC) AS n"
-            " FROM (SELECT *, -sum({w}) OVER same AS wanted, dense_rank() OVER (ORDER BY {all}) AS twins,"
-            " row_number() OVER same AS nth FROM {d} d WHERE {op} = {delete} WINDOW same AS (PARTITION BY {all})) d"
-            " JOIN {t} s ON s.{id} = d.{id} AND {stored}{of_s} WHERE d.nth = 1) gone"
+            " SELECT s.tableoid AS place, s.ctid AS spot, d.__pgt_wanted AS wanted,"
+            " row_number() OVER (PARTITION BY d.__pgt_twins ORDER BY {alike} DESC) AS n"
+            " FROM (SELECT *, -sum({w}) OVER same AS __pgt_wanted, dense_rank() OVER (ORDER BY {all}) AS __pgt_twins,"
+            " row_number() OVER same AS __pgt_nth FROM {d} d WHERE {op} = {delete}"
+            " WINDOW same AS (PARTITION BY {all})) d"
+            " JOIN {t} s ON s.{id} = d.{id} AND {stored}{of_s} WHERE d.__pgt_nth = 1) gone"
             " WHERE gone.n <= gone.wanted AND t.ctid = gone.spot AND t.tableoid = gone.place{of_t}"
         )
     return statement.format(

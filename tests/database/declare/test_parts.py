@@ -181,6 +181,15 @@ ABOVE = {
         2,
     ),
     "a set operation": (" SELECT id FROM r EXCEPT SELECT parent FROM node", 1),
+    "a filter, of CYCLE": (" CYCLE id SET looped USING way SELECT id, way::text AS way FROM r WHERE NOT looped", 1),
+    "an aggregate, of CYCLE": (" CYCLE id SET looped USING way SELECT max(cardinality(way)) AS far FROM r", 1),
+    # The names are those that the statement that deletes once had for its own columns.
+    "a window, of SEARCH": (
+        " SEARCH DEPTH FIRST BY id SET place"
+        " SELECT id AS wanted, depth AS twins, row_number() OVER (ORDER BY place) AS nth FROM r",
+        1,
+    ),
+    "a LIMIT, of SEARCH": (" SEARCH BREADTH FIRST BY id SET place SELECT id FROM r ORDER BY place LIMIT 5", 1),
 }
 
 

@@ -18,6 +18,27 @@ HALVED = [
         "SELECT r.g, x.n FROM own.p AS r LEFT JOIN own.p AS x ON x.g = r.n WHERE r.n < 3",
     ),
     (
+        f"{RECURSION} SEARCH DEPTH FIRST BY g SET place CYCLE g SET looped USING way SELECT r.g FROM r"
+        " WHERE NOT r.looped ORDER BY r.place",
+        f"{RECURSION} SEARCH DEPTH FIRST BY g SET place CYCLE g SET looped USING way"
+        " SELECT r.g AS g, r.n AS n, r.looped AS looped FROM r",
+        "SELECT r.g FROM own.p AS r WHERE NOT r.looped",
+    ),
+    (
+        f"{RECURSION} SEARCH BREADTH FIRST BY g SET place CYCLE g SET looped USING way SELECT max(r.place::text) AS p,"
+        " max(array_length(x.way, 1)) AS n FROM r JOIN r AS x ON true",
+        f"{RECURSION} SEARCH BREADTH FIRST BY g SET place CYCLE g SET looped USING way SELECT r.g AS g, r.n AS n,"
+        " CAST(r.place AS text) AS place, r.looped AS looped, CAST(r.way AS text[]) AS way FROM r",
+        "SELECT MAX(CAST(r.place AS text)) AS p, MAX(array_length(x.way, 1)) AS n FROM own.p AS r"
+        " JOIN own.p AS x ON TRUE",
+    ),
+    (
+        f"{RECURSION} SEARCH BREADTH FIRST BY g SET place SELECT rank() OVER (ORDER BY r.place) AS n FROM r",
+        None,
+        "SELECT rank() OVER (ORDER BY r.place) AS n FROM (SELECT __pgt_p.g AS g, __pgt_p.n AS n,"
+        " ROW(__pgt_p.place, __pgt_p.g) AS place FROM own.p AS __pgt_p) AS r",
+    ),
+    (
         "WITH RECURSIVE z AS (SELECT b.g FROM public.b), r AS (SELECT z.g FROM z UNION SELECT b.v FROM public.b"
         " JOIN r ON r.g = b.g) SELECT count(*) AS n FROM z WHERE z.g IN (SELECT r.g FROM r)",
         "WITH RECURSIVE z AS (SELECT b.g FROM public.b), r AS (SELECT z.g FROM z UNION SELECT b.v FROM public.b"
@@ -101,7 +122,8 @@ WHOLE = [
     'SELECT DISTINCT count(*) AS n FROM public.b GROUP BY (g COLLATE "C")',
     "WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT r.n FROM r) SELECT max(r.n) AS n FROM r",
     f"{RECURSION} SELECT row_to_json(r.*) AS whole FROM r",
-    f"{RECURSION} SEARCH DEPTH FIRST BY g SET place SELECT max(r.g) AS g FROM r",
+    f"{RECURSION} SEARCH DEPTH FIRST BY g SET place SELECT max(r.place) AS g FROM r",
+    f"{RECURSION} CYCLE g SET looped USING way SELECT rank() OVER (ORDER BY r.way) AS n FROM r",
     "WITH RECURSIVE r AS (SELECT g FROM public.b), s AS (WITH r AS (SELECT v FROM public.b) SELECT v FROM r)"
     " SELECT count(*) AS n FROM s, r",
 ]

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.dialect import search_clauses
-from airflow_provider_pgtrickle.engine.dvm.expressions import column, tables_of
+from airflow_provider_pgtrickle.engine.dvm.dialect import walk_of
+from airflow_provider_pgtrickle.engine.dvm.expressions import column
 from airflow_provider_pgtrickle.engine.dvm.frontend import block
-from airflow_provider_pgtrickle.engine.dvm.frontend.bind import bind_nested
 from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
 from airflow_provider_pgtrickle.engine.dvm.frontend.drop_limit import is_bounded
 from airflow_provider_pgtrickle.engine.dvm.frontend.leave_as_written import leave_as_written
 from airflow_provider_pgtrickle.engine.dvm.frontend.recursion import recursion
 from airflow_provider_pgtrickle.engine.dvm.frontend.scope import CommonTable, Scope
-from airflow_provider_pgtrickle.engine.dvm.frontend.spell_keys import spell_keys
+from airflow_provider_pgtrickle.engine.dvm.frontend.spell_walk import uses
 from airflow_provider_pgtrickle.engine.dvm.frontend.subquery import of_expression
 from airflow_provider_pgtrickle.engine.dvm.node import Item, Node
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Subquery
 from airflow_provider_pgtrickle.engine.dvm.operators.distinct import Distinct
-from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.set_operation import SetOperation
 from airflow_provider_pgtrickle.engine.dvm.operators.union_all import UnionAll
@@ -52,29 +50,21 @@ class TreeBuilder(Builder):
             reads_itself = any(not t.db and t.name == cte.alias for t in cte.this.find_all(exp.Table))
             recursive = clause if clause.args.get("recursive") and reads_itself else None
             before = Scope(ctes=dict(inner.ctes))
-            added = search_clauses(cte)[1]
-            inner.ctes[cte.alias] = CommonTable(cte.this, tuple(columns) or None, before, recursive, added)
+            inner.ctes[cte.alias] = CommonTable(
+                cte.this, tuple(columns) or None, before, recursive, walk_of(cte), uses(cte)
+            )
         return inner
 
     def common_table(self, name: str, cte: CommonTable) -> tuple[Node, list[str]]:
         if cte.built is None:
             if cte.recursive_with is not None:
-                cte.built = self._recursive(name, cte)
+                cte.built = recursion(self, name, cte)
             else:
                 cte.built = self.query(cte.query, cte.scope.child())
         node, outputs = cte.built
         names = list(cte.outputs) + outputs[len(cte.outputs) :] if cte.outputs else outputs
         items = tuple((self.name(n), column(c)) for n, c in zip(names, node.names, strict=True))
         return Project(node, items), names
-
-    def _recursive(self, name: str, cte: CommonTable) -> tuple[Node, list[str]]:
-        outputs = cte.names
-        bound = bind_nested(cte.alone(name), cte.scope)
-        spell_keys(bound, self.own_aggregates)
-        self.note_reads(bound)
-        reads = tables_of(bound)
-        native = Native(bound, tuple(self.name(o) for o in outputs), reads)
-        return recursion(self, name, cte, native), outputs
 
     # -- set operations ------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from airflow_provider_pgtrickle.engine.dvm.budget import MAX_JOINS, check_words, too_large
-from airflow_provider_pgtrickle.engine.dvm.dialect import CANONICAL, Constant
+from airflow_provider_pgtrickle.engine.dvm.dialect import CANONICAL, Constant, walk_of
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 
 _CLAUSES = (exp.Filter, exp.WithinGroup)
@@ -82,6 +82,14 @@ def output_names(query: exp.Expr) -> list[str]:
     while isinstance(query, (exp.SetOperation, exp.Subquery)):
         query = query.this
     return [i.alias_or_name or "?column?" for i in query.expressions]
+
+
+def item_names(item: exp.CTE) -> list[str]:
+    """Return the names of a WITH item's columns: first those that its alias gives, then its query's own, last those
+    that SEARCH and CYCLE add."""
+    given = [identifier.name for identifier in item.args["alias"].args.get("columns") or []]
+    walk = walk_of(item)
+    return [*given, *output_names(item.this)[len(given) :], *(walk.added if walk else ())]
 
 
 def _values_written_out(tree: exp.Expr) -> exp.Expr:

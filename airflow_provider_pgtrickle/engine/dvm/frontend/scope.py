@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from airflow_provider_pgtrickle.engine.dvm.dialect import Walk
 from airflow_provider_pgtrickle.engine.dvm.expressions import render
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names
+from airflow_provider_pgtrickle.engine.dvm.frontend.spell_walk import Use
 from airflow_provider_pgtrickle.engine.dvm.node import Node
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 
@@ -23,8 +26,10 @@ class CommonTable:
     outputs: tuple[str, ...] | None
     scope: Scope
     recursive_with: exp.With | None = None
-    walk_columns: tuple[str, ...] = ()
-    """The columns that SEARCH and CYCLE add."""
+    walk: Walk | None = None
+    """SEARCH and CYCLE, unless they are spelled out."""
+    asked: Mapping[str, frozenset[Use]] = field(default_factory=dict)
+    """What the query asks of each column that the walk adds."""
     built: tuple[Node, list[str]] | None = None
 
     def __deepcopy__(self, memo: dict[int, object]) -> CommonTable:
@@ -33,9 +38,9 @@ class CommonTable:
 
     @property
     def names(self) -> list[str]:
-        """The names of its columns: first those that its alias gives, then the query's own, then `walk_columns`."""
+        """The names of its columns: those that its alias gives, then the query's own, then those of the walk."""
         given = list(self.outputs or ())
-        return [*given, *output_names(self.query)[len(given) :], *self.walk_columns]
+        return [*given, *output_names(self.query)[len(given) :], *(self.walk.added if self.walk else ())]
 
     def alone(self, name: str) -> exp.Select:
         """Return a recursive item as a query of its own, with the WITH that it stands in."""

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.dialect import search_clauses
 from airflow_provider_pgtrickle.engine.dvm.expressions import SOURCE_META, is_present, render
 from airflow_provider_pgtrickle.engine.dvm.frontend.inline_views import VIEW_META
-from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names
+from airflow_provider_pgtrickle.engine.dvm.frontend.parse import item_names, output_names
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refused
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema
 
@@ -120,8 +119,7 @@ def _own_columns(item: exp.Expr) -> list[str]:
             clause = node.args.get("with_")
             for cte in clause.expressions if clause else ():
                 if cte.alias == item.name:
-                    given = [c.name for c in cte.args["alias"].args.get("columns") or []]
-                    return [*given, *output_names(cte.this)[len(given) :], *search_clauses(cte)[1]]
+                    return item_names(cte)
             node = node.parent
     query = item.this if isinstance(item, exp.Lateral) else item
     return output_names(query) if isinstance(query, exp.Subquery) and _holds_query(query) else []

@@ -13,12 +13,23 @@ from itertools import pairwise
 
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.expressions import column, columns_of, equality, plain_column
+from airflow_provider_pgtrickle.engine.dvm.exact_types import constant_type
+from airflow_provider_pgtrickle.engine.dvm.expressions import (
+    column,
+    columns_of,
+    equality,
+    plain_column,
+    render,
+    unparen,
+)
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Leaf, Node
+from airflow_provider_pgtrickle.engine.dvm.operators.constant import Constant
 from airflow_provider_pgtrickle.engine.dvm.operators.filter import Filter
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
+from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
+from airflow_provider_pgtrickle.engine.dvm.types import base_type, has_collation, is_its_image
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,22 +108,62 @@ def graft(node: Node, leaf: Node, by: Node) -> Node:
 
 def settle(base: Node, step: Node, itself: Itself) -> tuple[Itself, Node]:
     """The reference, with those facts about its columns in which base and step agree, and the step over it."""
-    held = tuple(replace(b, name=c.name) for b, c in zip(base.columns, itself.columns, strict=True))
+    held = tuple(replace(b, name=c.name) for b, c in zip(_typed(base), itself.columns, strict=True))
     while True:
         fresh = Itself(held)
         over = graft(step, itself, fresh)
         agreed = tuple(
             Column(
                 c.name,
-                c.type if c.type == s.type else None,
+                _agreed_type(c, s),
                 c.not_null and s.not_null,
                 c.has_equality and s.has_equality,
             )
-            for c, s in zip(held, over.columns, strict=True)
+            for c, s in zip(held, _typed(over), strict=True)
         )
         if agreed == held:
             return fresh, over
         held = agreed
+
+
+def _agreed_type(base: Column, step: Column) -> str | None:
+    """The base's type, to which PostgreSQL casts the step's values, if these then look alike where they are equal.
+
+    A numeric may be narrower in the base than its type, and a text of the step's may have another collation.
+    """
+    if base.type is None or base.type == step.type:
+        return base.type
+    is_cast = base.is_image and base_type(base.type) != "numeric"
+    return base.type if is_cast and (step.is_image or not has_collation(base.type)) else None
+
+
+def _typed(node: Node) -> list[Column]:
+    return [replace(c, type=c.type or _type_of(node, c.name)) for c in node.columns]
+
+
+def _type_of(node: Node, name: str) -> str | None:
+    """The type of a column that is a constant or a cast, of which nothing else needs to know."""
+    while isinstance(node, Project):
+        item = unparen(dict(node.items)[name])
+        below = plain_column(item)
+        if below is None:
+            return constant_type(item) or _type_of_cast(item, node.child)
+        node, name = node.child, below
+    rows = node.item.find(exp.Values) if isinstance(node, Constant) and node.item is not None else None
+    if rows is not None and isinstance(node, Constant):
+        place = node.outputs.index(name)
+        types = {constant_type(row.expressions[place]) for row in rows.expressions}
+        return types.pop() if len(types) == 1 else None
+    return node.column(name).type
+
+
+def _type_of_cast(item: exp.Expr, below: Node) -> str | None:
+    """The target's name if its values look alike where they are equal; a text has the collation of what is cast."""
+    if not isinstance(item, exp.Cast):
+        return None
+    target, source = render(item.to), plain_column(item.this)
+    is_known = not has_collation(target) or (source is not None and _type_of(below, source) is not None)
+    return target if is_known and is_its_image(target) and base_type(target) == target else None
 
 
 def joined_columns(step: Node, itself: Itself) -> frozenset[str]:

@@ -197,11 +197,15 @@ class Grown(Node):
         )
 
     def _is_new(self, e: Emitter, row: str) -> str:
-        """The condition that no kept row looks like `row`: ▷ K."""
+        """The condition that no kept row looks like `row`: ▷ K.
+
+        OFFSET keeps PostgreSQL from a join that reads all stored rows in each iteration: it expects many new rows.
+        """
         held = e.alias()
+        each = " OFFSET 0" if self.lookup.matched else ""
         return (
             f"NOT EXISTS (SELECT 1 FROM {e.stored()} AS {held} "
-            f"WHERE {self.lookup.match(e, held, row)} AND {_is_kept(e, held, self.lost, stored=True)})"
+            f"WHERE {self.lookup.match(e, held, row)} AND {_is_kept(e, held, self.lost, stored=True)}{each})"
         )
 
     def label(self) -> str:
