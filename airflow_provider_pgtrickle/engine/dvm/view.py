@@ -14,7 +14,7 @@ from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_name
 from airflow_provider_pgtrickle.engine.dvm.clock import CLOCK, Values, as_of, readings_of
 from airflow_provider_pgtrickle.engine.dvm.dialect import Reading
 from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter, Writings
-from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, leaves, looked_up, written
+from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, leaves, looked_up, ranges, written
 from airflow_provider_pgtrickle.engine.dvm.expressions import ROW, plain_column, render, unparen
 from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
 from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
@@ -307,13 +307,22 @@ class View:
 
     def wanted_keys(self) -> frozenset[tuple[str, tuple[str, ...]]]:
         """Return (source key, columns) by which a delta looks up rows of a source, whichever sources changed."""
-        plan = self._sink.delta(Differ(self.sources, narrow_all=True)) if self._sink else None
+        plan = self._widest_plan
         if self._sink is None or plan is None:
             return frozenset()
-        return frozenset(looked_up(plan)) | self._sink.step_lookups | self._ranges
+        return frozenset(looked_up(plan)) | self._sink.step_lookups | self._clocked
+
+    def wanted_ranges(self) -> frozenset[tuple[str, tuple[str, ...], str]]:
+        """Return (source key, columns, a further one) where a delta reads rows of some columns from a place on."""
+        plan = self._widest_plan
+        return frozenset(ranges(plan)) if plan is not None else frozenset()
 
     @property
-    def _ranges(self) -> frozenset[tuple[str, tuple[str, ...]]]:
+    def _widest_plan(self) -> Node | None:
+        return self._sink.delta(Differ(self.sources, narrow_all=True)) if self._sink else None
+
+    @property
+    def _clocked(self) -> frozenset[tuple[str, tuple[str, ...]]]:
         """(source key, columns) in whose ranges rows are found that compare otherwise with the clock."""
         clocked = (node for node in self._nodes if isinstance(node, Clocked))
         return frozenset((key, (name,)) for node in clocked for key, name in node.lookups)

@@ -1,0 +1,143 @@
+"""Running windows over large partitions: only what is behind the first changed row is read, in every way to refresh."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.engine.catalog.migrate import install
+from tests.answers import only
+from tests.database.declare.conftest import difference
+from tests.database.refresh.test_bounded import read
+
+#: Two accounts of 10,000 moves, their places spread over the table.
+MOVES = """
+    CREATE TABLE moves (id int PRIMARY KEY, account int, at timestamp NOT NULL, amount numeric(10,2));
+    INSERT INTO moves SELECT i, i % 2, timestamp '2026-01-01' + (i * 7919 % 20000) * interval '1 minute', i % 90
+      FROM generate_series(1, 20000) AS i;
+    CREATE INDEX moves_found ON moves (account, at);
+    ANALYZE moves;
+"""
+LATER = "SELECT id, account, at, amount FROM moves"
+BALANCE = (
+    "SELECT id, account, at, sum(amount) OVER w AS balance, row_number() OVER (PARTITION BY account ORDER BY at, id) AS n,"
+    " rank() OVER w AS r FROM moves WINDOW w AS (PARTITION BY account ORDER BY at)"
+)
+ALL = "SELECT id, at, count(*) OVER (ORDER BY at DESC) AS n FROM moves"
+APPENDED = "INSERT INTO moves VALUES (20001, 1, '2026-01-15', 5.50)"
+AMID = "UPDATE moves SET amount = amount + 1 WHERE at = '2026-01-07 22:39' "
+CHANGES = (
+    APPENDED,
+    AMID,
+    "INSERT INTO moves VALUES (20002, NULL, '2026-01-03', 1), (20003, NULL, '2026-01-02', NULL)",
+    "UPDATE moves SET account = 1 - account WHERE id IN (5, 6, 19000)",
+    "DELETE FROM moves WHERE at < '2026-01-01 01:00' OR account IS NULL",
+    "UPDATE moves SET at = at - interval '3 days' WHERE id BETWEEN 300 AND 310",
+    "DELETE FROM moves WHERE account = 1",
+    "TRUNCATE moves",
+    "INSERT INTO moves VALUES (1, 1, '2026-01-03', 1), (2, 1, '2026-01-03', 2), (3, NULL, '2026-01-02', NULL)",
+)
+
+
+@pytest.fixture
+def conn(conn: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+    conn.execute(MOVES)
+    conn.execute("SET max_parallel_workers_per_gather = 0")
+    return conn
+
+
+def kept(pt: PgTrickle, name: str, query: str, **more: Any) -> None:
+    given = {"refresh_mode": "DIFFERENTIAL", "differential_max_change_ratio": 0.0, **more}
+    pt.create_stream_table(name, query, **given)
+    assert "kept by:          carry forward" in pt.explain_st(name).short
+
+
+@pytest.mark.parametrize(
+    ("query", "index"), [(BALANCE, None), (ALL, "CREATE INDEX ON moves (at)")], ids=["partitions", "no partition"]
+)
+def test_an_appended_row_reads_a_handful(
+    pt: PgTrickle, conn: psycopg.Connection[Any], query: str, index: str | None
+) -> None:
+    if index is not None:
+        conn.execute(index)
+    # It has yet to read the changes, so that they are still there when they are counted.
+    pt.create_stream_table("later", LATER)
+    kept(pt, "st", query, placement="spark")
+    conn.execute("ANALYZE")
+    appended = APPENDED if query is BALANCE else APPENDED.replace("2026-01-15", "2025-12-31")
+    for change, most in ((appended, 10), (AMID, 11_000)):
+        conn.execute(change)
+        assert pt.refresh_stream_table("st").action == "DIFFERENTIAL"
+        assert difference(conn, "st", query) == 0
+        rows, _ = read(conn)
+        print(rows)
+        assert rows["moves"] <= most
+        assert rows["st"] <= most
+
+
+@pytest.mark.parametrize("query", [BALANCE, ALL], ids=["partitions", "no partition"])
+@pytest.mark.parametrize("way", ["database", "spark", "IMMEDIATE", "partitioned"])
+def test_every_way_follows(pt: PgTrickle, conn: psycopg.Connection[Any], way: str, query: str) -> None:
+    how = {
+        "IMMEDIATE": {"refresh_mode": "IMMEDIATE"},
+        "partitioned": {"partition_by": "RANGE (at)", "partition_every": "1 week", "placement": "database"},
+    }
+    kept(pt, "st", query, **how.get(way, {"placement": way}))
+    for change in CHANGES:
+        conn.execute(change)
+        if way != "IMMEDIATE":
+            action = pt.refresh_stream_table("st").action
+            assert action == ("FULL" if change.startswith("TRUNCATE") else "DIFFERENTIAL")
+        assert difference(conn, "st", query) == 0
+    assert pt.verify("st", refresh=False).differences == 0
+
+
+def test_a_member_of_a_unit_goes_on_from_what_is_handed_on(pt: PgTrickle, conn: psycopg.Connection[Any]) -> None:
+    above = BALANCE.replace("FROM moves", "FROM large")
+    pt.create_stream_table("large", f"{LATER} WHERE amount > 10", placement="database")
+    kept(pt, "st", above, placement="database")
+    pt.create_stream_table(
+        "last", "SELECT account, max(balance) AS most FROM st GROUP BY account", placement="database"
+    )
+    for change in CHANGES:
+        conn.execute(change)
+        actions = {name: result.action for name, result in pt.refresh(["large", "st", "last"]).items()}
+        assert actions["public.st"] in ("DIFFERENTIAL", "NO_DATA", "FULL")
+        assert difference(conn, "st", above) == 0
+        assert difference(conn, "last", "SELECT account, max(balance) AS most FROM st GROUP BY account") == 0
+
+
+def test_the_index_that_is_missing_is_named_until_it_is_there(pt: PgTrickle, conn: psycopg.Connection[Any]) -> None:
+    conn.execute("DROP INDEX moves_found")
+    conn.execute("CREATE INDEX ON moves (account)")
+    wanted = 'CREATE INDEX ON "public"."moves" ("account", "at")'
+    assert pt.validate_query(BALANCE).missing_indexes == (wanted,)
+    conn.execute("CREATE INDEX ON moves (at, account)")
+    assert pt.validate_query(BALANCE).missing_indexes == (wanted,)
+    conn.execute(wanted)
+    assert pt.validate_query(BALANCE).missing_indexes == ()
+
+
+def test_stored_rows_are_found_by_an_index(pt: PgTrickle, conn: psycopg.Connection[Any]) -> None:
+    kept(pt, "st", BALANCE.replace("id, account, at,", "id,"))
+    defined = [text for (text,) in conn.execute("SELECT indexdef FROM pg_indexes WHERE tablename = 'st'")]
+    assert any(text.endswith("(__pgt_key_1, __pgt_key_2)") for text in defined)
+
+
+def test_tables_of_before_are_filled_anew_once(pt: PgTrickle, conn: psycopg.Connection[Any]) -> None:
+    """They lack what is stored beside."""
+    pt.create_stream_table("plain", LATER)
+    kept(pt, "st", BALANCE, placement="database")
+    conn.execute("DELETE FROM pgtrickle.pgt_migrations WHERE number = 50")
+    install(conn)
+    conn.execute(APPENDED)
+    assert only(conn.execute("SELECT needs_reinit FROM pgtrickle.pgt_stream_tables WHERE pgt_name = 'plain'")) == (
+        False,
+    )
+    assert [pt.refresh_stream_table("st").action for _ in range(2)] == ["REINITIALIZE", "NO_DATA"]
+    conn.execute(AMID)
+    assert pt.refresh_stream_table("st").action == "DIFFERENTIAL"
+    assert difference(conn, "st", BALANCE) == 0
