@@ -31,6 +31,7 @@ from tests.property.test_properties import (
 )
 from tests.property.worlds import worlds
 
+
 @st.composite
 def examples(draw: st.DrawFn, levels: tuple[int, ...] = (1, 1, 2)) -> Example:
     world = draw(worlds())

@@ -112,6 +112,11 @@ class View:
         return self._sink.lookups if self._sink else ()
 
     @cached_property
+    def places(self) -> frozenset[tuple[str, str]]:
+        """(source key, column) where a delta reads a source's rows from a changed value on."""
+        return self._sink.places if self._sink else frozenset()
+
+    @cached_property
     def identity(self) -> tuple[str, ...]:
         """The smallest key among the storage's columns; all visible columns if the storage has no key."""
         keys = self._sink.storage.unique_keys if self._sink else frozenset()

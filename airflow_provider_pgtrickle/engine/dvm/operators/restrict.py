@@ -126,7 +126,7 @@ class Restrict(Node):
             source, alias = e.from_item(relation)
             compared, first = ("<=", "max") if onward.descending else (">=", "min")
             place = f"{of(onward.target)} {compared} (SELECT {first}({alias}.{e.name(onward.key)}) FROM {source})"
-            return place if onward.descending else place + self._least(e, of, own)
+            return place + self._least(e, of, own, most=onward.descending)
 
         def beside(of: Callable[[str], str]) -> str:
             if onward.nulls_first:
@@ -160,13 +160,15 @@ class Restrict(Node):
         held = of(e.cut_by() or "")
         return f" AND {held} >= {least} AND {held} <= {most}"
 
-    def _least(self, e: Emitter, of: Callable[[str], str], pairs: list[tuple[str, str]]) -> str:
-        """SQL of the least value that the keys can have, where it is known: PostgreSQL finds none through an IN."""
+    def _least(self, e: Emitter, of: Callable[[str], str], pairs: list[tuple[str, str]], *, most: bool = False) -> str:
+        """SQL of the least value, or the greatest, that the keys can have, where it is known: PostgreSQL finds none
+        through an IN."""
         if not e.knows_least:
             return ""
         whence, column = self.keys.relation.whence, self.child.column
-        bounds = [(target, e.least(whence(key), column(target).type)) for target, key in pairs]
-        return "".join(f" AND {of(target)} >= {least}" for target, least in bounds if least is not None)
+        bounds = [(target, e.least(whence(key), column(target).type, most=most)) for target, key in pairs]
+        compared = "<=" if most else ">="
+        return "".join(f" AND {of(target)} {compared} {bound}" for target, bound in bounds if bound is not None)
 
 
 def of_nulls(pairs: Sequence[tuple[str, str]]) -> list[Pairs]:

@@ -26,6 +26,7 @@ from airflow_provider_pgtrickle.engine.dvm.expressions import column, has_subque
 from airflow_provider_pgtrickle.engine.dvm.names import Namer
 from airflow_provider_pgtrickle.engine.dvm.node import Column, Differ, Keys, Node, Onward, rewritten
 from airflow_provider_pgtrickle.engine.dvm.operators.behind import Behind, Carried, Firsts
+from airflow_provider_pgtrickle.engine.dvm.operators.clocked import origin
 from airflow_provider_pgtrickle.engine.dvm.operators.project import Project
 from airflow_provider_pgtrickle.engine.dvm.operators.recursion import graft
 from airflow_provider_pgtrickle.engine.dvm.operators.weigh import difference
@@ -96,6 +97,11 @@ class Running(Sink):
     def lookups(self) -> tuple[tuple[str, ...], ...]:
         shape = self._shape
         return (tuple(self._held[name] for name in (*shape.core.partition, shape.onward.target)),)
+
+    @property
+    def places(self) -> frozenset[tuple[str, str]]:
+        found = origin(self._shape.core.child, self._shape.onward.target)
+        return frozenset() if found is None else frozenset((found,))
 
     def delta(self, d: Differ) -> Node | None:
         core, onward, held = self._shape.core, self._shape.onward, self._held
