@@ -15,7 +15,7 @@ TABLE = (
     " round(i / 7.0, i % 5), i / 4.0, date '2024-01-01' + i % 9 FROM generate_series(1, 120) AS i",
 )
 CHANGES = (
-    ["INSERT INTO t VALUES (200, 1, 'a', 11, 5, 1.125, 2, '2025-01-01'), (201, NULL, NULL, NULL, NULL, NULL, NULL)"],
+    ["INSERT INTO t VALUES (200, 1, 'a', 11, 5, 1.125, 2, '2025-01-01')", "INSERT INTO t (id) VALUES (201)"],
     ["UPDATE t SET o = 0 WHERE id IN (17, 18)", "DELETE FROM t WHERE id % 13 = 0"],
     ["UPDATE t SET p = 3 - p, q = 'b' WHERE id % 9 = 0", "UPDATE t SET p = NULL WHERE id = 50"],
     ["UPDATE t SET o = NULL WHERE o = 4", "UPDATE t SET o = 4 WHERE o IS NULL AND id % 2 = 0"],
@@ -64,7 +64,7 @@ def test_what_tells_what_is_carried_is_stored_once(new_case: NewCase, shown: str
         "SELECT t.id, u.w, sum(t.x * u.w) OVER (PARTITION BY t.p ORDER BY t.o, t.id) AS v FROM t JOIN u ON u.id = t.x",
         "SELECT t.id, row_number() OVER (PARTITION BY u.w ORDER BY t.d, t.id) AS v FROM t LEFT JOIN u ON u.id = t.x",
         "SELECT z.id, rank() OVER (ORDER BY z.o) AS v FROM (SELECT id, o FROM t UNION ALL SELECT id, w FROM u) AS z",
-        "SELECT p, sum(s) OVER (ORDER BY p) AS v FROM (SELECT p, sum(x) AS s FROM t GROUP BY p) AS g",
+        "SELECT p, s, rank() OVER (ORDER BY p DESC) AS v FROM (SELECT p, sum(x) AS s FROM t GROUP BY p) AS g",
         "SELECT id, count(*) OVER (PARTITION BY p ORDER BY o) AS v FROM t WHERE x IN (SELECT id FROM u)",
     ],
 )  # fmt: skip
