@@ -420,10 +420,13 @@ def _probing(reading: Reading) -> Values:
 
 
 @deep()
-def analyze(canonical: str, schema: Schema, floats: Mapping[str, str] | None = None) -> View:
+def analyze(
+    canonical: str, schema: Schema, floats: Mapping[str, str] | None = None, held: frozenset[str] | None = None
+) -> View:
     """Return the view of a canonical query; raise `QueryError` if it can't be a stream table in any mode.
 
-    `floats`: the types of the columns that may be kept as approximate sums of floats.
+    `floats`: the types of the columns that may be kept as approximate sums of floats. `held`: the columns of the table
+    if it is there already, and stays.
     """
     try:
         query = parse(canonical)
@@ -432,7 +435,7 @@ def analyze(canonical: str, schema: Schema, floats: Mapping[str, str] | None = N
         return _full_only(canonical, (), schema, refused.refusal)
     try:
         with budget():
-            return _differentiable(canonical, query, outputs, schema, floats)
+            return _differentiable(canonical, query, outputs, schema, floats, held)
     except Impossible as refused:
         raise QueryError(
             f"{refused.refusal.reason.sentence} ({refused.refusal.detail})", remedy=refused.refusal.remedy
@@ -460,9 +463,14 @@ def round_trip(text: str) -> str | None:
 
 
 def _differentiable(
-    canonical: str, query: exp.Query, outputs: tuple[str, ...], schema: Schema, floats: Mapping[str, str] | None
+    canonical: str,
+    query: exp.Query,
+    outputs: tuple[str, ...],
+    schema: Schema,
+    floats: Mapping[str, str] | None,
+    held: frozenset[str] | None,
 ) -> View:
-    draft = pipeline.run(query, outputs, schema, floats=floats)
+    draft = pipeline.run(query, outputs, schema, floats=floats, held=held)
     assert draft.sink is not None
     used = _used([draft.sink.storage] + ([draft.bounds.body] if draft.bounds else []), draft.builder)
     sources = {key: draft.builder.sources[key] for key in sorted(used)}

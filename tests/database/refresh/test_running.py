@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import psycopg
 import pytest
 
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.catalog.migrate import install
+from airflow_provider_pgtrickle.engine.dvm import pipeline
+from airflow_provider_pgtrickle.engine.dvm.sinks.running import Running
+from airflow_provider_pgtrickle.engine.refresh import query
 from tests.database.declare.conftest import difference
 from tests.database.refresh.test_bounded import read
 
@@ -26,6 +32,7 @@ BALANCE = (
     " row_number() OVER (PARTITION BY account ORDER BY at, id) AS n"
     " FROM moves WINDOW w AS (PARTITION BY account ORDER BY at)"
 )
+HIDDEN = BALANCE.replace("id, account, at,", "id,")
 ALL = "SELECT id, account, at, amount, count(*) OVER (ORDER BY at DESC) AS n FROM moves"
 APPENDED = "INSERT INTO moves VALUES (20001, 1, '2026-01-15', 5.50)"
 AMID = "UPDATE moves SET amount = amount + 1 WHERE at = '2026-01-07 22:39' "
@@ -123,7 +130,7 @@ def test_the_index_that_is_missing_is_named_until_it_is_there(pt: PgTrickle, con
 
 
 def test_stored_rows_are_found_by_an_index(pt: PgTrickle, conn: psycopg.Connection[Any]) -> None:
-    kept(pt, "st", BALANCE.replace("id, account, at,", "id,"))
+    kept(pt, "st", HIDDEN)
     defined = [text for (text,) in conn.execute("SELECT indexdef FROM pg_indexes WHERE tablename = 'st'")]
     assert any(text.endswith("(__pgt_key_1, __pgt_key_2)") for text in defined)
 
@@ -137,16 +144,46 @@ def test_totals_of_groups_run_above_a_part(pt: PgTrickle, conn: psycopg.Connecti
         assert difference(conn, "st", daily) == 0
 
 
+@contextmanager
+def before() -> Iterator[None]:
+    """An older version, which replaced partitions."""
+    with patch.object(pipeline, "SINKS", tuple(sink for sink in pipeline.SINKS if sink is not Running)):
+        yield
+    query._analysed.clear()
+
+
 def test_tables_of_before_are_filled_anew_once(pt: PgTrickle, conn: psycopg.Connection[Any]) -> None:
     """They lack what is stored beside."""
     pt.create_stream_table("plain", LATER)
-    kept(pt, "st", BALANCE)
+    with before():
+        pt.create_stream_table("st", HIDDEN, differential_max_change_ratio=0.0)
     conn.execute("DELETE FROM pgtrickle.pgt_migrations WHERE number = 50")
     install(conn)
     concerned = "SELECT pgt_name FROM pgtrickle.pgt_stream_tables WHERE needs_reinit"
     assert conn.execute(concerned).fetchall() == [("st",)]
-    conn.execute(APPENDED)
+    for change, action in zip(CHANGES[:3], ("REINITIALIZE", "DIFFERENTIAL", "DIFFERENTIAL"), strict=True):
+        conn.execute(change)
+        assert pt.refresh_stream_table("st").action == action
+        assert difference(conn, "st", HIDDEN) == 0
+
+
+def test_what_writers_maintained_before_they_maintain_until_it_is_withdrawn(
+    pt: PgTrickle, conn: psycopg.Connection[Any]
+) -> None:
+    with before():
+        pt.create_stream_table("st", HIDDEN, refresh_mode="IMMEDIATE")
+    conn.execute("DELETE FROM pgtrickle.pgt_migrations WHERE number = 50")
+    install(conn)
+    first, second, *rest = CHANGES
+    conn.execute(first)
+    # The functions of all that writers maintain are written anew.
+    pt.create_stream_table("other", LATER, refresh_mode="IMMEDIATE")
+    conn.execute(second)
+    assert difference(conn, "st", HIDDEN) == 0
+    pt.withdraw("st")
     assert pt.refresh_stream_table("st").action == "REINITIALIZE"
-    conn.execute(AMID)
-    assert pt.refresh_stream_table("st").action == "DIFFERENTIAL"
-    assert difference(conn, "st", BALANCE) == 0
+    for change in rest:
+        conn.execute(change)
+        assert difference(conn, "st", HIDDEN) == 0
+    hidden = "SELECT attname FROM pg_attribute WHERE attrelid = 'st'::regclass AND attname ~ '^__pgt_key' ORDER BY 1"
+    assert conn.execute(hidden).fetchall() == [("__pgt_key_1",), ("__pgt_key_2",)]
