@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_pgtrickle.engine.dvm.explain import looked_up, ranges
-from airflow_provider_pgtrickle.engine.dvm.node import Differ, Keys, Node, Onward, descendants
+from airflow_provider_pgtrickle.engine.dvm.node import Keys, Node, Onward, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.behind import Behind, Firsts
 from airflow_provider_pgtrickle.engine.dvm.operators.restrict import Restrict, of_nulls
 from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
@@ -53,17 +53,30 @@ def test_one_key_set_serves_all_that_read_it() -> None:
     ],
 )
 def test_what_is_read_from_a_place_on(query: str, ranged: set, equal: set) -> None:
-    widest = view(query)._sink.delta(Differ(["1", "2"], narrow_all=True))
+    widest = view(query)._widest_plan
+    assert widest is not None
     assert (set(ranges(widest)), set(looked_up(widest))) == (ranged, equal)
 
 
-def test_a_place_goes_with_the_whole_key_alone() -> None:
+@pytest.mark.parametrize(
+    ("names", "place"),
+    [
+        ({"p": "a", "q": "b", "o": "c"}, Onward("c", "o", descending=True)),
+        ({"p": "a", "o": "c"}, None),
+        ({"p": "a", "q": "b"}, None),
+    ],
+)
+def test_a_place_goes_with_the_whole_key_alone(names: dict[str, str], place: Onward | None) -> None:
     keys = Keys(Stored(()), (("p", "p"), ("q", "q")), onward=Onward("o", "o", descending=True))
-    assert keys.mapped({"p": "a", "q": "b", "o": "c"}).onward == Onward("c", "o", descending=True)
-    assert keys.mapped({"p": "a", "o": "c"}).onward is None
-    assert keys.mapped({"p": "a", "q": "b"}).onward is None
-    assert keys.mapped({"o": "c"}) is None
-    assert Keys(Stored(()), (), onward=Onward("o", "o")).mapped({"o": "c"}).onward == Onward("c", "o")
+    mapped = keys.mapped(names)
+    assert mapped is not None
+    assert mapped.onward == place
+
+
+def test_a_place_may_be_all_that_is_left_of_a_key_without_columns() -> None:
+    keys = Keys(Stored(()), (), onward=Onward("o", "o"))
+    assert (keys.mapped({"o": "c"}), keys.mapped({})) != (None, None)
+    assert keys.mapped({"p": "a"}) is None
 
 
 def test_each_choice_of_nulls_is_looked_up_once() -> None:
