@@ -13,6 +13,7 @@ import pytest
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.catalog.migrate import install
 from airflow_provider_pgtrickle.engine.dvm import pipeline
+from airflow_provider_pgtrickle.engine.dvm.sinks import SINKS
 from airflow_provider_pgtrickle.engine.dvm.sinks.running import Running
 from airflow_provider_pgtrickle.engine.refresh import query
 from tests.database.declare.conftest import difference
@@ -147,7 +148,7 @@ def test_totals_of_groups_run_above_a_part(pt: PgTrickle, conn: psycopg.Connecti
 @contextmanager
 def before() -> Iterator[None]:
     """An older version, which replaced partitions."""
-    with patch.object(pipeline, "SINKS", tuple(sink for sink in pipeline.SINKS if sink is not Running)):
+    with patch.object(pipeline, "SINKS", tuple(sink for sink in SINKS if sink is not Running)):
         yield
     query._analysed.clear()
 
