@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 import sqlglot
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, InHand, Window
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, InHand, SourceBinding, Window
 from airflow_provider_pgtrickle.engine.dvm.budget import MAX_DEPTH, MAX_SELECTS, too_large
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID, buffer_column
 from airflow_provider_pgtrickle.engine.dvm.dialect import Reading
@@ -236,7 +236,8 @@ class PostgresEmitter(Emitter):
     def least(self, columns: Collection[tuple[str, str]], compared: str | None, *, most: bool = False) -> str | None:
         if compared is None or base_type(compared) not in ORDERED:
             return None
-        bound = [(self._binding.sources[key], name) for key, name in sorted(columns)]
+        # ONLY a table has no changes of its own, of which it could be known.
+        bound = [(self._binding.sources.get(key, SourceBinding(False)), name) for key, name in sorted(columns)]
         known = [dict(source.most if most else source.least).get(name) for source, name in bound]
         values = [value for value in known if value is not None]
         if not values or len(values) < len(known):

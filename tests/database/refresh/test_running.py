@@ -119,6 +119,17 @@ def test_a_member_of_a_unit_goes_on_from_what_is_handed_on(pt: PgTrickle, conn: 
         assert difference(conn, "last", most) == 0
 
 
+def test_only_the_tables_own_rows(pt: PgTrickle, conn: psycopg.Connection[Any]) -> None:
+    """Of their changes no least value is known."""
+    own = ALL.replace("FROM moves", "FROM ONLY moves")
+    conn.execute("CREATE TABLE more () INHERITS (moves)")
+    kept(pt, "st", own, placement="database")
+    for change in ("INSERT INTO more VALUES (30000, 1, '2026-01-05', 5)", *CHANGES):
+        conn.execute(change)
+        assert pt.refresh_stream_table("st").action in ("DIFFERENTIAL", "NO_DATA", "FULL")
+        assert difference(conn, "st", own) == 0
+
+
 def test_the_index_that_is_missing_is_named_until_it_is_there(pt: PgTrickle, conn: psycopg.Connection[Any]) -> None:
     conn.execute("DROP INDEX moves_found")
     conn.execute("CREATE INDEX ON moves (account)")
