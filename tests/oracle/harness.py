@@ -170,20 +170,23 @@ class Maintained:
                 changed=buffer.changed(self.case.conn, self.frontier),
                 window=Window(buffer=(buffer.schema, buffer.name), old=old, new=self.case.snapshot, also=()),
                 handed_on=None,
-                least=self._least(key) if bounded else (),
+                least=self._extremes(key, "LEAST", "min") if bounded else (),
+                most=self._extremes(key, "GREATEST", "max") if bounded else (),
             )
         readings = clock.read(self.case.conn, self.view.readings, self.instant, at or self.instant)
         return Binding(sources=sources, stored=(self.case.schema, self.name), readings=readings)
 
-    def _least(self, key: str) -> tuple[tuple[str, str], ...]:
-        """The least value in either image of each column that has an order which all types share."""
+    def _extremes(self, key: str, of: str, in_image: str) -> tuple[tuple[str, str], ...]:
+        """The extreme value in either image of each column that has an order which all types share."""
         source, buffer, found = self.view.sources[key], self.case.buffers[key], []
         for column in source.columns:
             if column.name not in self.view.used[key] or base_type(column.type) not in ORDERED:
                 continue
-            (least,) = only(
+            (extreme,) = only(
                 self.case.conn.execute(
-                    sql.SQL("SELECT LEAST(min({}), min({}))::text FROM {} WHERE xid > {}::xid8").format(
+                    sql.SQL("SELECT {0}({1}({2}), {1}({3}))::text FROM {4} WHERE xid > {5}::xid8").format(
+                        sql.SQL(of),
+                        sql.SQL(in_image),
                         sql.Identifier(f"new_{column.name}"),
                         sql.Identifier(f"old_{column.name}"),
                         sql.Identifier(buffer.schema, buffer.name),
@@ -191,8 +194,8 @@ class Maintained:
                     )
                 )
             )
-            if least is not None:
-                found.append((column.name, f"'{least}'::{column.type}"))
+            if extreme is not None:
+                found.append((column.name, f"'{extreme}'::{column.type}"))
         return tuple(found)
 
     def slices(self, binding: Binding, count: int) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from tests.property.relation import (
     select,
     where,
 )
+from tests.property.running import running
 from tests.property.subqueries import (
     lateral,
     multiplied,
@@ -165,6 +166,7 @@ OPERATORS: tuple[Operator, ...] = (
     joined_under_or,
     tied_by_subqueries,
     written_out,
+    running,
 )
 """Simplest first: what a failure shrinks to. A new operator is one function and one line."""
 

@@ -19,4 +19,4 @@ DELETE FROM orders;
 INSERT INTO orders VALUES (9, NULL, NULL, NULL);
 
 -- delta
-(ω(orders) if Δorders) − (stored if Δorders)
+π(ω(orders[amount ≥ first(Δorders)])) − stored[__pgt_key ≥ first(Δorders)]

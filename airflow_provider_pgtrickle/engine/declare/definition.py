@@ -86,7 +86,8 @@ class Definition:
 
 def explained(conn: psycopg.Connection, view: dvm.View) -> dvm.Explanation:
     """How a query is maintained, with the indexes that are missing now."""
-    told = view.explain(missing_indexes=indexes.missing(conn, view.sources, view.wanted_keys()))
+    missing = indexes.missing(conn, view.sources, view.wanted_keys(), view.wanted_ranges())
+    told = view.explain(missing_indexes=missing)
     return replace(told, timezone=zone.of(conn))
 
 

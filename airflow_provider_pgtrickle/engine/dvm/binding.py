@@ -54,6 +54,8 @@ class SourceBinding:
     handed_on: HandedOn | None = None
     least: tuple[tuple[str, str], ...] = ()
     """The least value that a column has in the source's change, as SQL, where it is known."""
+    most: tuple[tuple[str, str], ...] = ()
+    """The same for the greatest."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,8 @@ class Binding:
                 window = replace(window, old=mark(window.old), new="", also=also, beyond=beyond)
             if handed_on is not None:
                 handed_on = HandedOn(mark(handed_on.sql))
-            least = tuple((name, mark(value)) for name, value in source.least)
-            sources[key] = replace(source, window=window, handed_on=handed_on, least=least)
+            least, most = (tuple((name, mark(value)) for name, value in of) for of in (source.least, source.most))
+            sources[key] = replace(source, window=window, handed_on=handed_on, least=least, most=most)
         readings = {text: Values(mark(read.old), mark(read.new)) for text, read in self.readings.items()}
         shape = (tuple(sources.items()), self.stored, self.cut_by, tuple(readings), CLOCK in self.changed)
         return replace(self, sources=sources, readings=readings), shape, tuple(values)

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 import sqlglot
 from sqlglot import exp
 
-from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, InHand, Window
+from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, InHand, SourceBinding, Window
 from airflow_provider_pgtrickle.engine.dvm.budget import MAX_DEPTH, MAX_SELECTS, too_large
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID, buffer_column
 from airflow_provider_pgtrickle.engine.dvm.dialect import Reading
@@ -231,16 +231,18 @@ class PostgresEmitter(Emitter):
 
     @cached_property
     def knows_least(self) -> bool:
-        return any(source.least for source in self._binding.sources.values())
+        return any(source.least or source.most for source in self._binding.sources.values())
 
-    def least(self, columns: Collection[tuple[str, str]], compared: str | None) -> str | None:
+    def least(self, columns: Collection[tuple[str, str]], compared: str | None, *, most: bool = False) -> str | None:
         if compared is None or base_type(compared) not in ORDERED:
             return None
-        known = [dict(self._binding.sources[key].least).get(name) for key, name in sorted(columns)]
+        # ONLY a table has no changes of its own, of which it could be known.
+        bound = [(self._binding.sources.get(key, SourceBinding(False)), name) for key, name in sorted(columns)]
+        known = [dict(source.most if most else source.least).get(name) for source, name in bound]
         values = [value for value in known if value is not None]
         if not values or len(values) < len(known):
             return None
-        return values[0] if len(values) == 1 else f"LEAST({', '.join(values)})"
+        return values[0] if len(values) == 1 else f"{'GREATEST' if most else 'LEAST'}({', '.join(values)})"
 
     def record_semi_join(self, child: Relation, keys: Relation, pairs: Pairs) -> str:
         """Compare rows as records, because NULLs match in records, and PostgreSQL can hash records.

@@ -19,6 +19,7 @@ from airflow_provider_pgtrickle.engine.dvm.operators.stored import Stored
 _KEPT = {
     "difference": "the change of the query is the change of the table",
     "merge by adding": "changes are added to the stored sums and counts",
+    "carry forward": "the rows behind the first changed one of a partition are computed anew, on from the row before",
     "replace by key": "the groups that a change touches are computed anew",
     "recompute": "the query is computed anew, and only the difference is written",
     "delete and rederive": "what a change may have derived is deleted and derived anew",
@@ -149,10 +150,25 @@ class Explanation:
 
 def looked_up(plan: Node) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the sources that are read by keys, each with the columns that these keys match."""
+    for source, columns, place in _searched(plan):
+        if place is None:
+            yield source, columns
+
+
+def ranges(plan: Node) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Yield the sources that are read by keys from a place on: the columns that these match, and the place's."""
+    for source, columns, place in _searched(plan):
+        if place is not None:
+            yield source, columns, place
+
+
+def _searched(plan: Node) -> Iterator[tuple[str, tuple[str, ...], str | None]]:
     for node in leaves(plan):
         if isinstance(node, Restrict) and isinstance(node.child, Scan):
             origin = {column.name: name for name, column in node.child.mapping}
-            yield node.child.source.table, tuple(origin[target] for target, _ in node.keys.pairs)
+            keys = node.keys
+            place = origin[keys.onward.target] if keys.onward is not None else None
+            yield node.child.source.table, tuple(origin[target] for target, _ in keys.pairs), place
 
 
 def indented(text: str) -> Iterator[str]:

@@ -377,6 +377,18 @@ class Node(ABC):
 _keep_derived(Node)
 
 
+@dataclass(frozen=True)
+class Onward:
+    """A place in an order by one column: rows that come before it are left out, those that tie with it are not."""
+
+    target: str
+    """The column by which the rows are ordered."""
+    key: str
+    """The key set's column with the place."""
+    descending: bool = False
+    nulls_first: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Keys:
     """A set of keys: the distinct rows of `relation`, matched by pairs (target column, key column)."""
@@ -385,11 +397,20 @@ class Keys:
     pairs: tuple[tuple[str, str], ...]
     null_matches: bool = True
     """Whether a NULL key matches the rows whose column is NULL (as in grouping), or no row (as in joining)."""
+    onward: Onward | None = None
+    """Of a key's rows only those from its place onward; the pairs then tell the keys apart."""
 
     def mapped(self, names: dict[str, str]) -> Keys | None:
-        """Return the keys for other target columns, without pairs that have none; None where no pair is left."""
+        """Return the keys for other target columns, without what has none; None where nothing is left.
+
+        A place says nothing of rows that are found by less than the whole key.
+        """
         pairs = tuple((names[t], k) for t, k in self.pairs if t in names)
-        return Keys(self.relation, pairs, self.null_matches) if pairs else None
+        onward = self.onward
+        if onward is not None:
+            is_told = onward.target in names and len(pairs) == len(self.pairs)
+            onward = replace(onward, target=names[onward.target]) if is_told else None
+        return replace(self, pairs=pairs, onward=onward) if pairs or onward else None
 
     def only(self, names: Sequence[str]) -> Keys | None:
         return self.mapped({n: n for n in names})

@@ -59,6 +59,8 @@ class Draft:
     builder: Builder
     floats: Mapping[str, str] = field(default_factory=dict)
     """The types of the columns that may be kept as approximate sums of floats."""
+    held: frozenset[str] | None = None
+    """The columns of a table that is there already: what a sink stores has to be among them."""
     topk: TopK | None = None
     bounds: Bounds | None = None
     root: Node | None = None
@@ -127,9 +129,12 @@ def cut(draft: Draft) -> Draft:
 
 
 def choose_sink(draft: Draft) -> Draft:
-    """Choose the first sink that takes the query."""
+    """Choose the first sink that takes the query; for a table that is there, the first that stores what it holds."""
     described = Query(draft.tree, draft.outputs, draft.builder.name, draft.bounds, draft.floats)
-    return replace(draft, sink=next(s for s in (kind.take(described) for kind in SINKS) if s is not None))
+    found = (kind.take(described) for kind in SINKS)
+    fitting = (s for s in found if s is not None and (draft.held is None or draft.held >= {*s.hidden}))
+    sink = next(fitting, None)
+    return choose_sink(replace(draft, held=None)) if sink is None else replace(draft, sink=sink)
 
 
 def check_sizes(draft: Draft) -> Draft:
@@ -171,9 +176,10 @@ def run(
     schema: Schema,
     until: Step = check_sizes,
     floats: Mapping[str, str] | None = None,
+    held: frozenset[str] | None = None,
 ) -> Draft:
     """Return the draft after the steps up to `until`, including that."""
-    draft = Draft(query, outputs, TreeBuilder(schema), floats or {})
+    draft = Draft(query, outputs, TreeBuilder(schema), floats or {}, held)
     for step in STEPS:
         draft = step(draft)
         if step is until:

@@ -171,8 +171,8 @@ class Emitter(ABC):
         """Whether the least value of any column in the changes is known."""
         return False
 
-    def least(self, columns: Collection[tuple[str, str]], compared: str | None) -> str | None:
-        """Return the least value that the changes of these columns have, by (source key, column).
+    def least(self, columns: Collection[tuple[str, str]], compared: str | None, *, most: bool = False) -> str | None:
+        """Return the least value, or the greatest, that the changes of these columns have, by (source key, column).
 
         None if it isn't known, or not comparable with a value of the type `compared`.
         """

@@ -14,7 +14,7 @@ from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_name
 from airflow_provider_pgtrickle.engine.dvm.clock import CLOCK, Values, as_of, readings_of
 from airflow_provider_pgtrickle.engine.dvm.dialect import Reading
 from airflow_provider_pgtrickle.engine.dvm.emit import PostgresEmitter, Writings
-from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, leaves, looked_up, written
+from airflow_provider_pgtrickle.engine.dvm.explain import Explanation, leaves, looked_up, ranges, written
 from airflow_provider_pgtrickle.engine.dvm.expressions import ROW, plain_column, render, unparen
 from airflow_provider_pgtrickle.engine.dvm.frontend.build import TreeBuilder
 from airflow_provider_pgtrickle.engine.dvm.frontend.builder import Builder
@@ -116,6 +116,11 @@ class View:
     def lookups(self) -> tuple[tuple[str, ...], ...]:
         """Sets of columns, besides the identity, by which a delta looks up stored rows; each is worth an index."""
         return self._sink.lookups if self._sink else ()
+
+    @cached_property
+    def places(self) -> frozenset[tuple[str, str]]:
+        """(source key, column) where a delta reads a source's rows from a changed value on."""
+        return self._sink.places if self._sink else frozenset()
 
     @cached_property
     def identity(self) -> tuple[str, ...]:
@@ -321,13 +326,22 @@ class View:
 
     def wanted_keys(self) -> frozenset[tuple[str, tuple[str, ...]]]:
         """Return (source key, columns) by which a delta looks up rows of a source, whichever sources changed."""
-        plan = self._sink.delta(Differ(self.sources, narrow_all=True)) if self._sink else None
+        plan = self._widest_plan
         if self._sink is None or plan is None:
             return frozenset()
-        return frozenset(looked_up(plan)) | self._sink.step_lookups | self._ranges
+        return frozenset(looked_up(plan)) | self._sink.step_lookups | self._clocked
+
+    def wanted_ranges(self) -> frozenset[tuple[str, tuple[str, ...], str]]:
+        """Return (source key, columns, a further one) where a delta reads rows of some columns from a place on."""
+        plan = self._widest_plan
+        return frozenset(ranges(plan)) if plan is not None else frozenset()
 
     @property
-    def _ranges(self) -> frozenset[tuple[str, tuple[str, ...]]]:
+    def _widest_plan(self) -> Node | None:
+        return self._sink.delta(Differ(self.sources, narrow_all=True)) if self._sink else None
+
+    @property
+    def _clocked(self) -> frozenset[tuple[str, tuple[str, ...]]]:
         """(source key, columns) in whose ranges rows are found that compare otherwise with the clock."""
         clocked = (node for node in self._nodes if isinstance(node, Clocked))
         return frozenset((key, (name,)) for node in clocked for key, name in node.lookups)
@@ -420,10 +434,13 @@ def _probing(reading: Reading) -> Values:
 
 
 @deep()
-def analyze(canonical: str, schema: Schema, floats: Mapping[str, str] | None = None) -> View:
+def analyze(
+    canonical: str, schema: Schema, floats: Mapping[str, str] | None = None, held: frozenset[str] | None = None
+) -> View:
     """Return the view of a canonical query; raise `QueryError` if it can't be a stream table in any mode.
 
-    `floats`: the types of the columns that may be kept as approximate sums of floats.
+    `floats`: the types of the columns that may be kept as approximate sums of floats. `held`: the columns of the table
+    if it is there already, and stays.
     """
     try:
         query = parse(canonical)
@@ -432,7 +449,7 @@ def analyze(canonical: str, schema: Schema, floats: Mapping[str, str] | None = N
         return _full_only(canonical, (), schema, refused.refusal)
     try:
         with budget():
-            return _differentiable(canonical, query, outputs, schema, floats)
+            return _differentiable(canonical, query, outputs, schema, floats, held)
     except Impossible as refused:
         raise QueryError(
             f"{refused.refusal.reason.sentence} ({refused.refusal.detail})", remedy=refused.refusal.remedy
@@ -460,9 +477,14 @@ def round_trip(text: str) -> str | None:
 
 
 def _differentiable(
-    canonical: str, query: exp.Query, outputs: tuple[str, ...], schema: Schema, floats: Mapping[str, str] | None
+    canonical: str,
+    query: exp.Query,
+    outputs: tuple[str, ...],
+    schema: Schema,
+    floats: Mapping[str, str] | None,
+    held: frozenset[str] | None,
 ) -> View:
-    draft = pipeline.run(query, outputs, schema, floats=floats)
+    draft = pipeline.run(query, outputs, schema, floats=floats, held=held)
     assert draft.sink is not None
     used = _used([draft.sink.storage] + ([draft.bounds.body] if draft.bounds else []), draft.builder)
     sources = {key: draft.builder.sources[key] for key in sorted(used)}

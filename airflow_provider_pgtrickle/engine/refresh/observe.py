@@ -129,7 +129,10 @@ class SourceState:
     columns: tuple[SourceColumn, ...] = ()
     """What the reader reads of the source."""
     least: tuple[tuple[str, str], ...] = ()
-    """Of columns by which rows of the source are frozen: the least value in the window, as SQL."""
+    """Of columns by which rows of the source are frozen, or read from a place on: the least value in the window, as
+    SQL."""
+    most: tuple[tuple[str, str], ...] = ()
+    """The greatest of the same."""
     net_rows: int | None = None
     """How many rows the window changes after all; None if that was not counted."""
 
@@ -203,6 +206,8 @@ class Reader:
     frontier: Frontier
     used: Mapping[str, tuple[str, ...]] | None = None
     """The columns that it reads, by source; None if every change is to count."""
+    places: frozenset[tuple[str, str]] = frozenset()
+    """(source key, column) where the source's rows are read from a changed value on."""
 
 
 def observe(
@@ -312,7 +317,7 @@ def _bound_before(conn: Connection, member: Observed) -> Mapping[str, Values]:
 
 
 def _reader(member: Locked) -> Reader:
-    return Reader(member.st, member.query.sources, member.frontier, member.query.used)
+    return Reader(member.st, member.query.sources, member.frontier, member.query.used, member.query.places)
 
 
 def _warn_of_growth(unit: Mapping[str, Observed], request: Request) -> None:
@@ -362,8 +367,9 @@ def read(
         for key, source in reader.sources.items()
         if source.kind != "STREAM_TABLE"
     }
+    places = {reader.st.id: reader.places for reader in readers}
     bounding = {
-        (pgt_id, key): tuple(c for c in held if c.name in buffers[key].frozen)
+        (pgt_id, key): tuple(c for c in held if c.name in buffers[key].frozen or (key, c.name) in places[pgt_id])
         for (pgt_id, key), held in told_apart.items()
     }
     pending = _pending(
@@ -394,11 +400,8 @@ def read(
                 is_mixed=found.is_mixed,
                 is_rewritten=found.is_rewritten,
                 columns=columns.get((reader.st.id, key), ()),
-                least=tuple(
-                    (c.name, f"{literal(found.least[c.name])}::{c.type}")
-                    for c in bounding.get((reader.st.id, key), ())
-                    if found.least.get(c.name) is not None
-                ),
+                least=_as_sql(found.least, bounding.get((reader.st.id, key), ())),
+                most=_as_sql(found.most, bounding.get((reader.st.id, key), ())),
             )
     return states
 
@@ -486,9 +489,11 @@ class _Pending:
     least: Mapping[str, str]
     """The least value of each column by which rows are frozen, as text. It bounds what a change can be joined with,
     whatever was declared."""
+    most: Mapping[str, str]
+    """The greatest."""
 
 
-_NOTHING = _Pending(0, 0, False, False, False, {})
+_NOTHING = _Pending(0, 0, False, False, False, {}, {})
 
 
 def _pending(
@@ -499,7 +504,7 @@ def _pending(
 ) -> dict[tuple[int, str], _Pending]:
     """Count the windows. `told_apart`: what readers read of tables, whose buffers say which columns have changed.
 
-    `bounding`: the columns whose least value is asked for.
+    `bounding`: the columns whose least and greatest values are asked for.
     """
     if not windows:
         return {}
@@ -508,12 +513,13 @@ def _pending(
         sql.SQL(
             "SELECT {number}, count(*), count(*) FILTER (WHERE {concerns}), coalesce(bool_or(action = 'T'), false),"
             " coalesce(bool_or(action IN ('I', 'U')) AND bool_or(action IN ('D', 'U')), false),"
-            " coalesce(bool_or(action <> 'I') FILTER (WHERE action = 'T' OR {concerns}), false), {least}"
+            " coalesce(bool_or(action <> 'I') FILTER (WHERE action = 'T' OR {concerns}), false), {least}, {most}"
             " FROM {rows} WHERE {within}"
         ).format(
             number=sql.Literal(number),
             concerns=sql.SQL(concerns(told_apart[place]) if place in told_apart else "true"),
-            least=_least(bounding.get(place, ())),
+            least=_extremes(bounding.get(place, ()), "LEAST", "min"),
+            most=_extremes(bounding.get(place, ()), "GREATEST", "max"),
             rows=sql.SQL(window_rows(windows[place])),
             within=within(windows[place]),
         )
@@ -522,15 +528,24 @@ def _pending(
     return {places[number]: _Pending(*found) for number, *found in conn.execute(counts)}
 
 
-def _least(columns: Sequence[SourceColumn]) -> sql.Composable:
-    """SQL of the least value of each column in either image, as text that means the same in every session."""
+def _extremes(columns: Sequence[SourceColumn], of: str, in_image: str) -> sql.Composable:
+    """SQL of the extreme value of each column in either image, as text that means the same in every session."""
+    both, one = sql.SQL(of), sql.SQL(in_image)
     items = [
-        sql.SQL("{}, to_jsonb(LEAST(min({}), min({}))) #>> '{{}}'").format(
-            sql.Literal(c.name), *(sql.Identifier(buffer_column(side, c.name)) for side in ("new", "old"))
+        sql.SQL("{name}, to_jsonb({both}({one}({new}), {one}({old}))) #>> '{{}}'").format(
+            name=sql.Literal(c.name),
+            both=both,
+            one=one,
+            new=sql.Identifier(buffer_column("new", c.name)),
+            old=sql.Identifier(buffer_column("old", c.name)),
         )
         for c in columns
     ]
     return sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(items))
+
+
+def _as_sql(values: Mapping[str, str], columns: Sequence[SourceColumn]) -> tuple[tuple[str, str], ...]:
+    return tuple((c.name, f"{literal(values[c.name])}::{c.type}") for c in columns if values.get(c.name) is not None)
 
 
 def netted(conn: Connection, state: SourceState, *, only_sum_tells: bool, decides: bool) -> SourceState:

@@ -169,6 +169,7 @@ def plan(
                 window=state.window,
                 handed_on=change.handed_on if change else None,
                 least=state.least,
+                most=state.most,
             )
             for key, state in member.states.items()
             for change in [upstream.get(key)]

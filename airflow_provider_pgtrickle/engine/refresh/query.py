@@ -35,7 +35,9 @@ def analysed(conn: Connection, st: StreamTable) -> dvm.View:
     if view is None:
         with in_zone(conn, st.timezone):
             probed = probe(conn, st.maintained_query, accepted=st.foreign_code)
-            view = dvm.analyze(probed.text, probed.schema, probed.floats if st.approximates else {})
+            # What writers maintain is never filled anew, so it may be an older version's and hold less beside.
+            held = frozenset(column.name for column in st.storage) if st.is_live else None
+            view = dvm.analyze(probed.text, probed.schema, probed.floats if st.approximates else {}, held)
             if st.frozen_rows is not None:
                 view = dvm.copying(view, st.frozen_rows)
             is_refused_there = view.refusal is None and not st.differentiable
@@ -98,4 +100,4 @@ def forget(conn: Connection, st: StreamTable) -> None:
 def _key(conn: Connection, st: StreamTable) -> tuple[object, ...]:
     place = (conn.info.host, conn.info.port, conn.info.dbname)
     meant = (st.maintained_query, st.timezone, st.float_sums, st.frozen_rows)
-    return (*place, st.id, st.relid, *meant, st.fingerprint, st.differentiable)
+    return (*place, st.id, st.relid, *meant, st.fingerprint, st.differentiable, tuple(c.name for c in st.storage))

@@ -7,6 +7,7 @@
     ⋈ ⟕ ⟗ ⋉ ▷ ∩ ∖  joins and set operations
     c, μ, ∅        constant rows; what PostgreSQL alone reads, a recursion for one; no rows
     x[K]           x restricted to the keys that matter
+    x[p, o ≥ k]    x from the first places k on, first(Δ): in each partition p of Δ the least o
 
 Renaming and hints go unsaid. `written` is one line for one rule. `laid_out` is a whole plan: it says which keys
 (`a[g of Δb]`: the rows of a whose g is a g of Δb; `a[id ∈ g of Δb]` where the columns differ), and names what is
@@ -26,6 +27,7 @@ from sqlglot import exp
 from airflow_provider_pgtrickle.engine.dvm.expressions import ROW, plain_column, render
 from airflow_provider_pgtrickle.engine.dvm.node import Binary, Differ, Node, descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.aggregate import Aggregate
+from airflow_provider_pgtrickle.engine.dvm.operators.behind import Behind, Firsts
 from airflow_provider_pgtrickle.engine.dvm.operators.clocked import Clocked, Moved
 from airflow_provider_pgtrickle.engine.dvm.operators.constant import Constant
 from airflow_provider_pgtrickle.engine.dvm.operators.dependent import Dependent, Touched
@@ -109,6 +111,12 @@ class _Writer:
             return f"({self.grouped(node.left)} {_SIGNS[node.kind]} {self.grouped(node.right)})"
         if isinstance(node, Restrict):
             return f"{self.grouped(node.child)}[{self.keys(node.keys.relation, [t for t, _ in node.keys.pairs])}]"
+        if isinstance(node, Behind):
+            assert node.keys.onward is not None
+            order = _listed([_unnumbered(n) for n in (*(t for t, _ in node.keys.pairs), node.keys.onward.target)])
+            return f"{self.grouped(node.child)}[{order} ≥ {self.of(node.keys.relation)}]"
+        if isinstance(node, Firsts):
+            return f"first({self.of(node.change)})"
         if isinstance(node, Touched):
             return self.touched(node)
         if isinstance(node, Reached):

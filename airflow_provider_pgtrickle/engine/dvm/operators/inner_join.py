@@ -215,6 +215,8 @@ class InnerJoin(Node):
 
     def restrict(self, keys: Keys) -> Node:
         targets = {t: t for t, _ in keys.pairs}
+        if keys.onward is not None:
+            targets[keys.onward.target] = keys.onward.target
         equal = {**targets}
         for a, b in self._equal_columns():
             if a in targets:

@@ -2,15 +2,19 @@
 
 An `exact` restriction keeps no other row (NULL matches NULL if the keys say so). One that isn't exact is
 a hint at a leaf to read less, written so that PostgreSQL can look up the values of K in an index of R.
+
+Where keys have places, a hint reads from the first place of all: PostgreSQL then looks up one range for each key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations, product
 
-from airflow_provider_pgtrickle.engine.dvm.node import Column, Condition, Differ, Key, Keys, Node
-from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter
+from airflow_provider_pgtrickle.engine.dvm.node import Column, Condition, Differ, Key, Keys, Node, Onward
+from airflow_provider_pgtrickle.engine.dvm.rendering import Emitter, Pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +62,11 @@ class Restrict(Node):
         return self.child.whence(name) or (self.keys.relation.whence(key) if key is not None else frozenset())
 
     def label(self) -> str:
-        pairs = ", ".join(f"{t} ∈ {k}" for t, k in self.keys.pairs)
-        return f"Restrict [{pairs}]{'' if self.exact else ' (hint)'}"
+        pairs = [f"{t} ∈ {k}" for t, k in self.keys.pairs]
+        onward = self.keys.onward
+        if onward is not None:
+            pairs.append(f"{onward.target} from {onward.key}")
+        return f"Restrict [{', '.join(pairs)}]{'' if self.exact else ' (hint)'}"
 
     def _is_safe(self, target: str, key: str) -> bool:
         """Whether plain equality finds every match of this pair."""
@@ -97,6 +104,8 @@ class Restrict(Node):
     def _conditions(self, e: Emitter) -> list[Condition]:
         """Conditions of which a row has to meet one; they exclude each other."""
         relation = self.keys.relation
+        if self.keys.onward is not None:
+            return list(self._onward(e, self.keys.onward))
         safe = [p for p in self.keys.pairs if self._is_safe(*p)]
         unsafe = [p for p in self.keys.pairs if not self._is_safe(*p)]
         if safe:
@@ -106,8 +115,40 @@ class Restrict(Node):
             lambda of: (
                 _is_in(e, of, relation, unsafe[:1]) + self._cut(e, of, unsafe[:1]) + self._least(e, of, unsafe[:1])
             ),
-            lambda of: f"{of(target)} IS NOT DISTINCT FROM NULL AND {_holds_null(e, relation, key)}",
+            lambda of: f"{of(target)} IS NOT DISTINCT FROM NULL AND {_holds_null(e, relation, [key])}",
         ]
+
+    def _onward(self, e: Emitter, onward: Onward) -> Iterator[Condition]:
+        """The same for rows from the first place of all on, wherever the order has its NULLs."""
+        relation, own = self.keys.relation, [(onward.target, onward.key)]
+
+        def behind(of: Callable[[str], str]) -> str:
+            source, alias = e.from_item(relation)
+            compared, first = ("<=", "max") if onward.descending else (">=", "min")
+            place = f"{of(onward.target)} {compared} (SELECT {first}({alias}.{e.name(onward.key)}) FROM {source})"
+            return place + self._least(e, of, own, most=onward.descending)
+
+        def beside(of: Callable[[str], str]) -> str:
+            if onward.nulls_first:
+                return f"({behind(of)}) IS NOT TRUE AND {_holds_null(e, relation, [onward.key])}"
+            return f"{of(onward.target)} IS NOT DISTINCT FROM NULL"
+
+        places = [behind] if self.child.column(onward.target).not_null else [behind, beside]
+        unsafe = [p for p in self.keys.pairs if not self._is_safe(*p)]
+        for nulls, place in product(of_nulls(unsafe), places):
+            yield partial(self._found, e, nulls, place)
+
+    def _found(self, e: Emitter, nulls: Pairs, place: Condition, of: Callable[[str], str]) -> str:
+        """SQL of the rows of a place with these columns NULL and the others not."""
+        pairs = [p for p in self.keys.pairs if p not in nulls]
+        terms = [f"{of(target)} IS NOT DISTINCT FROM NULL" for target, _ in nulls]
+        gone = [key for _, key in nulls]
+        if pairs:
+            found = _is_in(e, of, self.keys.relation, pairs, gone)
+            terms.append(found + self._cut(e, of, pairs) + self._least(e, of, pairs))
+        elif nulls:
+            terms.append(_holds_null(e, self.keys.relation, gone))
+        return " AND ".join([*terms, place(of)])
 
     def _cut(self, e: Emitter, of: Callable[[str], str], pairs: list[tuple[str, str]]) -> str:
         """SQL of the range of the keys, by which PostgreSQL leaves partitions out whatever its join is."""
@@ -119,22 +160,36 @@ class Restrict(Node):
         held = of(e.cut_by() or "")
         return f" AND {held} >= {least} AND {held} <= {most}"
 
-    def _least(self, e: Emitter, of: Callable[[str], str], pairs: list[tuple[str, str]]) -> str:
-        """SQL of the least value that the keys can have, where it is known: PostgreSQL finds none through an IN."""
+    def _least(self, e: Emitter, of: Callable[[str], str], pairs: list[tuple[str, str]], *, most: bool = False) -> str:
+        """SQL of the least value, or the greatest, that the keys can have, where it is known: PostgreSQL finds none
+        through an IN."""
         if not e.knows_least:
             return ""
         whence, column = self.keys.relation.whence, self.child.column
-        bounds = [(target, e.least(whence(key), column(target).type)) for target, key in pairs]
-        return "".join(f" AND {of(target)} >= {least}" for target, least in bounds if least is not None)
+        bounds = [(target, e.least(whence(key), column(target).type, most=most)) for target, key in pairs]
+        compared = "<=" if most else ">="
+        return "".join(f" AND {of(target)} {compared} {bound}" for target, bound in bounds if bound is not None)
 
 
-def _is_in(e: Emitter, of: Callable[[str], str], relation: Node, pairs: list[tuple[str, str]]) -> str:
+def of_nulls(pairs: Sequence[tuple[str, str]]) -> list[Pairs]:
+    """Every choice of pairs whose columns are NULL: for each, other rows are found, and by other conditions."""
+    return [chosen for size in range(len(pairs) + 1) for chosen in combinations(pairs, size)]
+
+
+def _is_in(
+    e: Emitter, of: Callable[[str], str], relation: Node, pairs: Sequence[tuple[str, str]], nulls: Sequence[str] = ()
+) -> str:
     source, key = e.from_item(relation)
     left = ", ".join(of(t) for t, _ in pairs)
     right = ", ".join(f"{key}.{e.name(k)}" for _, k in pairs)
-    return f"({left}) IN (SELECT {right} FROM {source})"
+    where = _where_null(e, key, nulls) if nulls else ""
+    return f"({left}) IN (SELECT {right} FROM {source}{where})"
 
 
-def _holds_null(e: Emitter, relation: Node, column: str) -> str:
+def _holds_null(e: Emitter, relation: Node, columns: Sequence[str]) -> str:
     source, key = e.from_item(relation)
-    return f"EXISTS (SELECT 1 FROM {source} WHERE {key}.{e.name(column)} IS NOT DISTINCT FROM NULL)"
+    return f"EXISTS (SELECT 1 FROM {source}{_where_null(e, key, columns)})"
+
+
+def _where_null(e: Emitter, alias: str, columns: Sequence[str]) -> str:
+    return " WHERE " + " AND ".join(f"{alias}.{e.name(name)} IS NOT DISTINCT FROM NULL" for name in columns)

@@ -91,6 +91,11 @@ class Sink:
         return frozenset()
 
     @property
+    def places(self) -> frozenset[tuple[str, str]]:
+        """(source key, column) where a delta reads a source's rows from a changed value on."""
+        return frozenset()
+
+    @property
     def approximate(self) -> tuple[str, ...]:
         """The columns whose values differ from PostgreSQL's by as much as rounding may make."""
         return ()
