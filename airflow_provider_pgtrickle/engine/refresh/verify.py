@@ -155,6 +155,9 @@ class Verified:
     approximate: tuple[str, ...] = ()
     """The columns that were compared within the bound of their rounding, because they are approximate sums of floats;
     all others were compared to the letter."""
+    unbounded: tuple[str, ...] = ()
+    """The columns that are computed from sums of floats and not such sums themselves. How much rounding may make there
+    isn't known, so a deviation counts as undecided, however large."""
     rows: tuple[Wrong, ...] = ()
     """The first rows that differ."""
 
@@ -360,6 +363,7 @@ class _Run:
     found: Found = field(default_factory=Found)
     data_timestamp: datetime | None = None
     approximate: tuple[str, ...] = ()
+    unbounded: tuple[str, ...] = ()
 
     @classmethod
     def begin(cls, conn: Connection, request: Request, st: StreamTable) -> _Run:
@@ -443,6 +447,7 @@ class _Run:
             ranges_done=len(self.done),
             data_timestamp=self.data_timestamp,
             approximate=self.approximate,
+            unbounded=self.unbounded,
             rows=tuple(Wrong(*row) for row in rows),
         )
 
@@ -632,6 +637,7 @@ def _held_against(
     found = Found()
     run.approximate = subject.query.approximate
     for comparison in _comparisons(conn, subject, states, instant):
+        run.unbounded = tuple(dict.fromkeys((*run.unbounded, *comparison.unbounded)))
         computation = replace(comparison.sums(run.ranges, numbers, slices), timezone=run.st.timezone)
         if executor is None:
             sums = read_rows(conn, computation)
@@ -674,21 +680,25 @@ def _comparisons(
     st, view = subject.st, subject.query
     # The clock stands at the content's data timestamp.
     at = instant.isoformat() if instant is not None else ""
-    stored = view.before(_binding(states[st.id], clock.read(conn, view.readings, None, at)))
+    readings = clock.read(conn, view.readings, None, at)
+    stored = view.before(_binding(states[st.id], readings))
     content = _content(subject, states, clock.read(conn, subject.readings, None, at))
     columns = describe(conn, st.qualified.sql, [column.name for column in st.storage])
     visible = {column.name for column in st.visible}
     hidden = frozenset(column.name for column in st.storage) - visible
-    bounds = view.bounds(_binding(states[st.id], clock.read(conn, view.readings, None, at)))
+    bounds = view.bounds(_binding(states[st.id], readings))
     if content is not None and bounds is not None:
         content = within_bounds(content, bounds, [column.name for column in st.visible], view.approximate)
+    # What a part has rounded is no value to hold a bound against.
+    floats = {column.name: column.type for column in columns if column.name in view.left_open.rounded}
+    rounding = None if subject.parts else view.rounding(_binding(states[st.id], readings), floats)
     if content is not None:
         is_open = view.left_open != Open()
         expected = (content, stored) if is_open and stored is not None else (content,)
         shown = tuple(column for column in columns if column.name in visible)
-        yield Comparison("content", st.qualified, shown, frozenset(), expected, view.left_open)
+        yield Comparison("content", st.qualified, shown, frozenset(), expected, view.left_open, rounding)
     if stored is not None and (hidden or content is None):
-        yield Comparison("state", st.qualified, columns, hidden, (stored,), view.left_open)
+        yield Comparison("state", st.qualified, columns, hidden, (stored,), view.left_open, rounding)
 
 
 def _content(
