@@ -272,7 +272,7 @@ class PgTrickle:
     def refresh_stream_table(self, name: str, force_full: bool = False) -> RefreshResult:
         """Refresh it after the stream tables that it reads, each unit on a snapshot of its own.
 
-        Of a unit by declaration all tables are refreshed.
+        Of a unit by declaration all tables are refreshed. `force_full` means this table alone.
         """
         return self.refresh_with_upstream(name, force_full)[-1]
 
@@ -299,7 +299,9 @@ class PgTrickle:
         for unit in graph.units():
             members = [by_name[member] for member in unit if member in wanted]
             if members:
-                done |= self._refresh(members, force_full=force_full and str(qualified) in unit)
+                is_asked = force_full and str(qualified) in unit
+                along = [member for member in members if member != qualified] if is_asked else []
+                done |= self._refresh(members, force_full=is_asked, along=along)
             if str(qualified) in unit:
                 mine = done.pop(str(qualified))
                 return [*done.values(), mine]
@@ -622,7 +624,12 @@ class PgTrickle:
             raise
 
     def _refresh(
-        self, names: Sequence[QualifiedName], *, force_full: bool = False, initiated_by: str = "manual"
+        self,
+        names: Sequence[QualifiedName],
+        *,
+        force_full: bool = False,
+        initiated_by: str = "manual",
+        along: Sequence[QualifiedName] = (),
     ) -> dict[str, RefreshResult]:
         progress.working_on(", ".join(map(str, names)))
         try:
@@ -633,6 +640,7 @@ class PgTrickle:
                 settings=self.settings,
                 force_full=force_full,
                 initiated_by=initiated_by,
+                along=along,
             )
             enliven(self.database, self.settings, [n for n, result in results.items() if result.action != "SKIP"])
             return results

@@ -75,6 +75,7 @@ def _refresh(options: argparse.Namespace) -> int:
             force_full=options.full,
             run_token=options.run_token,
             initiated_by=options.initiated_by,
+            along=[QualifiedName.parse(name) for name in options.along.split(",") if name],
         )
     summary = [
         {"name": r.name, "action": r.action, "status": r.status, "run_token": r.run_token} for r in results.values()
@@ -93,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         help="one unit's stream tables, comma-separated; again for the next unit",
     )
     parser.add_argument("--full", action="store_true", help="recompute even where a difference would do")
+    parser.add_argument("--along", default="", metavar="A,B", help="those of them that --full doesn't mean")
     parser.add_argument("--run-token", metavar="T", help="the run's name in the history; a new one when left out")
     parser.add_argument("--initiated-by", default="spark-submit", help=argparse.SUPPRESS)
     return parser

@@ -18,6 +18,8 @@ class RefreshRequest:
     initiated_by: str = "airflow"
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The settings that the PostgreSQL connection overrides."""
+    along: tuple[str, ...] = ()
+    """Those of the tables that nobody asked for in full, if `force_full`."""
 
 
 class Backend(Protocol):

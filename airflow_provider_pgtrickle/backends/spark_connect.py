@@ -49,6 +49,7 @@ class SparkConnectBackend:
                     force_full=request.force_full,
                     run_token=request.run_token,
                     initiated_by=request.initiated_by,
+                    along=[QualifiedName.parse(name) for name in request.along],
                 )
         finally:
             if self._session is not None:

@@ -114,6 +114,7 @@ class SparkSubmitBackend:
 def _application_args(request: RefreshRequest) -> list[str]:
     args = [arg for unit in request.units for arg in ("--tables", ",".join(unit))]
     args += ["--run-token", request.run_token, "--initiated-by", request.initiated_by]
+    args += ["--along", ",".join(request.along)] if request.along else []
     return [*args, "--full"] if request.force_full else args
 
 

@@ -24,6 +24,7 @@ _SAMPLE = 0.05
 
 if TYPE_CHECKING:
     from airflow_provider_pgtrickle.client import PgTrickle
+    from airflow_provider_pgtrickle.engine.refresh.verify import Verified
 
 
 def verify(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
@@ -45,6 +46,15 @@ def verify(client: PgTrickle, arguments: argparse.Namespace) -> Answer:
         rows=[asdict(table) for table in verified],
         columns=_COLUMNS,
         failed=any(table.differences for table in verified),
+        notes=tuple(_undecided(table) for table in verified if table.undecided and table.unbounded),
+    )
+
+
+def _undecided(table: Verified) -> str:
+    named = ", ".join(table.unbounded)
+    return (
+        f"{table.name}: {named} is computed from sums of floats, whose rounding has no bound there. A deviation in it"
+        " counts as undecided, however large."
     )
 
 

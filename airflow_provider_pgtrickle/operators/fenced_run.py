@@ -63,9 +63,10 @@ class FencedRun:
             for full, some in groupby(
                 units, lambda unit: force_full or not wanted.isdisjoint(map(QualifiedName.parse, unit))
             ):
-                request = RefreshRequest(
-                    tuple(map(tuple, some)), self._turn, self._dsn, full, self._initiator, self._settings
-                )
+                chosen = tuple(map(tuple, some))
+                named = [name for unit in chosen for name in unit] if full and not force_full else []
+                along = tuple(name for name in named if QualifiedName.parse(name) not in wanted)
+                request = RefreshRequest(chosen, self._turn, self._dsn, full, self._initiator, self._settings, along)
                 self._backend.refresh(request)
         finally:
             self._let_writers_maintain()
@@ -81,6 +82,7 @@ class FencedRun:
             run_token=self._turn,
             initiated_by=self._initiator,
             force_full=force_full or any(asked.values()),
+            along=() if force_full else [table for table in tables if not asked.get(table)],
         )
         if done is None:
             return False
@@ -203,6 +205,7 @@ def refresh_without_spark(
     initiated_by: str,
     force_full: bool = False,
     queues: bool = True,
+    along: Sequence[QualifiedName] = (),
 ) -> dict[str, RefreshResult] | None:
     """Refresh a unit by what PostgreSQL computes; None if Spark is needed.
 
@@ -222,6 +225,7 @@ def refresh_without_spark(
             run_token=run_token,
             initiated_by=initiated_by,
             queues=queues,
+            along=along,
         )
     except NoExecutor:
         return None

@@ -130,6 +130,16 @@ def test_verify_says_what_differs_and_leaves_with_one(shell: Shell, dsn: str) ->
     assert [shell("verify")[0], shell("verify", "totals", "--all")[0], shell("verify", "nothing")[0]] == [2, 2, 2]
 
 
+def test_verify_says_where_it_can_not_tell_rounding_from_what_is_wrong(shell: Shell, dsn: str) -> None:
+    query = "SELECT customer_id, sum(amount / 7.0::float8) * 2 AS share FROM orders GROUP BY customer_id"
+    assert shell("create", "shares", "--query", query)[0] == 0
+    with psycopg.connect(dsn, autocommit=True) as conn, conn.transaction():
+        conn.execute("SET LOCAL pgtrickle.refreshing = 'on'")
+        conn.execute("UPDATE shares SET share = share + 1 WHERE customer_id = 1")
+    code, _, err = shell("verify", "shares")
+    assert (code, "public.shares: share is computed from sums of floats" in err) == (0, True)
+
+
 @pytest.mark.usefixtures("totals")
 def test_how_often_to_verify_is_an_option(shell: Shell) -> None:
     assert shell("alter", "totals", "--verify-every", "12h")[0] == 0

@@ -134,18 +134,24 @@ def test_a_full_refresh_resumes_a_halted_table(shop: Shop) -> None:
     assert shop.ask("SELECT status FROM pgtrickle.pgt_stream_tables") == "ACTIVE"
 
 
-def test_a_member_that_holds_a_unit_back_is_named(shop: Shop) -> None:
+@pytest.mark.parametrize("full", ["false", "true"])
+def test_a_member_that_holds_a_unit_back_is_named(shop: Shop, full: str) -> None:
+    """In full means the table that is named, and brings no other one back."""
     counts = "SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id"
     shop.client.create_stream_table("counts", counts, schedule="5m", unit="ledger")
     shop.client.alter_stream_table("totals", unit="ledger")
     shop.psql.execute("UPDATE pgtrickle.pgt_stream_tables SET status = 'ERROR' WHERE pgt_name = 'counts'")
-    number = shop.ask("SELECT pgtrickle.request_refresh('totals')")
+    number = shop.ask(f"SELECT pgtrickle.request_refresh('totals', {full})")
     shop.serve()
     assert shop.request(number)["status"] == "FAILED"
     assert shop.request(number)["error"] == (
         "public.totals: It was not refreshed, because public.counts is refreshed together with it"
         " (error: public.counts). End what holds it back, then ask again."
     )
+    number = shop.ask("SELECT pgtrickle.request_refresh('counts', true)")
+    shop.serve()
+    assert shop.request(number)["answer"]["action"] == "FULL"
+    assert shop.ask("SELECT DISTINCT status FROM pgtrickle.pgt_stream_tables") == "ACTIVE"
 
 
 @pytest.mark.parametrize(

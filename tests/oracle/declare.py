@@ -96,7 +96,8 @@ def declare(conn: psycopg.Connection, schema_name: str, query: str) -> Declared:
     for place, source in sources.items():
         if heirs.get(source.key):
             # A key of the parent says nothing about its children's rows.
-            sources[place] = replace(source, primary_key=(), unique_keys=())
+            own = tuple(key for key in (source.primary_key, *source.unique_keys) if key)
+            sources[place] = replace(source, primary_key=(), unique_keys=(), own_keys=own)
     words = sorted(set(re.findall(r'[a-z_][a-z_0-9]*(?="?\()', " ".join([canonical, *views.values()]).lower())))
     functions = conn.execute(_FUNCTIONS, (words,)).fetchall()
     return Declared(

@@ -1,7 +1,7 @@
 """Notices that something behind a query changed.
 
-That may be columns, types, keys, bodies of views and functions, row-level security, partitions, labels of enums or
-versions of collations.
+That may be columns, types, keys, bodies of views and functions, row-level security, partitions, labels of enums,
+versions of collations or rules of time zones.
 
 A fingerprint is a text that lists the objects behind a query, each with a digest. So it can be taken again without the
 query, and a difference can be reported with the object's name. Only columns that the query names count; with `*` all of
@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from psycopg import Connection
 
+from airflow_provider_pgtrickle.engine.catalog import zone
 from airflow_provider_pgtrickle.engine.catalog.functions import CALLED
 from airflow_provider_pgtrickle.engine.catalog.probed import Probe
 
@@ -190,7 +192,11 @@ def fingerprint(conn: Connection, *probes: Probe) -> str:
         "types": {typ for probe in probes for typ in probe.types},
         "collations": {collation for probe in probes for collation in probe.collations},
     }
-    return _taken(conn, [(tables, {kind: [str(oid) for oid in oids] for kind, oids in objects.items()})])[0]
+    zones = zone.named_in(text for probe in probes for text in (probe.text, *probe.schema.views.values()))
+    if (own := zone.of(conn)) is not None:
+        zones.add(own)
+    listed = {kind: [str(oid) for oid in oids] for kind, oids in objects.items()}
+    return _taken(conn, [(tables, {**listed, "zones": sorted(zones)})])[0]
 
 
 def again(conn: Connection, stored: str) -> str:
@@ -203,7 +209,7 @@ def all_again(conn: Connection, stored: Sequence[str]) -> list[str]:
     wanted = []
     for before in map(json.loads, stored):
         tables = {relid: table["columns"] for relid, table in before["tables"].items()}
-        wanted.append((tables, {kind: list(before.get(kind, ())) for kind in _DIGESTS}))
+        wanted.append((tables, {kind: list(before.get(kind, ())) for kind in (*_DIGESTS, "zones")}))
     return _taken(conn, wanted)
 
 
@@ -240,13 +246,14 @@ def changed(conn: Connection, stored: str) -> tuple[str, ...]:
             row = conn.execute(f"SELECT %s::oid::{catalog}::text", [oid]).fetchone()
             name = row[0] if row else oid
             words.append(f"{kind[:-1]} {name} was dropped" if name == oid else f"{kind[:-1]} {name} changed")
-    return tuple(words)
+    zones = before.get("zones", {})
+    return (*words, *(f"zone {name} has other rules" for name in zones if now["zones"][name] != zones[name]))
 
 
 def _taken(
     conn: Connection, wanted: Sequence[tuple[Mapping[str, list[str] | None], Mapping[str, Sequence[str]]]]
 ) -> list[str]:
-    """Fingerprints of tables by relid, with the columns that count, and of other objects by kind."""
+    """Fingerprints of tables by relid, with the columns that count, and of other objects by kind, zones by name."""
     tables = sorted({(relid, json.dumps(columns)) for of, _ in wanted for relid, columns in of.items()})
     asked = [[relid, json.loads(columns)] for relid, columns in tables]
     found: dict[int, str] = dict(conn.execute(_TABLES, {"tables": json.dumps(asked)}).fetchall()) if asked else {}
@@ -255,20 +262,20 @@ def _taken(
         kind: _digests(conn, statement, sorted({int(oid) for _, objects in wanted for oid in objects[kind]}))
         for kind, statement in _DIGESTS.items()
     }
-    return [
-        json.dumps(
-            {
-                "tables": {
-                    relid: {"columns": columns, "digest": of_table[relid, json.dumps(columns)]}
-                    for relid, columns in of.items()
-                },
-                **{kind: {oid: of_kind[kind].get(int(oid)) for oid in objects[kind]} for kind in _DIGESTS},
+    taken = []
+    for of, objects in wanted:
+        listed: dict[str, Mapping[str, Any]] = {
+            "tables": {
+                relid: {"columns": columns, "digest": of_table[relid, json.dumps(columns)]}
+                for relid, columns in of.items()
             },
-            sort_keys=True,
-            separators=(",", ":"),
-        )
-        for of, objects in wanted
-    ]
+            **{kind: {oid: of_kind[kind].get(int(oid)) for oid in objects[kind]} for kind in _DIGESTS},
+        }
+        if zones := objects["zones"]:
+            # Most queries have none, and their fingerprints don't speak of it.
+            listed["zones"] = {name: zone.rules(conn, name) for name in zones}
+        taken.append(json.dumps(listed, sort_keys=True, separators=(",", ":")))
+    return taken
 
 
 def _digests(conn: Connection, statement: str, oids: list[int]) -> dict[int, str]:

@@ -50,6 +50,8 @@ _ALIASED_JOIN = re.compile(
     r":alias \{ALIAS [^{}]*\} :eref \{ALIAS :aliasname \S+ :colnames \(((?:\"(?:[^\"\\]|\\.)*\" ?)*)\)\} :rtekind 2 "
 )
 _NAME = re.compile(r"\"((?:[^\"\\]|\\.)*)\"")
+#: XMLTABLE or JSON_TABLE with names for its columns behind its alias.
+_RENAMED_TABLE = re.compile(r":alias \{ALIAS :aliasname \S+ :colnames \([^{}]*\)\} :eref \{ALIAS [^{}]*\} :rtekind 4 ")
 
 # Of each table read without its children: these, whether its rows are not told from theirs, and why it may not be read
 # so. A row of a table that inherits in two ways counts twice. A virtual column of a child has another expression in the
@@ -138,6 +140,7 @@ STEADY = frozenset(
     timestamptz_ge_timestamp timestamptz_gt_date timestamptz_gt_timestamp timestamptz_le_date timestamptz_le_timestamp
     timestamptz_lt_date timestamptz_lt_timestamp timestamptz_mi_interval timestamptz_ne_date timestamptz_ne_timestamp
     timestamptz_pl_interval timetz timezone to_char to_date to_json to_jsonb to_number to_timestamp xml
+    xml_is_well_formed
     """.split()
 )
 
@@ -251,6 +254,12 @@ def _parse_trees(
                 "The query takes the whole row of a join's alias as one value, and PostgreSQL's own text of it forgets"
                 " the names of its fields",
                 remedy="Give the join in a derived table: FROM (SELECT … FROM a JOIN b …) AS u.",
+            )
+        if ":rtekind 4 " in tree and _RENAMED_TABLE.search(tree):
+            raise QueryError(
+                "The query renames columns of XMLTABLE or JSON_TABLE behind its alias, and PostgreSQL's own text of it"
+                " forgets the new names",
+                remedy="Give the columns these names in COLUMNS (…).",
             )
         if ":groupingSets (" in tree:
             _refuse_lost_keys(conn, view)

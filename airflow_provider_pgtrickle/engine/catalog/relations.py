@@ -79,9 +79,12 @@ def read_sources(conn: Connection, relids: Iterable[int]) -> dict[int, Source]:
 def _source(
     row: dict[str, Any], columns: list[dict[str, Any]], keys: list[dict[str, Any]], comparable: set[int]
 ) -> Source:
-    # A key of an inheritance parent says nothing about its children's rows, which a query of it sees too.
-    keys = [] if row["has_children"] else keys
     stream_table = row["pgt_id"] is not None
+    own_keys: tuple[tuple[str, ...], ...] = ()
+    if row["has_children"]:
+        # A key of an inheritance parent says nothing about its children's rows, which a query of it sees too.
+        own_keys = tuple(tuple(k["columns"]) for k in sorted(keys, key=lambda k: not k["is_primary"]))
+        keys = []
     internal = {c["name"] for c in row["storage"] or () if c["role"] != "visible"}
     hidden = tuple(
         (position, c["name"])
@@ -109,6 +112,7 @@ def _source(
         pgt_id=row["pgt_id"],
         estimated_rows=row["estimated_rows"],
         hidden=hidden,
+        own_keys=own_keys,
     )
 
 

@@ -7,10 +7,13 @@ table's zone by everybody.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from difflib import get_close_matches
+from weakref import WeakKeyDictionary
 
+import psycopg
 from psycopg import Connection, sql
 from psycopg.pq import TransactionStatus
 
@@ -18,6 +21,35 @@ from airflow_provider_pgtrickle.engine.errors import UsageError
 
 UTC = "UTC"
 _SET = "SELECT pg_catalog.set_config('TimeZone', %s, true)"
+
+#: A zone that a query names itself, as PostgreSQL prints it.
+_NAMED = re.compile(r"""(?:AT TIME ZONE |timezone"?\()'((?:[^']|'')+)'::"?text""")
+
+# The instants at which a zone's offset changes, to the second, and the offsets. Weeks are halved in which the offset
+# differs at the end; there are no two changes in one week. Later years repeat what the rules say of the last ones.
+_FIRST, _LAST, _WEEK = -2208988800, 2556144000, 604800
+_SECONDS = "date_part('epoch', pg_catalog.timezone(%(zone)s::text, pg_catalog.to_timestamp({0})))::bigint - ({0})"
+_RULES = f"""
+    WITH RECURSIVE step(low, high, before, after) AS (
+        SELECT * FROM (
+            SELECT at, at + {_WEEK}, {_SECONDS.format("at")}, {_SECONDS.format(f"at + {_WEEK}")}
+            FROM generate_series({_FIRST}::bigint, {_LAST}, {_WEEK}) AS at) AS week (low, high, before, after)
+        WHERE before <> after
+        UNION ALL
+        SELECT CASE WHEN half.seconds = before THEN half.at ELSE low END,
+               CASE WHEN half.seconds = before THEN high ELSE half.at END,
+               before, CASE WHEN half.seconds = before THEN after ELSE half.seconds END
+        FROM step
+        CROSS JOIN LATERAL (SELECT at, {_SECONDS.format("at")} FROM (SELECT (low + high) / 2) AS h (at))
+            AS half (at, seconds)
+        WHERE high - low > 1
+    )
+    SELECT md5(concat_ws(',', {_SECONDS.format(_FIRST)}, string_agg(concat(high, ' ', after), ',' ORDER BY high)))
+    FROM step WHERE high - low = 1
+"""  # noqa: S608 - constants
+
+#: A session reads a zone's rules once, so they are asked for once: it takes as long as a small refresh.
+_known: WeakKeyDictionary[Connection, dict[str, str | None]] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -53,6 +85,24 @@ def of(conn: Connection) -> str | None:
     """The session's zone now; None is UTC. The server tells of each change, so it isn't asked."""
     zone = conn.info.parameter_status("TimeZone")
     return None if zone == UTC else zone
+
+
+def named_in(texts: Iterable[str]) -> set[str]:
+    """The zones that queries name themselves: `at AT TIME ZONE 'Europe/Oslo'`."""
+    return {name.replace("''", "'") for text in texts for name in _NAMED.findall(text)} - {UTC}
+
+
+def rules(conn: Connection, zone: str) -> str | None:
+    """A digest of a zone's offsets from 1900 to 2050 as this session knows them; None if it doesn't know the zone."""
+    known = _known.setdefault(conn, {})
+    if zone not in known:
+        try:
+            with conn.transaction():
+                row = conn.execute(_RULES, {"zone": zone}).fetchone()
+        except psycopg.errors.InvalidParameterValue:
+            row = None
+        known[zone] = str(row[0]) if row is not None else None
+    return known[zone]
 
 
 def require(conn: Connection, zone: str | None) -> None:

@@ -47,10 +47,15 @@ class Source:
     """Of ONLY a table: the keys of the tables that inherit from it directly. None for a table with all of its rows.
 
     ONLY t = t − Σ heirs, because the rows of t are its own and those of its heirs, and so are their changes."""
+    own_keys: tuple[tuple[str, ...], ...] = ()
+    """The keys of ONLY the table, if it has children: they say nothing of these. The primary key is the first."""
 
     def alone(self, heirs: tuple[str, ...]) -> Source:
         """Return ONLY the table, a source of its own whose changes follow from those of the table and its heirs."""
-        return replace(self, key=f"{self.key}_only", heirs=heirs)
+        primary_key, *others = self.own_keys or (self.primary_key, *self.unique_keys)
+        return replace(
+            self, key=f"{self.key}_only", heirs=heirs, primary_key=primary_key, unique_keys=tuple(others), own_keys=()
+        )
 
     @property
     def table(self) -> str:

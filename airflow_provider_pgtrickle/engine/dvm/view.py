@@ -35,6 +35,7 @@ from airflow_provider_pgtrickle.engine.dvm.reasons import Reason, Refusal, Refus
 from airflow_provider_pgtrickle.engine.dvm.schema import Schema, Source
 from airflow_provider_pgtrickle.engine.dvm.sinks import Sink
 from airflow_provider_pgtrickle.engine.dvm.sinks.frozen import Frozen
+from airflow_provider_pgtrickle.engine.dvm.sinks.rounding import rounding
 from airflow_provider_pgtrickle.engine.dvm.sinks.sink import Addition, Query, visible
 from airflow_provider_pgtrickle.engine.errors import QueryError
 
@@ -185,6 +186,17 @@ class View:
             return None
         text = self._emitter(binding).statement(Differ(binding.changed).old(found))
         return text, found.names[: len(found.names) - 2 * len(self.approximate)]
+
+    def rounding(
+        self, binding: Binding, types: Mapping[str, str]
+    ) -> tuple[tuple[str, ...], str, tuple[str, ...]] | None:
+        """Return the columns whose rounding has a bound though they are exact sums of floats, and as `bounds` does
+        what they are near to and the columns of the groups' key. `types`: of the columns that are floats."""
+        found = rounding(self._sink.query, types) if self._sink and self.topk is None else None
+        if found is None:
+            return None
+        text = self._emitter(binding).statement(Differ(binding.changed).old(found.node))
+        return found.columns, text, found.node.names[: len(found.node.names) - 2 * len(found.columns)]
 
     @property
     def is_text(self) -> bool:

@@ -6,8 +6,8 @@ rows which could stand for one another are in the same range.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from psycopg import sql
 
@@ -30,6 +30,8 @@ _BATCH = 20_000
 _COLUMNS = ("side", "range", "rows", "hash")
 
 EXPECTED, STORED = "expected", "stored"
+Rounding = tuple[tuple[str, ...], str, tuple[str, ...]]
+"""`View.rounding`: the columns, what each is near to and by how much, and the groups' key."""
 
 
 @dataclass(frozen=True)
@@ -93,16 +95,35 @@ class Comparison:
     expected: tuple[str, ...]
     """Each statement gives a right answer. The answers differ only in what the query leaves open."""
     left_open: Open
+    rounding: Rounding | None = None
+    """The bound of the rounding in sums of floats, where there is one."""
+
+    @property
+    def _near(self) -> dict[str, str]:
+        """Each sum of floats whose rounding has a bound → the column that tells what it is near to."""
+        return {name: f"__pgt_near_{n}" for n, name in enumerate(self.rounding[0] if self.rounding else ())}
+
+    @property
+    def unbounded(self) -> tuple[str, ...]:
+        """The columns that rounding decides about, and of which no bound is known."""
+        rounded = (c for c in self.columns if c.name in self.left_open.rounded and base_type(c.type) in _FLOATS)
+        return tuple(c.name for c in rounded if c.name not in self._near)
 
     @property
     def decided(self) -> tuple[Column, ...]:
-        """The columns in which all right answers agree."""
-        return tuple(
-            column
-            for column in self.columns
-            if column.name not in self.left_open.order
-            and not (column.name in self.left_open.rounded and base_type(column.type) in _FLOATS)
-        )
+        """The columns in which all right answers agree. A sum of floats is told by what it is near to."""
+        skipped = {*self.left_open.order, *self.unbounded}
+        return tuple(self._told(c) for c in self.columns if c.name not in skipped)
+
+    def _told(self, column: Column) -> Column:
+        return replace(column, name=self._near.get(column.name, column.name))
+
+    def _with_near(self, rows: str) -> str:
+        """The rows, and beside each sum of floats what it is near to."""
+        if self.rounding is None:
+            return rows
+        names, kept, key = self.rounding
+        return within_bounds(rows, (kept, key), [c.name for c in self.columns], names, self._near)
 
     def sums(self, ranges: Ranges, numbers: Sequence[int], slices: Sequence[str] = ()) -> Computation:
         """The number of rows and the sum of their hashes, by side and range. `slices` divide the stored rows."""
@@ -119,7 +140,9 @@ class Comparison:
 
     def wrong(self, conn: Connection, expected: str, ranges: Ranges, numbers: Sequence[int], most: int) -> Found:
         """The rows that differ in these ranges. The columns in which all right answers agree decide."""
-        columns = sql.SQL("").join(sql.SQL(", {}").format(sql.Identifier("q", c.name)) for c in self.columns)
+        compared = (*self.columns, *(self._told(c) for c in self.columns if c.name in self._near))
+        columns = sql.SQL("").join(sql.SQL(", {}").format(sql.Identifier("q", c.name)) for c in compared)
+        stored = sql.SQL("SELECT * FROM {}").format(self.table.sql).as_string(None)
         sides = [
             sql.SQL("SELECT {weight} AS {name}, 0::bigint AS {id}{columns} FROM ({rows}\n) AS q WHERE {within}").format(
                 weight=sql.Literal(weight),
@@ -130,8 +153,8 @@ class Comparison:
                 within=ranges.within("q", numbers),
             )
             for weight, rows in (
-                (1, sql.SQL(expected)),
-                (-1, sql.SQL("SELECT * FROM {}").format(self.table.sql)),
+                (1, sql.SQL(self._with_near(expected))),
+                (-1, sql.SQL(self._with_near(stored))),
             )
         ]
         image = sql.SQL("(SELECT pg_catalog.to_jsonb(x) FROM (SELECT {}) AS x)").format(
@@ -147,7 +170,7 @@ class Comparison:
         ).format(
             w=sql.Identifier("n", WEIGHT),
             image=image,
-            net=net(sql.SQL(" UNION ALL ").join(sides), self.columns),
+            net=net(sql.SQL(" UNION ALL ").join(sides), compared),
             same=sql.SQL(", ").join([c.partition("n") for c in self.decided] or [sql.SQL("()")]),
             most=sql.Literal(max(most, 1)),
         )
@@ -185,43 +208,53 @@ class Comparison:
 
 
 def within_bounds(
-    expected: str, bounds: tuple[str, tuple[str, ...]], columns: Sequence[str], approximate: Sequence[str]
+    expected: str,
+    bounds: tuple[str, tuple[str, ...]],
+    columns: Sequence[str],
+    approximate: Sequence[str],
+    beside: Mapping[str, str] | None = None,
 ) -> str:
     """The expected rows; an approximate value that is as near as it may be to the one that is kept, is that one.
 
     So everything else compares values to the letter. `bounds`: `View.bounds`. Both meet as rows of one group, because
-    in a join no index would serve keys that are NULL.
+    in a join no index would serve keys that are NULL. `beside`: the names of columns of their own for these values,
+    if the rows are to stay as they are.
     """
     kept, key = bounds
-    numbered = {
-        name: (sql.Identifier(kept_name(n)), sql.Identifier(bound_name(n))) for n, name in enumerate(approximate)
-    }
-    null = sql.SQL("NULL")
-    more = [column for pair in numbered.values() for column in pair]
-    side = sql.Identifier("__pgt_side")
+    named = {name: name for name in approximate} if beside is None else beside
+    more = [sql.Identifier(made(n)) for n in range(len(approximate)) for made in (kept_name, bound_name)]
+    null, side = sql.SQL("NULL"), sql.Identifier("__pgt_side")
 
     def listed(items: Iterable[sql.Composable]) -> sql.Composed:
         return sql.SQL(", ").join(items)
 
-    def value(name: str) -> sql.Composable:
-        if name not in numbered:
-            return sql.Identifier(name)
-        of_kept, bound = (sql.SQL("first_value({}) OVER same").format(column) for column in numbered[name])
-        apart = sql.SQL("abs({} - {})").format(_decimal(sql.Identifier(name)), _decimal(of_kept))
-        return sql.SQL("CASE WHEN {} = 'Infinity' OR {} <= {} THEN {} ELSE {} END AS {}").format(
-            bound, apart, bound, of_kept, sql.Identifier(name), sql.Identifier(name)
+    def near(number: int, name: str) -> sql.Composable:
+        of_kept, bound = (
+            sql.SQL("first_value({}) OVER same").format(sql.Identifier(made(number)))
+            for made in (kept_name, bound_name)
+        )
+        return sql.SQL("CASE WHEN {} = 'Infinity' OR abs({} - {}) <= {} THEN {} ELSE {} END AS {}").format(
+            bound,
+            _decimal(sql.Identifier(name)),
+            _decimal(of_kept),
+            bound,
+            of_kept,
+            sql.Identifier(name),
+            sql.Identifier(named[name]),
         )
 
+    as_they_are = [name for name in columns if name not in named.values()]
     partition = sql.SQL("PARTITION BY {} ").format(listed(map(sql.Identifier, key))) if key else sql.SQL("")
     statement = sql.SQL(
-        "SELECT {names} FROM (SELECT {side}, {values} FROM ("
+        "SELECT {shown} FROM (SELECT {side}, {values} FROM ("
         "SELECT 1 AS {side}, {names}, {nulls} FROM ({expected}\n) AS q"
         " UNION ALL SELECT 0, {keys}, {more} FROM ({kept}\n) AS k"
         ") AS both_sides ({side}, {names}, {more}) WINDOW same AS ({partition}ORDER BY {side})) AS met WHERE {side} = 1"
     ).format(
+        shown=listed(map(sql.Identifier, dict.fromkeys([*columns, *named.values()]))),
         names=listed(map(sql.Identifier, columns)),
         side=side,
-        values=listed(map(value, columns)),
+        values=listed([*map(sql.Identifier, as_they_are), *(near(n, name) for n, name in enumerate(approximate))]),
         nulls=listed([null] * len(more)),
         more=listed(more),
         keys=listed(sql.Identifier(name) if name in key else null for name in columns),

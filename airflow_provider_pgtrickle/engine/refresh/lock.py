@@ -71,7 +71,7 @@ class Request:
     done: tuple[QualifiedName, ...] = ()
     """Tables that this run has refreshed separately, before `names`."""
     along: tuple[QualifiedName, ...] = ()
-    """Those of `names` that nobody named: they are in a unit with one that was."""
+    """Those of `names` that nobody asked for: they are in a unit with one that somebody did."""
     is_piece: bool = False
     """Its unit is refreshed in pieces, so that it takes nothing along."""
     takes_over: bool = True
@@ -86,6 +86,10 @@ class Request:
     @property
     def unit(self) -> tuple[str, ...]:
         return tuple(map(str, self.names))
+
+    def is_full(self, st: StreamTable) -> bool:
+        """Whether somebody asked for this table in full, and not only for one that is refreshed together with it."""
+        return self.force_full and st.qualified not in self.along
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ def hold(conn: Connection, request: Request, trace: history.Trace) -> Held:
     ids = records.with_parts(conn, [st.id for st in named if not st.is_live])
     locked = _lock(conn, ids, request)
     tables = upstream_first(conn, [*records.by_ids(conn, ids).values()])
-    unavailable = _unavailable(tables, request.force_full) if locked else all_of((*tables, *live), Skip.LOCKED)
+    unavailable = _unavailable(tables, request) if locked else all_of((*tables, *live), Skip.LOCKED)
     if not unavailable:
         lease.take(conn, ids, request.token, request.settings)
         # The names of many idle tables in the row of each would be most of the history.
@@ -258,13 +262,13 @@ def all_of(tables: Sequence[StreamTable], reason: Skip) -> dict[str, str]:
     return {str(st.qualified): str(reason) for st in tables}
 
 
-def _unavailable(tables: Sequence[StreamTable], force_full: bool) -> dict[str, str]:
+def _unavailable(tables: Sequence[StreamTable], request: Request) -> dict[str, str]:
     """The tables that must not be refreshed now, each with its reason."""
     reasons = {}
     for st in tables:
         if st.is_gated:
             reasons[str(st.qualified)] = gated(st.gated_reason)
-        elif st.is_halted and not force_full:
+        elif st.is_halted and not request.is_full(st):
             reasons[str(st.qualified)] = str(Skip[st.status])
     return reasons
 
@@ -298,7 +302,7 @@ def _altered(conn: Connection, tables: Sequence[StreamTable]) -> set[int]:
 
 def _defined(conn: Connection, st: StreamTable, changed: Collection[int], request: Request, *, exists: bool) -> Locked:
     """Read the definition; if it is no longer valid, read the one that replaces it."""
-    if not ((st.is_hidden and not st.is_copy) or request.force_full or exists):
+    if not ((st.is_hidden and not st.is_copy) or request.is_full(st) or exists):
         raise TableAltered(
             "The copy that kept frozen rows was dropped" if st.is_copy else "Its table was dropped",
             stream_table=str(st.qualified),
@@ -323,7 +327,9 @@ def _defined(conn: Connection, st: StreamTable, changed: Collection[int], reques
         planned = rebuild(conn, captured, request.settings)
         query = request.queries(conn, planned)
         forget(conn, planned)
-    kept = None if request.force_full else _kept(conn, captured, planned, query, request, is_valid=st.id not in changed)
+    kept = (
+        None if request.is_full(st) else _kept(conn, captured, planned, query, request, is_valid=st.id not in changed)
+    )
     return Locked(captured, planned, query, reason, kept)
 
 

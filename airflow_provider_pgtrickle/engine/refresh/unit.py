@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -68,6 +68,7 @@ def refresh_unit(
     queries: Queries = analysed,
     instant: datetime | None = None,
     queues: bool = True,
+    along: Sequence[QualifiedName] = (),
 ) -> dict[str, RefreshResult]:
     """Refresh the named stream tables. Returns the results by full name, upstream first.
 
@@ -75,7 +76,8 @@ def refresh_unit(
     `executor` is called only if something has to be computed. `run_token` names the run: a retry with the same token
     takes the tables over from the attempt before it, another token finds them locked and is skipped. The text after
     a # in it names the turn: see `lease.revoke`. `instant`: the time that the clock shows, if it is not the server's.
-    `queues`: whether it waits for its turn, where refreshes are limited.
+    `queues`: whether it waits for its turn, where refreshes are limited. `along`: those of `names` for which nobody
+    asked. They aren't computed in full, and one of them that is halted holds the others back.
     Transient failures are tried again here; a failure that remains is recorded and raised.
     """
     run = RunToken.of(run_token)
@@ -90,12 +92,13 @@ def refresh_unit(
         initiated_by,
         instant=instant,
         queues=queues,
+        along=tuple(along),
     )
     results = _refreshed(request)
     if isinstance(results, Along):
         # Whoever declares or asks for a table anew means that one alone.
-        names = (*request.names, *results.names)
-        request = replace(request, names=names, along=results.names, is_piece=True, token=RunToken.of(run_token))
+        names, along = (*request.names, *results.names), (*request.along, *results.names)
+        request = replace(request, names=names, along=along, is_piece=True, token=RunToken.of(run_token))
         results = _refreshed(request)
         assert not isinstance(results, Along)
     # The results of parts are left out; they are in the history.
@@ -162,8 +165,9 @@ def refresh_units(
     force_full: bool = False,
     run_token: str | None = None,
     initiated_by: str = "manual",
+    along: Collection[QualifiedName] = (),
 ) -> dict[str, RefreshResult]:
-    """Refresh each unit, upstream first, with a snapshot and a commit of its own.
+    """Refresh each unit, upstream first, with a snapshot and a commit of its own. `along`: see `refresh_unit`.
 
     A unit that fails stops its readers and nothing else; the first error is raised when all other units are done.
     A fault of the surroundings stops everything.
@@ -183,6 +187,7 @@ def refresh_units(
                 force_full=force_full,
                 run_token=run_token,
                 initiated_by=initiated_by,
+                along=[name for name in unit if name in along],
             )
             results |= refreshed
             for name, result in refreshed.items():
@@ -324,7 +329,7 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
     upstream: dict[str, UpstreamChange] = {}
     for key, member in unit.items():
         read_here = any(key in later.states for later in unit.values())
-        forced = request.force_full and member.stored.qualified not in (*request.done, *request.along)
+        forced = request.is_full(member.stored) and member.stored.qualified not in request.done
         made: Computed | NoValue | GivenUp | Lacking | None = None
         broken, given_up, lacking = None, None, list[Candidate]()
         while not isinstance(made, Computed):

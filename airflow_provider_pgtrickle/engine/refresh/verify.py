@@ -155,6 +155,9 @@ class Verified:
     approximate: tuple[str, ...] = ()
     """The columns that were compared within the bound of their rounding, because they are approximate sums of floats;
     all others were compared to the letter."""
+    unbounded: tuple[str, ...] = ()
+    """The columns that are computed from sums of floats and not such sums themselves. How much rounding may make there
+    isn't known, so a deviation counts as undecided, however large."""
     rows: tuple[Wrong, ...] = ()
     """The first rows that differ."""
     frozen: int | None = None
@@ -364,6 +367,7 @@ class _Run:
     data_timestamp: datetime | None = None
     approximate: tuple[str, ...] = ()
     frozen: int | None = None
+    unbounded: tuple[str, ...] = ()
 
     @classmethod
     def begin(cls, conn: Connection, request: Request, st: StreamTable) -> _Run:
@@ -448,6 +452,7 @@ class _Run:
             data_timestamp=self.data_timestamp,
             approximate=self.approximate,
             frozen=self.frozen,
+            unbounded=self.unbounded,
             rows=tuple(Wrong(*row) for row in rows),
         )
 
@@ -639,6 +644,7 @@ def _held_against(
     if run.st.is_copy and run.frozen is None and request.sample is None:
         run.frozen = _kept_apart(conn, subject, states, instant)
     for comparison in _comparisons(conn, subject, states, instant):
+        run.unbounded = tuple(dict.fromkeys((*run.unbounded, *comparison.unbounded)))
         computation = replace(comparison.sums(run.ranges, numbers, slices), timezone=run.st.timezone)
         if executor is None:
             sums = read_rows(conn, computation)
@@ -689,13 +695,16 @@ def _comparisons(
     bounds = view.bounds(binding)
     if content is not None and bounds is not None:
         content = within_bounds(content, bounds, [column.name for column in st.visible], view.approximate)
+    # What a part has rounded is no value to hold a bound against.
+    floats = {column.name: column.type for column in columns if column.name in view.left_open.rounded}
+    rounding = None if subject.parts else view.rounding(binding, floats)
     if content is not None:
         is_open = view.left_open != Open()
         expected = (content, stored) if is_open and stored is not None else (content,)
         shown = tuple(column for column in columns if column.name in visible)
-        yield Comparison("content", st.qualified, shown, frozenset(), expected, view.left_open)
+        yield Comparison("content", st.qualified, shown, frozenset(), expected, view.left_open, rounding)
     if stored is not None and (hidden or content is None):
-        yield Comparison("state", st.qualified, columns, hidden, (stored,), view.left_open)
+        yield Comparison("state", st.qualified, columns, hidden, (stored,), view.left_open, rounding)
 
 
 def _at(instant: datetime | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,12 @@ def test_the_dsn_stands_in_the_environment_only(connection: str) -> None:
     assert hook._env is not None
     assert hook._env["PGTRICKLE_DSN"] == DSN
     assert hook._env["PGTRICKLE_LOCK_TIMEOUT_SECONDS"] == "7"
+
+
+def test_the_application_is_told_which_tables_full_does_not_mean(connection: str) -> None:
+    asked = replace(REQUEST, force_full=True, along=("b", "c"))
+    command = SparkSubmitBackend(connection, {})._prepared(asked)._build_spark_submit_command("refresh.py")
+    assert command[-3:] == ["--along", "b,c", "--full"]
 
 
 def test_a_driver_in_the_cluster_is_refused_unless_a_secret_carries_the_dsn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,7 @@ class PostgresBackend:
             force_full=request.force_full,
             run_token=request.run_token,
             initiated_by=request.initiated_by,
+            along=[QualifiedName.parse(name) for name in request.along],
         )
         if self.dies_after is not None:
             raise TransientFault("The Spark application ended with exit code 137")

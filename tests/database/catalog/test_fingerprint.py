@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
+import psycopg
 import pytest
 
-from airflow_provider_pgtrickle.engine.catalog import records
+from airflow_provider_pgtrickle.engine.catalog import records, zone
 from airflow_provider_pgtrickle.engine.catalog.fingerprint import again, changed, fingerprint
 from airflow_provider_pgtrickle.engine.catalog.probe import probe
 
@@ -51,6 +54,44 @@ def test_a_change_behind_the_query_is_noticed_and_named(shop, statement, words):
     shop.execute(statement)
     assert changed(shop, before) == (words,)
     assert again(shop, before) != before
+
+
+#: The same zone by other rules: an hour more, a week earlier, an hour later at night.
+RULES = ("A-1B,M3.5.0,M10.5.0", "A-2B,M3.5.0,M10.5.0", "A-1B,M3.4.0,M10.5.0", "A-1B,M3.5.0/3,M10.5.0")
+
+
+def test_the_rules_of_zones_are_known_to_the_second_and_asked_for_once(shop, any_dsn):
+    found = {zone.rules(shop, name) for name in (*RULES, "Europe/Oslo", "America/New_York", "Asia/Kolkata", "UTC")}
+    assert None not in found
+    assert len(found) == 8
+    assert zone.rules(shop, "Atlantis") is None
+    with psycopg.connect(any_dsn) as other:
+        assert zone.rules(other, RULES[0]) in found
+    shop.close()
+    assert zone.rules(shop, "Europe/Oslo") in found
+
+
+@pytest.mark.parametrize(
+    ("query", "own", "named"),
+    [
+        ("SELECT id FROM orders", None, set()),
+        ("SELECT id, now() AT TIME ZONE 'UTC' AS at FROM orders", None, set()),
+        ("SELECT id FROM orders", "Asia/Kolkata", {"Asia/Kolkata"}),
+        ("SELECT timezone('Europe/Oslo', now()) AS at, item FROM orders", None, {"Europe/Oslo"}),
+        ("SELECT now() AT TIME ZONE interval '1 hour' AS at, item FROM orders", None, set()),
+        ("SELECT at FROM local", "Asia/Kolkata", {"Asia/Kolkata", "America/New_York"}),
+    ],
+)
+def test_the_zones_that_a_query_follows_are_watched(shop, query, own, named):
+    shop.execute("CREATE VIEW local AS SELECT now() AT TIME ZONE 'America/New_York' AS at FROM orders")
+    with zone.in_zone(shop, own):
+        before = fingerprint(shop, probe(shop, query))
+    taken = json.loads(before)
+    assert set(taken.get("zones", {})) == named
+    assert again(shop, before) == before
+    for name in named:
+        other = json.dumps({**taken, "zones": {**taken["zones"], name: "other"}})
+        assert changed(shop, other) == (f"zone {name} has other rules",)
 
 
 def test_a_dropped_table_is_named_by_its_number(shop):

@@ -34,6 +34,20 @@ def test_nothing_of_a_probe_remains(shop):
     assert shop.execute("SHOW search_path").fetchone() == path
 
 
+def test_new_names_for_the_columns_of_xmltable_and_json_table_are_refused(shop):
+    """PostgreSQL prints them with the names in COLUMNS alone: v of q (w, v) would be another column."""
+    if shop.info.server_version >= 170000:
+        made = "JSON_TABLE(note::jsonb, '$' COLUMNS (v int PATH '$.v', w int PATH '$.w')) AS q"
+    else:
+        made = "XMLTABLE('/r' PASSING (note::text::xml) COLUMNS v int PATH '@v', w int PATH '@w') AS q"
+    assert used(probe(shop, f"SELECT id, q.w FROM orders, {made}")) == {"public.orders": ("id", "note")}
+    shop.execute(f"CREATE VIEW renamed AS SELECT id, q.v FROM orders, {made} (w, v)")
+    for query in (f"SELECT id, q.v FROM orders, {made} (w, v)", f"SELECT q.* FROM orders, {made} (z)", "TABLE renamed"):
+        with pytest.raises(QueryError, match="forgets the new names") as refused:
+            probe(shop, query)
+        assert "COLUMNS" in str(refused.value)
+
+
 def test_a_probe_inside_a_transaction_leaves_the_transaction_alone(shop):
     with shop.transaction():
         shop.execute("CREATE TABLE fresh (a int)")

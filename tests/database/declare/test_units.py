@@ -90,6 +90,21 @@ def test_a_gated_table_holds_all_of_them_back(ledger: PgTrickle, conn: psycopg.C
     assert ledger.refresh_stream_table("totals").action == "DIFFERENTIAL"
 
 
+def test_who_asks_for_one_table_in_full_means_that_one(ledger: PgTrickle, conn: psycopg.Connection[Any]) -> None:
+    change(conn)
+    ledger.refresh_stream_table("totals", force_full=True)
+    assert [ledger.history(name, 1)[0]["action"] for name in LEDGER] == ["FULL", "DIFFERENTIAL"]
+    conn.execute("UPDATE pgtrickle.pgt_stream_tables SET status = 'SUSPENDED' WHERE pgt_name = 'names'")
+    change(conn)
+    left = ledger.refresh_stream_table("totals", force_full=True)
+    assert (left.action, left.fallback_reason, left.held_by) == ("SKIP", "suspended: public.names", "public.names")
+    assert ledger.refresh_stream_table("names", force_full=True).action == "FULL"
+    assert [ledger.history(name, 1)[0]["action"] for name in LEDGER] == ["DIFFERENTIAL", "FULL"]
+    assert [difference(conn, name, query) for name, query in LEDGER.items()] == [0, 0]
+    # Who names both means both.
+    assert {r.action for r in ledger.refresh(["totals", "names"], force_full=True).values()} == {"FULL"}
+
+
 def test_a_second_way_of_a_source_is_taken_along_and_left_with_the_unit(
     pt: PgTrickle, conn: psycopg.Connection[Any]
 ) -> None:

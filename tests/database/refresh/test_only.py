@@ -77,6 +77,17 @@ def test_a_table_without_children_is_read_by_its_key(tree: Site) -> None:
     )
 
 
+@pytest.mark.parametrize("query", ["SELECT id, g FROM ONLY t", "SELECT id, g, count(*) AS n FROM ONLY t GROUP BY id"])
+def test_its_key_is_that_of_the_rows_of_its_own(tree: Site, query: str) -> None:
+    tree.run("CREATE TABLE alone (id int PRIMARY KEY, g int)")
+    tree.follows(query, *WRITES)
+    explained = tree.client.explain_st("st")
+    tree.declare("as_if_alone", query.replace("ONLY t", "alone"))
+    alone = tree.client.explain_st("as_if_alone")
+    assert (explained.keyed, explained.identity, explained.sink) == (True, alone.identity, alone.sink)
+    assert not tree.client.validate_query(query.replace("ONLY t", "t")).keyed
+
+
 def test_truncate_of_a_child_runs_full(tree: Site) -> None:
     tree.declare("st", ALONE, refresh_mode="DIFFERENTIAL")
     tree.run("TRUNCATE c")

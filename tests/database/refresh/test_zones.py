@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -301,6 +302,36 @@ def test_a_change_behind_the_query_keeps_the_zone(site: Site) -> None:
     assert site.refresh("st").action == "REINITIALIZE"
     assert differs(site, "st", query, NEW_YORK, BEGINS) == []
     assert site.client.verify("st").differences == 0
+
+
+def test_other_rules_of_a_zone_are_noticed_by_who_follows_it(site: Site) -> None:
+    filled(site, random.Random(4))
+    query = "SELECT id, at::date AS day FROM e"
+    site.declare("own", query, timezone=NEW_YORK)
+    site.declare("named", "SELECT id, (at AT TIME ZONE 'America/New_York')::date AS day FROM e")
+    site.declare("neither", query, timezone=OSLO)
+    names = ("own", "named", "neither")
+
+    def suspects() -> set[str]:
+        with site.client.database.transaction() as conn:
+            return {name for name, state in readiness.read(conn).items() if state.has_work}
+
+    assert suspects() == set()
+    # As if the rules had been others when the tables were declared.
+    for name in names:
+        (known,) = site.rows(f"SELECT fingerprint FROM pgtrickle.pgt_stream_tables WHERE pgt_name = '{name}'")[0]
+        taken = json.loads(known)
+        if NEW_YORK in taken["zones"]:
+            taken["zones"][NEW_YORK] = "others"
+            text = json.dumps(taken, sort_keys=True, separators=(",", ":"))
+            site.conn.execute(
+                "UPDATE pgtrickle.pgt_stream_tables SET fingerprint = %s WHERE pgt_name = %s", [text, name]
+            )
+    assert suspects() == {"public.own", "public.named"}
+    assert [site.refresh(name).action for name in names] == ["REINITIALIZE", "REINITIALIZE", "NO_DATA"]
+    assert [site.refresh(name).action for name in names] == ["NO_DATA"] * 3
+    assert suspects() == set()
+    assert differs(site, "own", query, NEW_YORK, BEGINS) == []
 
 
 @pytest.mark.parametrize("placement", ["database", "spark"])
