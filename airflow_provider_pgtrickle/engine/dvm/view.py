@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -411,6 +412,25 @@ def analyze(canonical: str, schema: Schema, floats: Mapping[str, str] | None = N
 
     `floats`: the types of the columns that may be kept as approximate sums of floats.
     """
+    asked = (schema, dict(floats or {}))
+    known = _latest.get(canonical)
+    if known is not None and known[0] == asked:
+        return known[1]
+    view = _analyzed(canonical, schema, floats)
+    with _lock:
+        _latest.pop(canonical, None)
+        if len(_latest) >= _KEPT:
+            _latest.pop(next(iter(_latest)))
+        _latest[canonical] = (asked, view)
+    return view
+
+
+#: A query is validated, declared and filled, one right after the other, and each of them asks for its view.
+_latest: dict[str, tuple[tuple[Schema, dict[str, str]], View]] = {}
+_lock = threading.Lock()  # threads declare and refresh side by side
+
+
+def _analyzed(canonical: str, schema: Schema, floats: Mapping[str, str] | None) -> View:
     try:
         query = parse(canonical)
         outputs = tuple(output_names(query))
