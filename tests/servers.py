@@ -73,8 +73,8 @@ def running(version: int, **options: str) -> Iterator[PostgresServer]:
             )
         yield server
     finally:
-        if (conn := _superusers.pop(server.folder, None)) is not None:
-            conn.close()
+        if (superuser := _superusers.pop(server.folder, None)) is not None:
+            superuser.close()
         server.remove()
 
 
