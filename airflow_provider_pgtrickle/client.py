@@ -20,7 +20,7 @@ from psycopg.rows import dict_row
 
 from airflow_provider_pgtrickle.engine import progress
 from airflow_provider_pgtrickle.engine.catalog import migrate, records, zone
-from airflow_provider_pgtrickle.engine.catalog.database import Database, server_default_schema, translating
+from airflow_provider_pgtrickle.engine.catalog.database import REPLANNED, Database, server_default_schema, translating
 from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.search_path import own_path, read_only
 from airflow_provider_pgtrickle.engine.declare import dependencies
@@ -712,9 +712,9 @@ class PgTrickle:
 
     @contextmanager
     def _transaction(self) -> Iterator[psycopg.Connection]:
-        """One transaction on a database that has the catalog."""
-        with self.database.transaction() as conn, deep():
-            migrate.require(conn)
+        """One transaction on a database that has the catalog, in the session that refreshes use, too."""
+        with self._before_refresh() as conn:
+            conn.execute(REPLANNED)
             yield conn
 
     @contextmanager

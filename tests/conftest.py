@@ -22,6 +22,10 @@ os.environ.update(
     AIRFLOW__CORE__DAGS_FOLDER=str(Path(__file__).parent.parent / "dags"),
     AIRFLOW__LOGGING__LOGGING_LEVEL="WARNING",
 )
+# A test's Spark lives for seconds: the second compiler and parallel collection take twice the time that they save.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# What a test starts keeps what it compiles, or each process compiles all modules anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 from airflow_provider_pgtrickle.embedded import PostgresServer
 from tests import servers

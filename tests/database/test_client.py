@@ -40,6 +40,31 @@ def chain(pt: PgTrickle) -> None:
     pt.create_stream_table("big", "SELECT customer_id, total FROM totals WHERE total > 1000")
 
 
+def test_what_a_client_is_asked_for_runs_in_one_session(pt: PgTrickle, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    connect = Database.connect
+
+    def counted(self: Database, *values: Any, **named: Any) -> Any:
+        opened.append(named.get("application_name", ""))
+        return connect(self, *values, **named)
+
+    monkeypatch.setattr(Database, "connect", counted)
+    assert pt.validate_query(TOTALS).differentiable
+    pt.create_stream_table("totals", TOTALS, initialize=False)
+    pt.alter_stream_table("totals", schedule="5m")
+    assert [row["name"] for row in pt.history("totals")] == []
+    pt.drop_stream_table("totals")
+    assert opened == ["pgtrickle refresh"]
+
+
+def test_users_queries_are_planned_as_anywhere_else(pt: PgTrickle) -> None:
+    for _ in range(2):
+        with pt._transaction() as conn:
+            assert conn.execute("SHOW plan_cache_mode").fetchone() == ("auto",)
+    with pt.database.session() as session:
+        assert session.execute("SHOW plan_cache_mode").fetchone() == ("force_generic_plan",)
+
+
 def test_installing_twice_does_nothing_the_second_time(pt: PgTrickle) -> None:
     assert pt.install() == []
 

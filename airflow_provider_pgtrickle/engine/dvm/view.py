@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -454,6 +455,27 @@ def analyze(
     `floats`: the types of the columns that may be kept as approximate sums of floats. `held`: the columns of the table
     if it is there already, and stays.
     """
+    asked = (schema, dict(floats or {}), held)
+    known = _latest.get(canonical)
+    if known is not None and known[0] == asked:
+        return known[1]
+    view = _analyzed(canonical, schema, floats, held)
+    with _lock:
+        _latest.pop(canonical, None)
+        if len(_latest) >= _KEPT:
+            _latest.pop(next(iter(_latest)))
+        _latest[canonical] = (asked, view)
+    return view
+
+
+#: A query is validated, declared and filled, one right after the other, and each of them asks for its view.
+_latest: dict[str, tuple[tuple[Schema, dict[str, str], frozenset[str] | None], View]] = {}
+_lock = threading.Lock()  # threads declare and refresh side by side
+
+
+def _analyzed(
+    canonical: str, schema: Schema, floats: Mapping[str, str] | None, held: frozenset[str] | None
+) -> View:
     try:
         query = parse(canonical)
         outputs = tuple(output_names(query))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_pgtrickle.engine.dvm import Binding, pipeline
+from airflow_provider_pgtrickle.engine.dvm import Binding, analyze, pipeline
 from airflow_provider_pgtrickle.engine.dvm.frontend.parse import output_names, parse
 from airflow_provider_pgtrickle.engine.dvm.node import descendants
 from airflow_provider_pgtrickle.engine.dvm.operators.native import Native
@@ -12,7 +12,7 @@ from airflow_provider_pgtrickle.engine.dvm.operators.scan import Scan
 from airflow_provider_pgtrickle.engine.dvm.reasons import Refused
 from airflow_provider_pgtrickle.engine.dvm.sinks.merge_add import MergeAdd
 from airflow_provider_pgtrickle.engine.dvm.sinks.recompute import Recompute
-from tests.unit.dvm.shop import schema, view
+from tests.unit.dvm.shop import schema, table, view
 
 
 def draft(text: str, until: pipeline.Step = pipeline.STEPS[-1]) -> pipeline.Draft:
@@ -42,6 +42,17 @@ def test_one_can_stop_before_there_is_a_tree() -> None:
 def test_what_cannot_be_maintained_leaves_at_the_step_that_finds_out() -> None:
     with pytest.raises(Refused, match="LIMIT without ORDER BY"):
         draft("SELECT x.id FROM (SELECT a.id FROM public.a LIMIT 3) x")
+
+
+def test_a_query_is_analysed_once_as_long_as_nothing_that_it_names_changes() -> None:
+    text = "SELECT a.g, sum(a.f) AS s FROM public.a GROUP BY a.g"
+    made = view(text)
+    assert analyze(text, schema(), {}) is made
+    assert analyze(text, schema(), {"s": "double precision"}) is not made
+    grown = schema(table("a", number=1, estimated_rows=7.0), table("b", number=2))
+    assert analyze(text, grown) is not made
+    assert analyze(text, grown) is analyze(text, grown)
+    assert analyze(text.replace("sum", "max"), grown) is not analyze(text, grown)
 
 
 def test_a_with_item_is_one_node_also_where_subqueries_read_it() -> None:
