@@ -473,9 +473,7 @@ _latest: dict[str, tuple[tuple[Schema, dict[str, str], frozenset[str] | None], V
 _lock = threading.Lock()  # threads declare and refresh side by side
 
 
-def _analyzed(
-    canonical: str, schema: Schema, floats: Mapping[str, str] | None, held: frozenset[str] | None
-) -> View:
+def _analyzed(canonical: str, schema: Schema, floats: Mapping[str, str] | None, held: frozenset[str] | None) -> View:
     try:
         query = parse(canonical)
         outputs = tuple(output_names(query))
