@@ -19,14 +19,15 @@ from airflow_provider_pgtrickle.engine.refresh import query
 from tests.database.declare.conftest import difference
 from tests.database.refresh.test_bounded import read
 
-#: Two accounts of 10,000 moves, their places spread over the table.
+#: Two accounts, their places spread over the table.
 MOVES = """
     CREATE TABLE moves (id int PRIMARY KEY, account int, at timestamp NOT NULL, amount numeric(10,2));
-    INSERT INTO moves SELECT i, i % 2, timestamp '2026-01-01' + (i * 7919 % 20000) * interval '1 minute', i % 90
-      FROM generate_series(1, 20000) AS i;
     CREATE INDEX moves_found ON moves (account, at);
-    ANALYZE moves;
 """
+ROWS = (
+    "INSERT INTO moves SELECT i, i % 2, timestamp '2026-01-01' + (i * 7919 % 20000) * interval '1 minute', i % 90"
+    " FROM generate_series({}, {}) AS i"
+)
 LATER = "SELECT id, account, at, amount FROM moves"
 BALANCE = (
     "SELECT id, account, at, sum(amount) OVER w AS balance, rank() OVER w AS r,"
@@ -36,12 +37,15 @@ BALANCE = (
 HIDDEN = BALANCE.replace("id, account, at,", "id,")
 ALL = "SELECT id, account, at, amount, count(*) OVER (ORDER BY at DESC) AS n FROM moves"
 APPENDED = "INSERT INTO moves VALUES (20001, 1, '2026-01-15', 5.50)"
-AMID = "UPDATE moves SET amount = amount + 1 WHERE at = '2026-01-07 22:39' "
+AMID = (
+    "UPDATE moves SET amount = amount + 1"
+    " WHERE id = (SELECT id FROM moves WHERE at > '2026-01-07 22:30' ORDER BY at, id LIMIT 1)"
+)
 CHANGES = (
     APPENDED,
     AMID,
     "INSERT INTO moves VALUES (20002, NULL, '2026-01-03', 1), (20003, NULL, '2026-01-02', NULL)",
-    "UPDATE moves SET account = 1 - account WHERE id IN (5, 6, 19000)",
+    "UPDATE moves SET account = 1 - account WHERE id IN (5, 6, 900)",
     "DELETE FROM moves WHERE at < '2026-01-01 01:00' OR account IS NULL",
     "UPDATE moves SET at = at - interval '3 days' WHERE id BETWEEN 300 AND 310",
     "DELETE FROM moves WHERE account = 1",
@@ -53,6 +57,7 @@ CHANGES = (
 @pytest.fixture
 def conn(conn: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
     conn.execute(MOVES)
+    conn.execute(ROWS.format(1, 1000))
     conn.execute("SET max_parallel_workers_per_gather = 0")
     return conn
 
@@ -69,6 +74,8 @@ def kept(pt: PgTrickle, name: str, query: str, **more: Any) -> None:
 def test_an_appended_row_reads_a_handful(
     pt: PgTrickle, conn: psycopg.Connection[Any], query: str, index: str | None
 ) -> None:
+    conn.execute(ROWS.format(1001, 20000))
+    conn.execute("ANALYZE moves")
     if index is not None:
         conn.execute(index)
     # It has yet to read the changes, so that they are still there when they are counted.
