@@ -13,10 +13,20 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sqlglot import exp
+from sqlglot import parser as _parser
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.generators.postgres import PostgresGenerator
 from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokens import TokenType
+
+from airflow_provider_pgtrickle.engine.errors import EnvironmentFault
+
+if (_parser.__file__ or "").endswith((".so", ".pyd")):
+    # Python can't extend what mypyc has compiled; the classes below would fail with a TypeError about that.
+    raise EnvironmentFault(
+        "sqlglot is compiled here, by the package sqlglotc, and can't be extended then",
+        remedy="Uninstall sqlglotc, and install sqlglot anew: pip install --force-reinstall --no-deps sqlglot.",
+    )
 
 Call = exp.Anonymous
 

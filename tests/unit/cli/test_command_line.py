@@ -228,6 +228,16 @@ def test_help_loads_neither_airflow_nor_spark_nor_the_algebra() -> None:
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0
 
 
+def test_a_compiled_sqlglot_is_told_in_a_sentence() -> None:
+    script = (
+        "import sys, sqlglot.parser; sqlglot.parser.__file__ = 'parser.so';"
+        "from airflow_provider_pgtrickle.cli import main; sys.exit(main(['status']))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("pgtrickle: sqlglot is compiled here, by the package sqlglotc,")
+
+
 def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
     script = f"{sys.executable} -c \"from airflow_provider_pgtrickle.cli import main; main(['--help'])\" | true"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
