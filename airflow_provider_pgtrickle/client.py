@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -713,14 +713,17 @@ class PgTrickle:
     @contextmanager
     def _transaction(self) -> Iterator[psycopg.Connection]:
         """One transaction on a database that has the catalog, in the session that refreshes use, too."""
-        with self._before_refresh() as conn:
+        with self._within(self.database.session()) as conn:
             conn.execute(REPLANNED)
             yield conn
 
+    def _before_refresh(self) -> AbstractContextManager[psycopg.Connection]:
+        """One transaction of questions in the session that the refresh will use."""
+        return self._within(self.database.glance())
+
     @contextmanager
-    def _before_refresh(self) -> Iterator[psycopg.Connection]:
-        """One transaction in the session that the refresh will use."""
-        with self.database.glance() as conn, translating(), conn.transaction(), deep():
+    def _within(self, session: AbstractContextManager[psycopg.Connection]) -> Iterator[psycopg.Connection]:
+        with session as conn, translating(), conn.transaction(), deep():
             migrate.require(conn)
             yield conn
 

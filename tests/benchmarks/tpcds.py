@@ -118,7 +118,7 @@ def run(dsn: str, numbers: Iterable[int] = NUMBERS, scale: float = SCALE, cycles
             seconds, _ = timed(partial(change, conn, cycle, FRACTION))
             yield Measured("tpcds", "changes", seconds, {"cycle": cycle})
             for name, number in wanting:
-                plain = [seconds for _ in range(2) if (seconds := _plain(conn, number)) is not None]
+                plain = [took for _ in range(2) if (took := _plain(conn, number)) is not None]
                 seconds, done = refreshed(pt, name)
                 least = round(min(plain, default=_PATIENCE), 4)
                 yield Measured(
