@@ -84,6 +84,7 @@ class Options:
         refuse_partitions(options.refresh_mode, options.partition_by, options.partition_every, options.keep)
         refuse_frozen_by_wal(options, options.cdc_mode)
         refuse_ignored(options.refresh_mode, options)
+        refuse_unchecked(options.refresh_mode, options.append_only, options.append_only_breach)
         return options
 
     @property
@@ -119,9 +120,6 @@ def check(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
     refuse_schedule(checked.get("refresh_mode"), checked.get("schedule"))
     refuse_by_wal(checked.get("refresh_mode"), checked.get("cdc_mode"))
     refuse_unit(checked.get("refresh_mode"), checked.get("unit"))
-    refuse_unchecked(
-        checked.get("refresh_mode"), checked.get("append_only"), checked.get("append_only_breach", BREACHES[0])
-    )
     return checked
 
 

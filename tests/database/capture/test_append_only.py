@@ -151,6 +151,12 @@ def test_what_nobody_would_check_is_not_accepted(pt: PgTrickle, conn: psycopg.Co
     with pytest.raises(UsageError, match="No refresh of a stream table in refresh mode IMMEDIATE"):
         pt.create_stream_table("large", LARGE, refresh_mode="IMMEDIATE", append_only=True)
     pt.create_stream_table("large", LARGE, refresh_mode="IMMEDIATE", append_only=True, append_only_breach="refuse")
+    # What it has said before counts, too.
+    pt.alter_stream_table("large", refresh_mode="AUTO")
+    pt.alter_stream_table("large", refresh_mode="IMMEDIATE", append_only=True)
+    with pytest.raises(UsageError, match="No refresh of a stream table in refresh mode IMMEDIATE"):
+        pt.alter_stream_table("large", append_only_breach="end")
+    pt.refresh_stream_table("large")
     with pytest.raises(REFUSED):
         conn.execute(BREACHES[0])
     conn.execute("INSERT INTO orders VALUES (2001, 1, 5)")
