@@ -88,7 +88,7 @@ def test_an_option_is_stored_in_one_form(given: dict[str, Any], stored: dict[str
 )
 def test_a_wrong_option_is_one_sentence_and_a_remedy(given: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError) as refused:
-        check(SETTINGS, given)
+        Options.checked(SETTINGS, given)
     assert sentence in refused.value.message
     assert refused.value.remedy
 
