@@ -39,9 +39,13 @@ _UNGUARDED = """
 """
 
 
+#: The statement that switches the guards of all stream tables off, in this transaction only.
+LET_THROUGH = "SELECT pg_catalog.set_config('pgtrickle.refreshing', 'on', true)"
+
+
 def let_through(conn: Connection) -> None:
     """Switch the guards of all stream tables off, in this transaction only."""
-    conn.execute("SELECT pg_catalog.set_config('pgtrickle.refreshing', 'on', true)")
+    conn.execute(LET_THROUGH)
 
 
 def guard_added_partitions(conn: Connection, relid: int) -> None:

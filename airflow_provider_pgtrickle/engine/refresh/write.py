@@ -19,10 +19,10 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from airflow_provider_pgtrickle.engine.capture.guard import (
+    LET_THROUGH,
     ROW_TRIGGER,
     TRIGGER,
     guard_added_partitions,
-    let_through,
 )
 from airflow_provider_pgtrickle.engine.catalog import alerts
 from airflow_provider_pgtrickle.engine.catalog.alerts import Event
@@ -126,7 +126,7 @@ def _commit(
         frontiers = lease.verify(conn, ids, token)
         if any(frontiers[member.stored.id] != member.stored.frontier for member in unit.values()):
             return None
-        with trace.phase("apply"), _planning_as_users_do(conn) if writes else nullcontext():
+        with trace.phase("apply"), _let_through(conn) if writes else nullcontext():
             written = {
                 key: _timed(conn, member, member.data_timestamp(at, unit), settings, trace)
                 for key, member in unit.items()
@@ -144,9 +144,12 @@ def _commit(
 
 
 @contextmanager
-def _planning_as_users_do(conn: Connection) -> Iterator[None]:
-    """In the block users' functions and triggers may run; around it statements about the catalog are planned once."""
-    conn.execute(REPLANNED)
+def _let_through(conn: Connection) -> Iterator[None]:
+    """In the block the guards are off, and users' functions and triggers may run, planned as anywhere else.
+
+    Around it statements about the catalog are planned once.
+    """
+    conn.execute(f"{REPLANNED}; {LET_THROUGH}")
     yield
     conn.execute(PLANNED_ONCE)
 
@@ -196,7 +199,6 @@ def _write(conn: Connection, member: Computed, instant: datetime, settings: Sett
     if member.staged is None and member.plan.in_place is None:
         return Applied()
     stage.allow_memory(conn, member.staged.rows if member.staged is not None else 0)
-    let_through(conn)
     target = member.described or member.target(conn)
     _nothing_changes_what_is_written(conn, target)
     partitions = Partitions.of(member.st, target.table, {column.name: column.type for column in target.columns})

@@ -81,7 +81,8 @@ def test_full_takes_over_in_the_same_refresh_and_from_that_size_on(client: PgTri
         _change(dsn, rows)
         assert _refreshed(dsn) == ("FULL", "out_of_memory", None)
         _exact(dsn)
-    (line,) = [line for line in client.explain_st("st").ways if "memory" in line]
+    with PgTrickle(dsn, placement="database", keep_parts=False) as now:
+        (line,) = [line for line in now.explain_st("st").ways if "memory" in line]
     assert line == "difference database: memory was too short for 400 changed rows, so it is not taken from there on"
     # A smaller change is another matter.
     with psycopg.connect(dsn, autocommit=True) as conn:
