@@ -24,10 +24,10 @@ CREATE TABLE bare_buffer (LIKE pgtrickle_changes.{buffer} INCLUDING ALL);
 CREATE TABLE d (op "char", LIKE st);
 VACUUM ANALYZE bare
 """
-# As `matrix.change` changes them: a third each, spread over the table.
+# As `matrix.change` changes them: a third each, spread over the table, other rows in each cycle.
 _DIFFERENCE = """
-INSERT INTO d SELECT 'D', * FROM bare WHERE (hashint4(id) & 2147483647) %% 1000 < {third} * 1000;
-INSERT INTO d SELECT 'U', * FROM bare WHERE (hashint4(id + 1) & 2147483647) %% 1000 < {third} * 1000
+INSERT INTO d SELECT 'D', * FROM bare WHERE (hashint4(id + {salt}) & 2147483647) %% 1000 < {third} * 1000;
+INSERT INTO d SELECT 'U', * FROM bare WHERE (hashint4(id - {salt}) & 2147483647) %% 1000 < {third} * 1000
     AND id NOT IN (SELECT id FROM d);
 INSERT INTO d SELECT 'I', __pgt_row_id # 1, id + {beyond}, customer, amount, label FROM d WHERE op = 'D';
 ANALYZE d
@@ -75,7 +75,7 @@ def _in_turns(pt: PgTrickle, conn: psycopg.Connection, size: int) -> Iterator[Me
         facts = {"rows": size, "cycle": cycle, "changed": result.source_changes, "action": result.action}
         yield Measured("applied", "refresh", float(ms) / 1000, facts)
         pt.refresh(["reader"])
-        _each(conn, _DIFFERENCE.format(third=_SHARE / 3, beyond=10 * size * (cycle + 1)))
+        _each(conn, _DIFFERENCE.format(third=_SHARE / 3, beyond=10 * size * (cycle + 1), salt=cycle + 1))
         changed = int(_scalar(conn, "SELECT count(*) FROM d"))
         seconds, _ = timed(lambda: _committed(conn))
         yield Measured("applied", "bare", seconds, {"rows": size, "cycle": cycle, "changed": changed})
