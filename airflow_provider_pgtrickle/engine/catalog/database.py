@@ -143,7 +143,7 @@ class Database:
         conn = self.connect(autocommit=True, application_name="pgtrickle refresh")
         # The few statements about the catalog are planned once for the session. By PostgreSQL's own estimate that
         # doesn't pay: it takes their arrays of one oid for longer. Where queries of users run, `REPLANNED` holds.
-        conn.execute(PLANNED_ONCE.replace("LOCAL", "SESSION"))
+        conn.execute("SET plan_cache_mode TO force_generic_plan")
         return conn
 
     def session(self) -> AbstractContextManager[Connection]:

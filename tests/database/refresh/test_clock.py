@@ -12,12 +12,8 @@ import pytest
 
 from airflow_provider_pgtrickle.engine.dvm.reasons import Reason
 from airflow_provider_pgtrickle.engine.errors import UsageError
-from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
-from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
-from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
 from airflow_provider_pgtrickle.operators import readiness
-from tests.database.reported.conftest import Site, site_at
+from tests.database.reported.conftest import Site, refresh, site_at
 from tests.oracle.harness import at_instant
 
 NOON = datetime(2026, 3, 28, 12, tzinfo=UTC)
@@ -37,20 +33,6 @@ def site(any_dsn: str) -> Iterator[Site]:
     for site in site_at(any_dsn, placement="database"):
         site.run(*E.split(";"))
         yield site
-
-
-def refresh(site: Site, *names: str, at: datetime, **options: Any) -> dict[str, RefreshResult]:
-    """Refresh one unit with the clock at an instant."""
-    database = site.client.database
-    found = refresh_unit(
-        database,
-        [QualifiedName("public", name) for name in names],
-        executor=lambda: PostgresExecutor(database),
-        settings=site.client.settings,
-        instant=at,
-        **options,
-    )
-    return {name.removeprefix("public."): result for name, result in found.items()}
 
 
 def declare(site: Site, name: str, query: str, at: datetime = NOON, **options: Any) -> None:

@@ -15,11 +15,8 @@ import psycopg
 import pytest
 
 from airflow_provider_pgtrickle.engine.errors import PgTrickleError, UsageError
-from airflow_provider_pgtrickle.engine.names import QualifiedName
-from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
-from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
-from tests.database.reported.conftest import Site, site_at
+from tests.database.reported.conftest import Site, refresh, site_at
 
 NOON = datetime(2026, 3, 28, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -101,20 +98,6 @@ class Model:
             (name, self.site.differs(name, query.replace("orders", "modelled"))) for name, query in queries.items()
         ]
         return [each for each in found if each[1]]
-
-
-def refresh(site: Site, *names: str, at: datetime, **options: Any) -> dict[str, RefreshResult]:
-    """Refresh one unit with the clock at an instant."""
-    database = site.client.database
-    found = refresh_unit(
-        database,
-        [QualifiedName("public", name) for name in names],
-        executor=lambda: PostgresExecutor(database),
-        settings=site.client.settings,
-        instant=at,
-        **options,
-    )
-    return {name.removeprefix("public."): result for name, result in found.items()}
 
 
 def declare(site: Site, *names: str, at: datetime = NOON, **options: Any) -> Model:

@@ -17,8 +17,7 @@ from airflow_provider_pgtrickle.engine.errors import RefreshError, UsageError
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh import stage
 from airflow_provider_pgtrickle.engine.refresh.sameness import describe
-from tests.database.refresh.test_clock import refresh
-from tests.database.reported.conftest import Site, site_at
+from tests.database.reported.conftest import Site, refresh, site_at
 
 NOON = datetime(2026, 3, 28, 12, tzinfo=UTC)
 E = "CREATE TABLE e (id int PRIMARY KEY, g int, v numeric, at timestamptz, day date, region text)"

@@ -14,9 +14,8 @@ from psycopg import sql
 
 from tests import servers
 from tests.answers import only
-from tests.database.refresh.test_clock import refresh
 from tests.database.refresh.test_partitions import FILL, MONTHS, NOON, ROWS, E, declare, members
-from tests.database.reported.conftest import Site, site_at
+from tests.database.reported.conftest import Site, refresh, site_at
 
 
 @dataclass

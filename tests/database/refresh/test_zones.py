@@ -20,8 +20,8 @@ from airflow_provider_pgtrickle.engine.errors import NotDifferentiable, PgTrickl
 from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from airflow_provider_pgtrickle.operators import readiness
-from tests.database.refresh.test_clock import refresh as moved
 from tests.database.reported.conftest import Site, site_at
+from tests.database.reported.conftest import refresh as moved
 from tests.oracle.harness import at_instant
 
 OSLO, NEW_YORK, KOLKATA, ST_JOHNS = "Europe/Oslo", "America/New_York", "Asia/Kolkata", "America/St_Johns"

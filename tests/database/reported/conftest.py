@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import psycopg
@@ -12,8 +13,10 @@ import pytest
 from psycopg import sql
 
 from airflow_provider_pgtrickle.client import PgTrickle
+from airflow_provider_pgtrickle.engine.names import QualifiedName
 from airflow_provider_pgtrickle.engine.refresh.executor import PostgresExecutor
 from airflow_provider_pgtrickle.engine.refresh.history import RefreshResult
+from airflow_provider_pgtrickle.engine.refresh.unit import refresh_unit
 from tests import servers
 
 
@@ -63,6 +66,20 @@ class Site:
             result = self.refresh("st")
             assert self.differs("st", query) == [], change
             assert result.action in actions, (change, result.action)
+
+
+def refresh(site: Site, *names: str, at: datetime, **options: Any) -> dict[str, RefreshResult]:
+    """Refresh one unit with the clock at an instant."""
+    database = site.client.database
+    found = refresh_unit(
+        database,
+        [QualifiedName("public", name) for name in names],
+        executor=lambda: PostgresExecutor(database),
+        settings=site.client.settings,
+        instant=at,
+        **options,
+    )
+    return {name.removeprefix("public."): result for name, result in found.items()}
 
 
 def site_at(dsn: str, **settings: Any) -> Iterator[Site]:
