@@ -42,7 +42,9 @@ def main(arguments: list[str] | None = None) -> int:
             "matrix": (lambda: matrix.run(dsn, spark, options.rows, options.shares), matrix.goals),
             "sliced": (lambda: sliced.run(dsn, spark, options.rows), sliced.goals),
             "tpch": (
-                lambda: tpch_refresh.run(dsn, spark, options.scale, options.fraction, options.cycles, options.queries),
+                lambda: tpch_refresh.run(
+                    dsn, spark, options.scale, options.fraction, options.cycles, options.queries, options.placement
+                ),
                 tpch_refresh.goals,
             ),
             "tpcds": (lambda: tpcds.run(dsn, scale=options.tpcds_scale), tpcds.goals),
@@ -85,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--queries", type=_numbers, default=list(range(1, 23)), help="TPC-H queries by number, comma-separated"
     )
+    parser.add_argument("--placement", default="spark", choices=("spark", "auto", "database"), help="of TPC-H's tables")
     parser.add_argument("--tpcds-scale", type=float, default=tpcds.SCALE, help="TPC-DS scale factor")
     parser.add_argument(
         "--regress", type=Path, help="PostgreSQL's src/test/regress; without it, it comes from the source package"

@@ -48,11 +48,16 @@ def database(dsn: str) -> Iterator[str]:
 
 
 @contextmanager
-def installed(dsn: str, spark: object) -> Iterator[tuple[PgTrickle, psycopg.Connection]]:
+def installed(dsn: str, spark: object, placement: str = "spark") -> Iterator[tuple[PgTrickle, psycopg.Connection]]:
     """A fresh database with the catalog in it, and a connection for the changes."""
     with (
         database(dsn) as url,
-        PgTrickle(url, spark=spark, differential_max_change_ratio=0.0) as pt,  # type: ignore[arg-type]
+        PgTrickle(
+            url,
+            spark=spark,  # type: ignore[arg-type]
+            placement=placement,
+            differential_max_change_ratio=0.0,
+        ) as pt,
         psycopg.connect(url, autocommit=True) as conn,
     ):
         pt.install()
