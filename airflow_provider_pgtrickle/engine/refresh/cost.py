@@ -7,6 +7,8 @@ A difference that was never tried is doubted where PostgreSQL expects far more o
 
     predicted = max(the above, predicted of FULL · doubt / 3),  doubt = estimate of the difference / estimate of FULL
 
+until it is known what FULL takes. Then the difference is tried once, for as long as FULL takes, if the doubt is small.
+
 The prior's constants are measured by `pgtrickle calibrate`. A prediction that is wrong makes a refresh slower, and
 never its result another one. What was measured counts until the query, the indexes of its sources or the server change.
 """
@@ -64,10 +66,14 @@ _LONG_MS = 20_000.0
 # remembered, and so paid once. The least is more than a machine under load needs for a difference of few rows, on Spark
 # with its first job.
 _GIVEN_UP_BY, _GIVEN_UP_MS, _GIVEN_UP_SPARK_MS = 3.0, 2_000.0, 10_000.0
+# What it would have taken is believed to be so many times what was spent.
+_UNFINISHED = 2.0
 # PostgreSQL's estimate for a difference is doubted by so much: of TPC-DS's, it put none at more than three times its
 # estimate for FULL that was the faster one. It is asked only where FULL takes so long that planning both is little.
 # What it said holds for some refreshes, unless far less has changed now.
 _ESTIMATED_BY, _ASKED_MS, _ASKED_EVERY, _FAR_LESS = 3.0, 100.0, 20, 0.5
+# A greater doubt isn't put to the test: of TPC-DS's at scale factor 1 it was right in each case.
+_CERTAIN = 20.0
 #: Below this, in PostgreSQL's own units, a statement takes some tens of milliseconds, however few FULL's takes.
 LARGE_ESTIMATE = 5_000.0
 
@@ -79,7 +85,7 @@ SELECT t.pgt_id, m.way, m.whole, coalesce(s.net_changes, s.source_changes), s.so
        s.candidates IS NOT NULL AND m.number = 1
            -- A first content, or a FULL that something forced, had a choice of ways, and none of a difference.
            AND (s.fallback_reason IS NULL OR s.fallback_reason ~ '^(predicted_cheaper|not_differentiable)'),
-       s.doubt
+       s.doubt, m.number = 2
   FROM t
  CROSS JOIN LATERAL (
     SELECT h.*, row_number() OVER (ORDER BY refresh_id DESC) - 1 AS age
@@ -143,10 +149,17 @@ class Sample:
     """Whether it was taken among others."""
     doubt: float | None = None
     """PostgreSQL's estimate for the difference, as a multiple of that for FULL, if it was asked for."""
+    given_up: bool = False
+    """It took longer than this, and nobody knows how much."""
 
     @property
     def kind(self) -> tuple[str, bool]:
         return self.way, self.whole
+
+    @property
+    def took_ms(self) -> float:
+        """What it took, or is believed to have been about to take."""
+        return self.ms * _UNFINISHED if self.given_up else self.ms
 
 
 @dataclass(frozen=True)
@@ -187,7 +200,8 @@ class Experience:
     def _measured(self, way: str, whole: bool) -> float | None:
         """How much longer than the prior says it took of late; None if it was never measured."""
         own = [s for s in self.samples if s.kind == (way, whole)][:_REMEMBERED]
-        return statistics.median(s.ms / self._prior(s.way, s.whole, s.changes, s.rows) for s in own) if own else None
+        factors = [s.took_ms / self._prior(s.way, s.whole, s.changes, s.rows) for s in own]
+        return statistics.median(factors) if factors else None
 
     def _prior(self, way: str, whole: bool, changes: float, rows: float) -> float:
         row = rows * self.constants["row_us"] if whole else changes * self.constants["change_us"]
@@ -199,12 +213,21 @@ class Experience:
         """Whether PostgreSQL's estimates are worth asking for: a difference that was never tried competes with FULL."""
         fulls = [candidate.predicted_ms for candidate in candidates if candidate.whole]
         is_tried = any(not sample.whole for sample in self.samples)
-        return 0 < len(fulls) < len(candidates) and min(fulls) >= _ASKED_MS and not is_tried
+        is_sure = sum(sample.whole and sample.chosen for sample in self.samples) >= _SURE
+        is_testable = is_sure and not any((sample.doubt or 0) > _CERTAIN for sample in self.samples)
+        return 0 < len(fulls) < len(candidates) and min(fulls) >= _ASKED_MS and not is_tried and not is_testable
 
     def doubt(self, changes: float) -> float | None:
         """What PostgreSQL has said of late of a difference of about so many changes; None if it is to be asked."""
         said = next((s for s in self.samples if s.doubt is not None and s.age < _ASKED_EVERY), None)
         return None if said is None or changes < said.changes * _FAR_LESS else said.doubt
+
+    @property
+    def expects_little(self) -> bool:
+        """Whether no difference was ever ready in time, and at least one was given up or doubted."""
+        differences = [sample for sample in self.samples if not sample.whole]
+        is_doubted = any((sample.doubt or 0) > _ESTIMATED_BY for sample in self.samples)
+        return all(sample.given_up for sample in differences) and (bool(differences) or is_doubted)
 
     def chosen(self, candidates: Sequence[Candidate]) -> Candidate:
         """The cheapest candidate, unless the one that was chosen last is about as cheap. The first is the default.
@@ -254,16 +277,20 @@ def doubted(candidates: Sequence[Candidate], doubt: float) -> list[Candidate]:
     return [c if c.whole else replace(c, predicted_ms=max(c.predicted_ms, least)) for c in candidates]
 
 
-def limit_ms(chosen: Candidate, candidates: Iterable[Candidate]) -> float | None:
+def limit_ms(chosen: Candidate, candidates: Iterable[Candidate], known: Experience) -> float | None:
     """How long a difference may be computed before FULL is computed instead; None where there is no choice.
 
-    >>> full = Candidate(Way.DATABASE, True, 900.0)
-    >>> limit_ms(Candidate(Way.DATABASE, False, 90.0), [full]), limit_ms(full, [full])
+    >>> full, difference = Candidate(Way.DATABASE, True, 900.0), Candidate(Way.DATABASE, False, 90.0)
+    >>> limit_ms(difference, [full], Experience()), limit_ms(full, [full], Experience())
     (2700.0, None)
+    >>> limit_ms(difference, [full], Experience((Sample("database", True, 9, 99, 900.0, 0, doubt=20.0),)))
+    900.0
     """
     full = [c.predicted_ms for c in candidates if c.whole]
     if chosen.whole or not full:
         return None
+    if chosen.way is Way.DATABASE and known.expects_little:
+        return max(_ASKED_MS, min(full))
     least = _GIVEN_UP_MS if chosen.way is Way.DATABASE else _GIVEN_UP_SPARK_MS
     return max(least, _GIVEN_UP_BY * max(min(full), chosen.predicted_ms))
 
@@ -306,9 +333,9 @@ def read(conn: Connection, ids: Iterable[int], settings: Settings, *, has_lacked
         **dict(conn.execute("SELECT name, value FROM pgtrickle.pgt_calibration").fetchall()),
     }
     samples: dict[int, list[Sample]] = {pgt_id: [] for pgt_id in wanted}
-    for pgt_id, way, whole, changes, rows, ms, age, chosen, doubt in conn.execute(_SAMPLES, (wanted,)):
+    for pgt_id, way, whole, changes, rows, ms, age, chosen, doubt, given_up in conn.execute(_SAMPLES, (wanted,)):
         if rows is not None or not whole:
-            sample = Sample(way, whole, float(changes), float(rows or 0), float(ms), int(age), chosen, doubt)
+            sample = Sample(way, whole, float(changes), float(rows or 0), float(ms), int(age), chosen, doubt, given_up)
             samples[pgt_id].append(sample)
     lacked: dict[int, dict[str, float]] = {pgt_id: {} for pgt_id in wanted}
     if has_lacked:

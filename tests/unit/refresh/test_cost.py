@@ -132,8 +132,25 @@ def test_postgresql_is_asked_before_the_first_difference_and_not_each_time() -> 
 
 
 def test_a_difference_on_spark_has_a_limit_in_time_that_its_first_job_can_meet() -> None:
-    difference = Candidate(Way.PUSHED, False, 300.0)
-    assert limit_ms(difference, [difference, Candidate(Way.PUSHED, True, 200.0)]) == 10_000
-    assert limit_ms(difference, [difference, Candidate(Way.LOWERED, True, 9_000.0)]) == 27_000
-    assert limit_ms(difference, [difference]) is None
-    assert limit_ms(PUSHED, [difference, PUSHED]) is None
+    difference, nothing = Candidate(Way.PUSHED, False, 300.0), Experience()
+    assert limit_ms(difference, [difference, Candidate(Way.PUSHED, True, 200.0)], nothing) == 10_000
+    assert limit_ms(difference, [difference, Candidate(Way.LOWERED, True, 9_000.0)], nothing) == 27_000
+    assert limit_ms(difference, [difference], nothing) is None
+    assert limit_ms(PUSHED, [difference, PUSHED], nothing) is None
+
+
+def test_a_doubted_difference_is_tried_once_for_as_long_as_full_takes() -> None:
+    first = taken(FULL, 900, age=9, chosen=False)
+    usual = [replace(taken(FULL, 300, age=age), doubt=9.0) for age in range(4)]
+    both = [Candidate(Way.DATABASE, False, 25.0), Candidate(Way.DATABASE, True, 300.0)]
+    assert Experience((*usual[:2], first)).is_in_doubt(both)
+    assert Experience((*(replace(sample, doubt=30.0) for sample in usual), first)).is_in_doubt(both)
+    known = Experience((*usual[:3], first))
+    assert not known.is_in_doubt(both)
+    assert not known.chosen(both).whole
+    assert limit_ms(both[0], both, known) == 300
+    vain = replace(taken(DIFFERENCE, 300, age=0, chosen=False), given_up=True)
+    again = [replace(sample, age=sample.age + 1) for sample in usual]
+    assert choice(vain, *again).whole
+    assert choice(replace(vain, age=50), *(replace(sample, age=0) for sample in usual)).whole
+    assert limit_ms(both[0], both, Experience((taken(DIFFERENCE, 20, age=0), vain))) == 2_000
