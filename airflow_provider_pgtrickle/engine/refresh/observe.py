@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, LiteralString
+from typing import TYPE_CHECKING, Self
 
 from psycopg import sql
 
@@ -18,7 +19,7 @@ from airflow_provider_pgtrickle.engine.catalog.records import StreamTable
 from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 from airflow_provider_pgtrickle.engine.dvm import Kept
 from airflow_provider_pgtrickle.engine.dvm.binding import Window
-from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, buffer_column, buffer_name
+from airflow_provider_pgtrickle.engine.dvm.buffers import CHANGES, ROW_ID, buffer_column, buffer_name
 from airflow_provider_pgtrickle.engine.dvm.clock import Values
 from airflow_provider_pgtrickle.engine.dvm.emit import (
     changes_in,
@@ -415,7 +416,7 @@ def sizes(conn: Connection, database: Database, sources: Sequence[Source]) -> di
     unknown = [source for source in sources if found.get(source.relid) is None]
     if unknown:
         tables = [sql.Identifier(s.schema, s.name) for s in unknown]
-        found |= _analyzed(database, tables, estimated=[s.relid for s in unknown])
+        found |= _analyzed(database, tables, [s.relid for s in unknown])
     for source in unknown:
         if found.get(source.relid) is None:
             row = conn.execute(
@@ -425,19 +426,48 @@ def sizes(conn: Connection, database: Database, sources: Sequence[Source]) -> di
     return {key: found[relid] or 0.0 for key, relid in relids.items()}
 
 
-def describe_changes(database: Database, states: Iterable[SourceState], described: set[int]) -> None:
-    """ANALYZE the buffers whose windows have many rows, unless they are in `described` already.
+class Describer:
+    """Keeps PostgreSQL's statistics of what a refresh reads of buffers with many changes.
 
     Older statistics don't know the latest transactions. By them the planner takes a window for empty, and joins a
-    hundred thousand rows one by one.
+    hundred thousand rows one by one. It has a session of its own, because the lock of ANALYZE lasts as long as the
+    transaction; it is opened when there is something to do.
     """
-    many = {s.buffer: s.source for s in states if s.buffer and s.window and s.held_rows >= _WORTH_ANALYZING}
-    many = {file: source for file, source in many.items() if file not in described}
-    described.update(many)
-    if many:
-        _analyzed(
-            database, [sql.Identifier(CHANGES, buffer_name(source.key)) for source in many.values()], first=_COARSE
-        )
+
+    def __init__(self, database: Database) -> None:
+        self._open = partial(database.connect, autocommit=True, application_name="pgtrickle analyze")
+        self._session: Connection | None = None
+        self._known: set[tuple[int, str]] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._session is not None:
+            self._session.close()
+
+    def describe(self, states: Iterable[SourceState]) -> None:
+        """ANALYZE of each buffer the columns that are read and that this refresh hasn't analyzed yet."""
+        for state in states:
+            if not (state.buffer and state.window) or state.held_rows < _WORTH_ANALYZING:
+                continue
+            columns = tuple(name for name in _described(state) if (state.buffer, name) not in self._known)
+            if not columns:
+                continue
+            if self._session is None:
+                self._session = self._open()
+                self._session.execute(_COARSE)
+            listed = sql.SQL(", ").join(map(sql.Identifier, columns))
+            _analyze(self._session, sql.SQL("{} ({})").format(sql.Identifier(*state.window.buffer), listed))
+            self._known.update((state.buffer, name) for name in columns)
+
+
+def _described(state: SourceState) -> tuple[str, ...]:
+    """The columns of a buffer whose statistics matter to a reader: most buffers have many more."""
+    names = [c.name for c in state.columns or state.source.columns if c.name != ROW_ID]
+    if state.source.kind == "STREAM_TABLE":
+        return ("xid", "action", "pk_hash", *(buffer_column("new", name) for name in names))
+    return ("xid", "action", *(buffer_column(side, name) for name in names for side in ("new", "old")))
 
 
 def _buffers(conn: Connection, sources: Mapping[str, Source]) -> dict[str, _Buffer]:
@@ -615,23 +645,21 @@ def within(window: Window) -> sql.Composed:
 
 
 def _analyzed(
-    database: Database,
-    tables: Sequence[sql.Identifier],
-    *,
-    first: LiteralString | None = None,
-    estimated: Sequence[int] = (),
+    database: Database, tables: Sequence[sql.Identifier], estimated: Sequence[int]
 ) -> dict[int, float | None]:
     """ANALYZE the tables and return the estimated sizes of `estimated`.
 
     A separate session does it, because the lock of ANALYZE lasts as long as the transaction.
     """
     with database.connect(autocommit=True, application_name="pgtrickle analyze") as analyst:
-        if first:
-            analyst.execute(sql.SQL(first))
         for table in tables:
-            # If the role lacks the right, PostgreSQL only warns; a locked table is skipped.
-            analyst.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(table))
-        return _estimates(analyst, list(estimated)) if estimated else {}
+            _analyze(analyst, table)
+        return _estimates(analyst, list(estimated))
+
+
+def _analyze(analyst: Connection, what: sql.Composable) -> None:
+    # If the role lacks the right, PostgreSQL only warns; a locked table is skipped.
+    analyst.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(what))
 
 
 def _estimates(conn: Connection, relids: list[int]) -> dict[int, float | None]:

@@ -32,7 +32,7 @@ from airflow_provider_pgtrickle.engine.refresh.failure import Verdict, judge
 from airflow_provider_pgtrickle.engine.refresh.history import Finished, RefreshResult, Trace
 from airflow_provider_pgtrickle.engine.refresh.lease import RunToken
 from airflow_provider_pgtrickle.engine.refresh.lock import Queries, Request
-from airflow_provider_pgtrickle.engine.refresh.observe import Observed, describe_changes, observe, sizes
+from airflow_provider_pgtrickle.engine.refresh.observe import Describer, Observed, observe, sizes
 from airflow_provider_pgtrickle.engine.refresh.plan import UpstreamChange, plan, sized
 from airflow_provider_pgtrickle.engine.refresh.query import MustBeRead, Unread, analysed, unread
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
@@ -289,7 +289,8 @@ def _attempt(request: Request, trace: Trace) -> dict[str, RefreshResult] | Apart
         if any(isinstance(member.query, Unread) and not _is_idle(member) for member in observed.values()):
             raise MustBeRead("Something came in its sources")
         try:
-            computed = _computed(conn, observed, request, trace)
+            with Describer(request.database) as describer:
+                computed = _computed(conn, observed, request, trace, describer)
         except (psycopg.Error, PgTrickleError) as error:
             # If a table or function has just been replaced or dropped, that is the cause and not the query, so
             # `stayed` raises its own error.
@@ -316,13 +317,14 @@ def _is_idle(member: Observed) -> bool:
     )
 
 
-def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, trace: Trace) -> dict[str, Computed]:
+def _computed(
+    conn: Connection, unit: Mapping[str, Observed], request: Request, trace: Trace, describer: Describer
+) -> dict[str, Computed]:
     """Plan and compute one table after the other, because a plan contains the changes that earlier tables hand on."""
     with trace.phase("decide"):
         rows = sizes(conn, request.database, sized(unit, request.settings, forced=request.force_full))
     ids, has_lacked = [m.stored.id for m in unit.values()], any(m.stored.has_lacked for m in unit.values())
     learned = cache(lambda: cost.read(conn, ids, request.settings, has_lacked=has_lacked))
-    described: set[int] = set()
     executor: Executor | None = None
     snapshot_id = ""
     computed: dict[str, Computed] = {}
@@ -350,14 +352,14 @@ def _computed(conn: Connection, unit: Mapping[str, Observed], request: Request, 
                     broken=broken,
                     given_up=given_up,
                     lacking=lacking,
-                    describe=partial(describe_changes, request.database, member.states.values(), described),
+                    describe=partial(describer.describe, member.states.values()),
                 )
                 if isinstance(made, Lacking) and planned.plan.taken in lacking:
                     raise made.error  # there is no other way
                 if planned.plan.computation is not None and request.idle:
                     raise more_to_do()
                 if planned.plan.computation is not None and not planned.plan.whole:
-                    describe_changes(request.database, member.states.values(), described)
+                    describer.describe(member.states.values())
             if planned.plan.computation is not None and planned.plan.way is not Way.DATABASE and executor is None:
                 with trace.phase("spark"):
                     executor, snapshot_id = request.executor(), snapshot.export(conn)
