@@ -41,7 +41,7 @@ OF_MEMORY = {"53000", "53100", "53200", "53400"}
 #: SQLSTATEs of unknown tables, functions, columns, types and schemas. A function whose body relies on a search_path
 #: raises them in our sessions.
 _UNKNOWN_NAMES = {"42P01", "42883", "42703", "42704", "3F000"}
-_FUNCTION = re.compile(r'(?:SQL|PL/\w+) function "?([^"\s(]+)')
+_FUNCTION = re.compile(r'(?:SQL|PL/\w+) function "?(?!pgtrickle\.)([^"\s(]+)')
 
 
 def not_installed() -> UsageError:

@@ -158,7 +158,9 @@ def _in_session(conn: Connection, member: Planned) -> Computed:
     whole, repairs = member.plan.whole, member.plan.repairs
     with conn.transaction():
         stage.differing(conn, target, member.st.id, whole=whole)
-        statement = stage.consolidating(target, member.st.id, rows, whole=whole, repairs=repairs)
+        statement = stage.consolidating(
+            target, member.st.id, rows, whole=whole, repairs=repairs, parallel=computation.parallel
+        )
         number = _written(conn, computation, statement)
     made = stage.counted(conn, target, member.st.id, whole=whole)
     staged = Staged(number, None, rows_read=number, reads=1)
@@ -170,6 +172,7 @@ def _written(conn: Connection, computation: Computation, statement: sql.Composed
     begun = time.perf_counter()
 
     def run(planner: Planner) -> int:
+        planner = (*computation.planner, *planner)
         if computation.limit_ms is not None:
             left = computation.limit_ms - (time.perf_counter() - begun) * 1000
             planner = _within(planner, max(math.ceil(left), 1))

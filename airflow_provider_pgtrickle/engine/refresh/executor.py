@@ -40,6 +40,13 @@ _MANY = 2_000
 _LEAST_MS, _ROWS_A_MS = 4_000, 50
 
 
+#: A content is planned as its query is. There the tables stand in one list, of which the planner tries all orders; as
+#: we write it, the planner would keep to our order from the ninth on.
+ANY_ORDER: Planner = (("join_collapse_limit", "64"), ("from_collapse_limit", "64"))
+#: From so many joins on that matters; PostgreSQL's own limit.
+MANY_JOINS = 8
+
+
 def patience_ms(changes: int) -> int | None:
     """How long the first try may take; None for no limit."""
     return _LEAST_MS + changes // _ROWS_A_MS if changes >= _MANY else None
@@ -107,6 +114,10 @@ class Computation:
     """The executors write into the stage table instead of sending their rows to the driver."""
     slices: tuple[str, ...] = ()
     """Statements whose bag union is `sql`, one for each parallel read. If there are none, there is one read."""
+    parallel: bool = False
+    """The session that stages the rows itself computes them apart, so that PostgreSQL may use parallel workers."""
+    planner: Planner = ()
+    """What PostgreSQL's planner is told for `sql`."""
     patience_ms: int | None = None
     """How long PostgreSQL may take for `sql` before it is run with hash joins only; see `patience_ms`."""
     limit_ms: float | None = None
@@ -178,7 +189,9 @@ class PostgresExecutor:
 
 def read_arrow(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation) -> pa.Table:
     """Run the computation's statement in `conn`'s transaction, and add the row ids."""
-    return patiently(computation.patience_ms, lambda planner: _read_planned(conn, computation, planner))
+    return patiently(
+        computation.patience_ms, lambda planner: _read_planned(conn, computation, (*computation.planner, *planner))
+    )
 
 
 def read_rows(conn: psycopg.Connection[tuple[Any, ...]], computation: Computation) -> list[tuple[Any, ...]]:

@@ -29,7 +29,7 @@ from airflow_provider_pgtrickle.engine.refresh.cost import (
     limit_ms,
 )
 from airflow_provider_pgtrickle.engine.refresh.decision import Action, Decision, Fallback, MemberFacts, decide
-from airflow_provider_pgtrickle.engine.refresh.executor import Computation, Meeting, patience_ms
+from airflow_provider_pgtrickle.engine.refresh.executor import ANY_ORDER, MANY_JOINS, Computation, Meeting, patience_ms
 from airflow_provider_pgtrickle.engine.refresh.observe import Observed, SourceState, netted
 from airflow_provider_pgtrickle.engine.refresh.slices import ctid_slices, slice_count
 from airflow_provider_pgtrickle.engine.refresh.snapshot import Connection
@@ -37,6 +37,9 @@ from airflow_provider_pgtrickle.engine.settings import Settings
 
 # Where nobody gave a ratio and cost doesn't decide.
 _USUAL_RATIO = 0.15
+# Of fewer rows PostgreSQL wouldn't make its workers' start good, and of more rows than this share of them it would be
+# slower to keep what was computed than to compute it in one process.
+_PARALLEL_FROM, _FEW = 100_000, 0.1
 _WHERE = {
     Way.DATABASE: "in the coordinator's session",
     Way.PUSHED: "in one statement that the executor reads",
@@ -236,9 +239,11 @@ def plan(
         identified=identified,
         large=large,
         slices=slices,
+        parallel=here and identified and _pays_apart(coordinator, member, known, sizes, whole=whole),
+        planner=ANY_ORDER if whole and statement.count(" JOIN ") >= MANY_JOINS else (),
         # A window is read in full, also where its changes are netted.
         patience_ms=None if whole or decision.keeps else patience_ms(known.source_changes),
-        limit_ms=limit_ms(chosen, candidates) if identified or not here else None,
+        limit_ms=limit_ms(chosen, candidates, learned) if identified or not here else None,
         meeting=meeting,
         timezone=member.st.timezone,
         spark=in_spark,
@@ -333,6 +338,24 @@ def sized(members: Mapping[str, Observed], settings: Settings, *, forced: bool) 
             if state.source.kind != "FOREIGN_TABLE" and asked:
                 found[key] = state.source
     return list(found.values())
+
+
+def _pays_apart(
+    coordinator: Connection, member: Observed, known: MemberFacts, sizes: Mapping[str, float], *, whole: bool
+) -> bool:
+    """Whether the rows are far fewer than what may be read for them: they are kept once more before they are staged."""
+    read = sum(sizes.get(key, 0.0) for key in member.states)
+    if read < _PARALLEL_FROM:
+        return False
+    if not whole:
+        return known.net_changes <= read * _FEW
+    # Of a table that nobody has analyzed it is known how many rows fit into it.
+    row = coordinator.execute(
+        "SELECT coalesce(nullif(reltuples, -1), pg_catalog.pg_relation_size(oid) / 32) FROM pg_catalog.pg_class"
+        " WHERE oid = %s",
+        (member.stored.relid,),
+    ).fetchone()
+    return row is not None and row[0] <= read * _FEW
 
 
 def _slices(

@@ -23,10 +23,14 @@ SELECT DISTINCT ON (a.attnum)
        a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod),
        CASE WHEN t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace
             THEN pg_catalog.format_type(t.oid, CASE WHEN k.depth = 0 THEN a.atttypmod END) END,
-       t.typtype, coalesce(c.collisdeterministic, true)
+       t.typtype, coalesce(c.collisdeterministic, true),
+       -- Without its modifier, of which an expression may lose sight.
+       pg_catalog.format_type(a.atttypid, -1) || CASE WHEN a.attcollation = own.typcollation THEN ''
+            ELSE ' COLLATE ' || a.attcollation::pg_catalog.regcollation::text END
   FROM kind k
   JOIN pg_catalog.pg_type t ON t.oid = k.typid
   JOIN pg_catalog.pg_attribute a ON a.attrelid = %(table)s::pg_catalog.regclass AND a.attnum = k.attnum
+  JOIN pg_catalog.pg_type own ON own.oid = a.atttypid
   LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation
  ORDER BY a.attnum, k.depth DESC
 """
@@ -42,6 +46,8 @@ class Column:
     """The type can stand in GROUP BY. `json`, `xml` and `point` can't; their values are the same if their texts are."""
     exact: bool
     """Equal values also look the same."""
+    passed: str = ""
+    """The type and the collation of the column where a function returns it."""
 
     def of(self, relation: str) -> sql.Identifier:
         return sql.Identifier(relation, self.name)
@@ -85,8 +91,8 @@ class Column:
 def describe(conn: Connection, table: sql.Identifier, names: Iterable[str]) -> tuple[Column, ...]:
     """The named columns of a table, in the order of `names`."""
     found = {
-        name: _column(name, type_, base, kind, deterministic)
-        for name, type_, base, kind, deterministic in conn.execute(_DESCRIBE, {"table": table.as_string(conn)})
+        name: _column(name, type_, base, kind, deterministic, passed)
+        for name, type_, base, kind, deterministic, passed in conn.execute(_DESCRIBE, {"table": table.as_string(conn)})
     }
     return tuple(found[name] for name in names)
 
@@ -105,7 +111,7 @@ def look_alike(columns: Iterable[Column], left: str, right: str) -> sql.Composed
     return sql.SQL(" *= ").join(rows)
 
 
-def _column(name: str, type_: str, base: str | None, kind: str, deterministic: bool) -> Column:
+def _column(name: str, type_: str, base: str | None, kind: str, deterministic: bool, passed: str) -> Column:
     is_known, is_image = base is not None and is_compared(base), base is not None and is_its_image(base)
     exact = (is_image or kind == "e") and deterministic
-    return Column(name, type_, exact or is_known or kind in ("r", "m"), exact)
+    return Column(name, type_, exact or is_known or kind in ("r", "m"), exact, passed)

@@ -282,21 +282,37 @@ def differing(conn: Connection, target: Target, pgt_id: int, *, whole: bool) -> 
 
 
 def consolidating(
-    target: Target, pgt_id: int, stage: sql.Composable, *, whole: bool, repairs: bool = False
+    target: Target, pgt_id: int, stage: sql.Composable, *, whole: bool, repairs: bool = False, parallel: bool = False
 ) -> sql.Composed:
     """The statement that makes the difference of the stage's rows, or of any other rows with its columns.
 
-    `repairs`: stored rows with a wrong row id are replaced, too.
+    `repairs`: stored rows with a wrong row id are replaced, too. `parallel`: the rows are computed by a statement of
+    its own, for which PostgreSQL may use parallel workers: never for one that writes, nor where rows are numbered.
     """
     if meets(target, whole):
+        if parallel:
+            columns = sql.SQL("{}::bigint, {}").format(sql.Identifier(WEIGHT), names((ROW_ID, *target.names)))
+            stage = sql.SQL("{} AS r").format(_apart(target, sql.SQL("SELECT {} FROM {}").format(columns, stage)))
         rows = unmatched(target, pgt_id, stage, repairs=repairs)
     else:
         rows = sql.SQL("SELECT {}, {} FROM {}").format(sql.Identifier(WEIGHT), names((ROW_ID, *target.names)), stage)
         if whole:
             rows += sql.SQL(" UNION ALL SELECT -1, {} FROM {}").format(names((ROW_ID, *target.names)), target.table.sql)
+        if parallel:
+            return sql.SQL("INSERT INTO {} SELECT c.*, {} FROM {} AS c").format(
+                _difference(pgt_id), operation(target), _apart(target, net(rows, target.columns))
+            )
     return sql.SQL("INSERT INTO {} SELECT c.*, {} FROM ({}) c").format(
         _difference(pgt_id), operation(target), net(rows, target.columns)
     )
+
+
+def _apart(target: Target, rows: sql.Composable) -> sql.Composed:
+    """The rows of a statement with a stage's columns, computed before the statement around it goes on."""
+    columns = [(WEIGHT, "bigint"), (ROW_ID, "bigint"), *((column.name, column.passed) for column in target.columns)]
+    # The types and collations are PostgreSQL's own texts.
+    typed = sql.SQL(", ").join(sql.SQL("{} {}").format(sql.Identifier(n), sql.SQL(t)) for n, t in columns)
+    return sql.SQL("(SELECT * FROM pgtrickle.pgt_rows({}) AS a ({}))").format(sql.Literal(rows.as_string(None)), typed)
 
 
 def meets(target: Target, whole: bool) -> bool:

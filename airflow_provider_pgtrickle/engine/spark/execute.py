@@ -103,7 +103,7 @@ class SparkExecutor:
 
         def run(planner: Planner) -> Staged:
             meter = Meter(self._spark, limits)
-            at = replace(snapshot, planner=planner)
+            at = replace(snapshot, planner=(*computation.planner, *planner))
             try:
                 if stage is not None and computation.identified:
                     return self._carried(meter, at, computation, stage)

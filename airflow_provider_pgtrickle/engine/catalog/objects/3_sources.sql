@@ -347,3 +347,9 @@ AS $$
     WHERE s.database = current_database() AND starts_with(s.slot_name, 'pgtrickle_') AND s.plugin = 'pgoutput'
     ORDER BY 1, 2
 $$;
+
+-- The rows of a statement. PostgreSQL uses no parallel workers for a statement that writes, and INSERT ... SELECT is
+-- one; what a function reads is a statement of its own.
+CREATE OR REPLACE FUNCTION pgtrickle.pgt_rows(statement text) RETURNS SETOF record
+LANGUAGE plpgsql
+AS $$ BEGIN RETURN QUERY EXECUTE statement; END $$;
