@@ -62,12 +62,14 @@ def sample_buffers(conn: Connection) -> None:
 
 
 def _delete_seen(conn: Connection, buffer: str, snapshots: Iterable[str]) -> int:
-    # The upper bound on xid is for the index. It holds for every row that all snapshots see. Transaction 0 is a mark.
+    # The upper bound on xid is for the index. It holds for every row that all snapshots see. What is older than all of
+    # them is seen by all, and needn't be held against each. Transaction 0 is a mark.
     statement = sql.SQL("""
         DELETE FROM {} AS b
         WHERE b.xid > '0' AND b.xid < (SELECT min(pg_snapshot_xmax(s)) FROM unnest(%(snapshots)s::pg_snapshot[]) AS s)
-          AND NOT EXISTS (SELECT FROM unnest(%(snapshots)s::pg_snapshot[]) AS s
-                          WHERE NOT pg_visible_in_snapshot(b.xid, s))
+          AND (b.xid < (SELECT min(pg_snapshot_xmin(s)) FROM unnest(%(snapshots)s::pg_snapshot[]) AS s)
+               OR NOT EXISTS (SELECT FROM unnest(%(snapshots)s::pg_snapshot[]) AS s
+                              WHERE NOT pg_visible_in_snapshot(b.xid, s)))
     """).format(sql.Identifier(CHANGES, buffer))
     return conn.execute(statement, {"snapshots": list(snapshots)}).rowcount
 
