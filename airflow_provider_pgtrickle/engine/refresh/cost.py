@@ -50,7 +50,7 @@ CONSTANTS: Mapping[str, float] = {
 
 _LEAST_MS = 5.0
 # Another candidate has to be better by both, or two that are about equal would take turns, and small tables would, too.
-_BETTER_MS, _BETTER_BY = 30.0, 1.25
+_BETTER_MS, _BETTER_BY = 20.0, 1.2
 # One slow refresh may be the machine's fault. Until a way was measured this often, the others have to win more.
 _SURE, _UNSURE_MS = 3, 200.0
 # How many of a way's refreshes are remembered.
