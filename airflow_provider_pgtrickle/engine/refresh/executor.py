@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import psycopg
 from psycopg import sql
 
-from airflow_provider_pgtrickle.engine.catalog.database import Database
+from airflow_provider_pgtrickle.engine.catalog.database import PINNED, Database
 from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 from airflow_provider_pgtrickle.engine.dvm import SparkPlan
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
@@ -41,10 +41,10 @@ _LEAST_MS, _ROWS_A_MS = 4_000, 50
 
 
 #: A content is planned as its query is. There the tables stand in one list, of which the planner tries all orders; as
-#: we write it, the planner would keep to our order from the ninth on.
+#: we write it, the planner would keep to our order beyond our sessions' limit.
 ANY_ORDER: Planner = (("join_collapse_limit", "64"), ("from_collapse_limit", "64"))
-#: From so many joins on that matters; PostgreSQL's own limit.
-MANY_JOINS = 8
+#: From so many joins on that matters: the limit that our sessions have.
+MANY_JOINS = int(PINNED["join_collapse_limit"])
 
 
 def patience_ms(changes: int) -> int | None:

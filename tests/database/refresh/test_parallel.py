@@ -1,4 +1,4 @@
-"""What a few rows are computed from, PostgreSQL reads with its parallel workers, though the rows are staged."""
+"""A refresh lets PostgreSQL compute as it would by itself: with its workers, in any order, knowing what has changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_pgtrickle.engine.refresh import plan
 # `reader` tells the process that read a row.
 TABLES = """
 CREATE TABLE t (id int PRIMARY KEY, g text COLLATE blind, v numeric(10,2), code char(3), bits bit(4));
-INSERT INTO t SELECT i, 'G' || i % 20, i / 100.0, 'c' || i % 7, (i % 16)::bit(4) FROM generate_series(1, 20000) i;
+INSERT INTO t SELECT i, 'G' || i % 20, i / 100.0, 'c' || i % 7, (i % 16)::bit(4) FROM generate_series(1, 40000) i;
 ANALYZE;
 CREATE FUNCTION reader(numeric) RETURNS int LANGUAGE plpgsql STABLE PARALLEL SAFE AS
     $$ BEGIN RETURN pg_backend_pid(); END $$;
@@ -83,3 +83,37 @@ def test_types_and_collations_survive(pt: PgTrickle, conn: psycopg.Connection, m
         for name in ("by_group", "rows", "kinds"):
             assert pt.refresh_stream_table(name).action == mode
             assert pt.verify(name).differences == 0
+
+
+@pytest.mark.parametrize(("joins", "limit"), [(15, "16"), (16, "64")])
+def test_a_content_of_many_tables_is_planned_in_any_order(
+    pt: PgTrickle, conn: psycopg.Connection, joins: int, limit: str
+) -> None:
+    conn.execute("CREATE TABLE few AS SELECT i AS id FROM generate_series(1, 5) i")
+    joined = " ".join(f"JOIN few AS f{n} ON f{n}.id = f0.id" for n in range(1, joins + 1))
+    query = f"SELECT f0.id, current_setting('join_collapse_limit') AS held FROM few AS f0 {joined}"
+    pt.create_stream_table("joined", query, refresh_mode="FULL")
+    assert conn.execute("SELECT DISTINCT held FROM joined").fetchall() == [(limit,)]
+
+
+def test_of_a_buffer_what_is_read_is_analyzed(pt: PgTrickle, conn: psycopg.Connection) -> None:
+    pt.create_stream_table("sums", "SELECT g, sum(v) AS s FROM t GROUP BY g", refresh_mode="DIFFERENTIAL")
+    pt.create_stream_table("bits", "SELECT id, bits FROM t", refresh_mode="DIFFERENTIAL")
+    pt.create_stream_table("kinds", "SELECT bits, count(*) AS n FROM bits GROUP BY bits", refresh_mode="DIFFERENTIAL")
+    conn.execute("UPDATE t SET v = v + 1, bits = ~bits WHERE id <= 2000")
+    analyzed = (
+        "SELECT array_agg(attname::text ORDER BY attname) FROM pg_stats"
+        " WHERE schemaname = 'pgtrickle_changes' AND tablename = 'changes_' || 't'::regclass::oid"
+    )
+    assert pt.refresh_stream_table("sums").action == "DIFFERENTIAL"
+    own = ["action", "xid"]
+    read = ["new_g", "new_id", "new_v", "old_g", "old_id", "old_v"]
+    assert conn.execute(analyzed).fetchone() == (sorted(own + read),)
+    assert pt.refresh_stream_table("bits").action == "DIFFERENTIAL"
+    assert conn.execute(analyzed).fetchone() == (sorted([*own, *read, "new_bits", "old_bits"]),)
+    assert pt.refresh_stream_table("kinds").action == "DIFFERENTIAL"
+    assert conn.execute(
+        "SELECT array_agg(attname::text ORDER BY attname) FROM pg_stats"
+        " WHERE schemaname = 'pgtrickle_changes' AND tablename LIKE 'changes\\_pgt\\_%'"
+    ).fetchone() == (["action", "new_bits", "pk_hash", "xid"],)
+    assert [pt.verify(name).differences for name in ("sums", "bits", "kinds")] == [0, 0, 0]
