@@ -12,7 +12,7 @@ from psycopg import sql
 from airflow_provider_pgtrickle.engine.catalog.search_path import read_only
 from airflow_provider_pgtrickle.engine.catalog.zone import in_zone
 from airflow_provider_pgtrickle.engine.declare import partitions
-from airflow_provider_pgtrickle.engine.dvm import InPlace, Kept, SparkPlan, identity
+from airflow_provider_pgtrickle.engine.dvm import InPlace, Kept, Open, SparkPlan, identity
 from airflow_provider_pgtrickle.engine.dvm.binding import Binding, HandedOn, SourceBinding, Window
 from airflow_provider_pgtrickle.engine.dvm.buffers import ROW_ID
 from airflow_provider_pgtrickle.engine.dvm.expressions import WEIGHT
@@ -343,7 +343,13 @@ def sized(members: Mapping[str, Observed], settings: Settings, *, forced: bool) 
 def _pays_apart(
     coordinator: Connection, member: Observed, known: MemberFacts, sizes: Mapping[str, float], *, whole: bool
 ) -> bool:
-    """Whether the rows are far fewer than what may be read for them: they are kept once more before they are staged."""
+    """Whether workers may compute the rows, and these are far fewer than what may be read for them.
+
+    They are kept once more before they are staged. Workers hand on rows in another order each time: where that shows,
+    in the last digits of a float or in who comes first, a content that hasn't changed would be written anew.
+    """
+    if member.query.refusal is not None or member.query.left_open != Open():
+        return False
     read = sum(sizes.get(key, 0.0) for key in member.states)
     if read < _PARALLEL_FROM:
         return False
