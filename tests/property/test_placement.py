@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -10,10 +11,12 @@ from typing import NoReturn
 import psycopg
 import pytest
 from hypothesis import event, given, note
+from hypothesis import strategies as st
 from psycopg import sql
 
 from airflow_provider_pgtrickle.client import PgTrickle
 from airflow_provider_pgtrickle.engine.errors import EnvironmentFault, PgTrickleError
+from airflow_provider_pgtrickle.engine.refresh import plan
 from tests.oracle.arena import tolerated
 from tests.property.tables import World
 from tests.property.test_properties import BY_CHANGE, FEWER, SOAK, Example, examples
@@ -78,10 +81,14 @@ def change(conn: psycopg.Connection, transaction: list[str]) -> None:
                 conn.execute(statement)
 
 
-def _follows(dsn: str, example: Example) -> None:
+def _follows(dsn: str, example: Example, apart: bool) -> None:
+    """`apart`: all rows are computed as those of large sources are, in a statement of their own; and FULL, too."""
     world, query, history = example
     note("\n".join(f"{statement};" for statement in (*world.ddl, *world.rows)) + f"\n-- {query};\n-- {history}")
-    with inhabited(dsn, world, "kept") as (conn, pt):
+    with inhabited(dsn, world, "kept") as (conn, pt), pytest.MonkeyPatch.context() as patch:
+        if apart:
+            patch.setattr(plan, "_PARALLEL_FROM", 0)
+            patch.setattr(plan, "_FEW", math.inf)
         if not _defined(conn, query):
             return
         try:
@@ -97,18 +104,21 @@ def _follows(dsn: str, example: Example) -> None:
                 assert result.action in (*BY_CHANGE, "NO_DATA") or result.fallback_reason
                 assert _differ(conn, query) == []
                 assert pt.verify("kept", refresh=False).differences == 0
+                if apart:
+                    pt.refresh_stream_table("kept", force_full=True)
+                    assert _differ(conn, query) == []
 
 
 @pytest.mark.timeout(900)
 @FEWER
-@given(example=examples())
-def test_content_equals_the_query_without_spark(dsn: str, example: Example) -> None:
-    _follows(dsn, example)
+@given(example=examples(), apart=st.booleans())
+def test_content_equals_the_query_without_spark(dsn: str, example: Example, apart: bool) -> None:
+    _follows(dsn, example, apart)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(0)
 @SOAK
-@given(example=examples())
-def test_ten_thousand_cases_without_spark(dsn: str, example: Example) -> None:
-    _follows(dsn, example)
+@given(example=examples(), apart=st.booleans())
+def test_ten_thousand_cases_without_spark(dsn: str, example: Example, apart: bool) -> None:
+    _follows(dsn, example, apart)
