@@ -147,17 +147,24 @@ class Browser:
         return reached
 
     def untabbed(self, most: int = 120) -> list[str]:
-        """What can be worked, and the tab key doesn't reach; within the graph the arrows go on."""
+        """What can be worked, and the tab key doesn't reach; within the graph the arrows go on.
+
+        What came while it was on its way stands behind it: the way is gone again until nothing comes.
+        """
         worked = ":is(a[href], button:enabled, input, select, summary, [tabindex='0'])"
-        self.script("const p = document.querySelector('.pgt'); p.tabIndex = -1; p.focus({preventScroll: true});")
-        for _ in range(most):
-            self.press(Keys.TAB)
-            if not self.script(
-                "const e = document.activeElement; e.dataset.reached = 'yes'; return e.closest('.pgt') !== null"
-            ):
-                break
+        listed = f'document.querySelectorAll(".pgt {worked}")'
+        known = None
+        while known != (there := self.script(f"return {listed}.length")):
+            known = there
+            self.script("const p = document.querySelector('.pgt'); p.tabIndex = -1; p.focus({preventScroll: true});")
+            for _ in range(most):
+                self.press(Keys.TAB)
+                if not self.script(
+                    "const e = document.activeElement; e.dataset.reached = 'yes'; return e.closest('.pgt') !== null"
+                ):
+                    break
         found: list[str] = self.script(
-            f'return [...document.querySelectorAll(".pgt {worked}")]'
+            f"return [...{listed}]"
             ".filter(e => !('reached' in e.dataset) && e.checkVisibility()).map(e => e.outerHTML.slice(0, 120))"
         )
         return found
