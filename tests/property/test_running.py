@@ -86,9 +86,9 @@ def test_it_is_one_difference_however_it_is_cut(
 
 @pytest.mark.timeout(900)
 @FEWER
-@given(example=examples())
-def test_content_equals_the_query_without_spark(dsn: str, example: Example) -> None:
-    test_placement._follows(dsn, example)
+@given(example=examples(), apart=st.booleans())
+def test_content_equals_the_query_without_spark(dsn: str, example: Example, apart: bool) -> None:
+    test_placement._follows(dsn, example, apart)
 
 
 @pytest.mark.timeout(900)
