@@ -298,12 +298,10 @@ def consolidating(
         rows = sql.SQL("SELECT {}, {} FROM {}").format(sql.Identifier(WEIGHT), names((ROW_ID, *target.names)), stage)
         if whole:
             rows += sql.SQL(" UNION ALL SELECT -1, {} FROM {}").format(names((ROW_ID, *target.names)), target.table.sql)
-        if parallel:
-            return sql.SQL("INSERT INTO {} SELECT c.*, {} FROM {} AS c").format(
-                _difference(pgt_id), operation(target), _apart(target, net(rows, target.columns))
-            )
-    return sql.SQL("INSERT INTO {} SELECT c.*, {} FROM ({}) c").format(
-        _difference(pgt_id), operation(target), net(rows, target.columns)
+    netted = net(rows, target.columns)
+    is_apart = parallel and not meets(target, whole)
+    return sql.SQL("INSERT INTO {} SELECT c.*, {} FROM {} AS c").format(
+        _difference(pgt_id), operation(target), _apart(target, netted) if is_apart else sql.SQL("({})").format(netted)
     )
 
 
